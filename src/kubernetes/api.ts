@@ -1,0 +1,127 @@
+import type { JsonObject } from '../json.ts';
+import type { Read } from '../read.ts';
+
+/** What the gate needs of a Kubernetes API server. Paths are those of the API, without the server. */
+export interface KubernetesApi {
+  /** Where it connects to, for people; without credentials. */
+  readonly target: ClusterTarget;
+  /**
+   * Server clock minus ours, in ms, from the `Date` header of the last answer; 0 before the first.
+   * Resolution 1 s. Grace periods and Leases must be judged by the server's clock.
+   */
+  clockOffsetMs(): number;
+  /** Requests sent so far, retries included. */
+  requestCount(): number;
+
+  /** One object. Retried within bounds on network errors, 429 and 5xx. */
+  get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
+  /**
+   * A collection, page by page (`limit`/`continue`; started again once on 410, after `onRestart`).
+   * Items are handed over as they come and not kept, so memory does not grow with the collection.
+   */
+  list(path: string, options: ListOptions): Promise<Read<ListEnd>>;
+  /** Changes of a collection from `resourceVersion` on, until the server or the signal ends it. */
+  watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>>;
+  /** Every resource type that the server serves, and the group-versions that could not be read. */
+  discover(options?: CallOptions): Promise<Read<Discovery>>;
+  /** A mutation (or a review). Sent once: what became of it after an error is for the caller to read. */
+  send(request: Mutation, options?: CallOptions): Promise<Read<JsonObject>>;
+
+  /** Closes connections so that the process can end by itself. */
+  close(): Promise<void>;
+}
+
+export interface ClusterTarget {
+  /** Scheme, host, port and path prefix of the server; user info removed. */
+  server: string;
+  /** Name of the kubeconfig context, or `in-cluster`. */
+  context: string;
+  /** Namespace that this process runs in, where it runs in the cluster it talks to. */
+  ownNamespace: string | undefined;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+  /** Limit of one attempt; 15 s unless given. */
+  timeoutMs?: number;
+  /** GET only: how many times it may be repeated; 3 unless given. */
+  retries?: number;
+}
+
+export interface ListOptions extends CallOptions {
+  /** Ask for metadata only (`PartialObjectMetadataList`); servers may answer in full all the same. */
+  metadataOnly?: boolean;
+  labelSelector?: string;
+  fieldSelector?: string;
+  /** Page size; 500 unless given. */
+  limit?: number;
+  /** Stop after this many items; the end then says `complete: false`. */
+  maxItems?: number;
+  onItem: (item: JsonObject) => void;
+  /** The list starts again from its first page: forget the items handed over so far. */
+  onRestart?: () => void;
+}
+
+export interface ListEnd {
+  resourceVersion: string;
+  /** False when `maxItems` ended it. */
+  complete: boolean;
+  /** The server's own `remainingItemCount` when it ended early; a lower bound at best. */
+  remaining?: number;
+}
+
+export interface WatchOptions extends CallOptions {
+  fieldSelector?: string;
+  resourceVersion: string;
+  /** The server closes the watch after this; 240 s unless given. */
+  watchSeconds?: number;
+  /** Called once when the server has accepted the watch. */
+  onOpen?: () => void;
+  onEvent: (event: WatchEvent) => void;
+}
+
+/** `error` carries a Status as object; code 410 means that `resourceVersion` is too old. */
+export interface WatchEvent {
+  type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  object: JsonObject;
+}
+
+/** Why a watch that had been accepted ended. */
+export type WatchEnd = 'closed' | 'aborted' | 'expired';
+
+export interface Mutation {
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  path: string;
+  body?: JsonObject | JsonObject[];
+  /** Only for PATCH; JSON Patch is what pins identity by `test`. */
+  contentType?: 'application/json-patch+json';
+  dryRun?: boolean;
+}
+
+export interface Discovery {
+  types: ResourceType[];
+  /** Group-versions whose resources could not be read. */
+  failedGroups: FailedGroup[];
+  /** False when the aggregated document was not offered and every group-version was asked for. */
+  aggregated: boolean;
+}
+
+/** A resource type in the version that the server prefers for it. */
+export interface ResourceType {
+  /** Empty for the core group. */
+  group: string;
+  version: string;
+  /** Plural, as in paths. */
+  resource: string;
+  kind: string;
+  namespaced: boolean;
+  verbs: string[];
+  categories?: string[];
+}
+
+export interface FailedGroup {
+  group: string;
+  version: string;
+  /** `freshness: Stale` in aggregated discovery, or the error of `/apis/<group>/<version>`. */
+  reason: string;
+}

@@ -1,0 +1,39 @@
+/**
+ * A read that may fail, as a value. A failure is evidence ("not inspected"), never an empty list,
+ * so no caller can use the value without having looked at `ok`.
+ */
+export type Read<T> = { ok: true; value: T } | { ok: false; failure: ReadFailure };
+
+export type FailureKind =
+  | 'forbidden' // 403
+  | 'unauthorized' // 401, after one refresh of the credentials
+  | 'not-found' // 404 with a Kubernetes Status: the server says that it does not exist
+  | 'conflict' // 409
+  | 'invalid' // 400, 405, 415, 422
+  | 'throttled' // 429, after retries
+  | 'server-error' // 5xx, after retries
+  | 'timeout' // no answer within the call's limit
+  | 'network' // refused, reset, DNS, TLS
+  | 'unreadable' // an answer that no Kubernetes API server gives: HTML, garbage, a 404 without Status
+  | 'aborted'; // our own signal
+
+export interface ReadFailure {
+  kind: FailureKind;
+  /** HTTP status, when there was an answer. */
+  status?: number;
+  /** `reason` of the Kubernetes Status object, for example "Forbidden", "Expired". */
+  statusReason?: string;
+  /**
+   * One clause without secrets, as the server or the network said it, for example
+   * `403 Forbidden: secrets is forbidden: User "x" cannot list …` or `connection refused`.
+   */
+  message: string;
+}
+
+export function read<T>(value: T): Read<T> {
+  return { ok: true, value };
+}
+
+export function failed(failure: ReadFailure): { ok: false; failure: ReadFailure } {
+  return { ok: false, failure };
+}
