@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
@@ -18,6 +19,14 @@ func main() {
 	if len(os.Args) > 1 {
 		name = os.Args[1]
 		os.Args = append([]string{name}, os.Args[2:]...)
+	}
+	// The tests hold the other end of standard input. However hard they die, it closes, and no
+	// server outlives them.
+	if os.Getenv("CONTROL_PLANE_LEASH") == "stdin" {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
 	}
 	switch name {
 	case "etcd":

@@ -1,0 +1,112 @@
+import type { JsonObject } from '../../src/json.ts';
+
+/**
+ * Who the gate is in the tests: users with as few rights as the feature under test needs. Never the
+ * admin, who may read and write everything and would hide a missing permission.
+ */
+export const IDENTITIES = [
+  'teardown-waiter', // may only get namespaces
+  'teardown-partial', // reads everything but Secrets and widgets.example.com
+  'teardown-reader', // reads everything a diagnosis needs
+  'teardown-gate', // the same, and may delete namespaces
+  'teardown-force', // the same, and may do what force-finalize does
+  'teardown-guest', // nothing but what a Role in some namespace grants
+] as const;
+
+export type Identity = (typeof IDENTITIES)[number];
+
+/** Where their ServiceAccounts live on a cluster that was not started by these tests. */
+export const IDENTITY_NAMESPACE = 'teardown-gate-identities';
+
+interface Rule extends JsonObject {
+  verbs: string[];
+}
+
+function rule(apiGroup: string, resources: string[], verbs: string[]): Rule {
+  return { apiGroups: [apiGroup], resources, verbs };
+}
+
+const WAIT = [rule('', ['namespaces'], ['get', 'list', 'watch'])];
+const CLUSTER = [
+  rule('', ['nodes'], ['get', 'list']),
+  rule('apiregistration.k8s.io', ['apiservices'], ['get', 'list']),
+  rule('apiextensions.k8s.io', ['customresourcedefinitions'], ['get', 'list']),
+  rule('admissionregistration.k8s.io', ['*'], ['get', 'list']),
+  rule('rbac.authorization.k8s.io', ['clusterroles', 'clusterrolebindings'], ['get', 'list']),
+  rule('storage.k8s.io', ['volumeattachments'], ['get', 'list']),
+  rule('', ['persistentvolumes'], ['get', 'list']),
+];
+const READ = [...WAIT, rule('*', ['*'], ['get', 'list'])];
+const DELETE = [rule('', ['namespaces'], ['delete'])];
+const FORCE = [
+  rule('*', ['*'], ['patch']),
+  rule('', ['namespaces/finalize'], ['update']),
+  rule('', ['pods'], ['delete']),
+];
+
+/** Everything that a namespace holds by default, without Secrets: rights can only be added up. */
+const PARTIAL_CORE = [
+  'configmaps',
+  'endpoints',
+  'events',
+  'limitranges',
+  'persistentvolumeclaims',
+  'pods',
+  'podtemplates',
+  'replicationcontrollers',
+  'resourcequotas',
+  'serviceaccounts',
+  'services',
+];
+const PARTIAL_GROUPS = [
+  'apps',
+  'autoscaling',
+  'batch',
+  'coordination.k8s.io',
+  'discovery.k8s.io',
+  'events.k8s.io',
+  'networking.k8s.io',
+  'policy',
+  'rbac.authorization.k8s.io',
+  'resource.k8s.io',
+  'storage.k8s.io',
+];
+const PARTIAL = [
+  rule('', PARTIAL_CORE, ['get', 'list']),
+  ...PARTIAL_GROUPS.map((group) => rule(group, ['*'], ['get', 'list'])),
+];
+
+const RULES: Record<Identity, Rule[]> = {
+  'teardown-waiter': WAIT,
+  'teardown-partial': [...WAIT, ...CLUSTER, ...PARTIAL],
+  'teardown-reader': READ,
+  'teardown-gate': [...READ, ...DELETE],
+  'teardown-force': [...READ, ...DELETE, ...FORCE],
+  'teardown-guest': [],
+};
+
+/** ClusterRoles and bindings, for users of these names and for ServiceAccounts of these names. */
+export function identityObjects(): JsonObject[] {
+  return IDENTITIES.flatMap((identity) => [
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: identity },
+      rules: RULES[identity],
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: identity },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: identity },
+      subjects: identitySubjects(identity),
+    },
+  ]);
+}
+
+export function identitySubjects(identity: Identity): JsonObject[] {
+  return [
+    { apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: identity },
+    { kind: 'ServiceAccount', namespace: IDENTITY_NAMESPACE, name: identity },
+  ];
+}
