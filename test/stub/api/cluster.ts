@@ -1,0 +1,85 @@
+import { isObject, type JsonObject, stringAt } from '../../../src/json.ts';
+import { Catalogue } from './catalogue.ts';
+import type { Recording } from './draft-recording.ts';
+import { Lists } from './lists.ts';
+import { Objects } from './objects.ts';
+import { keyOf, parseRoute, type Route, splitPath } from './routes.ts';
+import { Watches } from './watches.ts';
+
+/** The served cluster, and what a test or a script may do to it. Objects are named by their paths. */
+export class Cluster {
+  readonly objects: Objects;
+  readonly catalogue: Catalogue;
+  readonly lists: Lists;
+  readonly watches: Watches;
+
+  constructor(recording: Recording) {
+    this.catalogue = new Catalogue(recording);
+    this.objects = new Objects(Object.entries(recording.objects), newestVersion(recording));
+    this.lists = new Lists(this.objects);
+    this.watches = new Watches(this.objects);
+  }
+
+  route(path: string): Route {
+    const split = splitPath(path);
+    if (split === undefined) throw new Error(`${path} is no path of an object or a collection`);
+    return parseRoute(this.catalogue.types, split.prefix, split.rest);
+  }
+
+  read(path: string): JsonObject | undefined {
+    return this.objects.get(keyOf(this.route(path)));
+  }
+
+  /** Edits a copy and stores it, without any of the API server's rules; watchers are told. */
+  change(path: string, edit: (object: JsonObject) => void): void {
+    const copy = structuredClone(this.read(path));
+    if (copy === undefined) throw new Error(`there is no ${path} to change`);
+    edit(copy);
+    this.objects.put(keyOf(this.route(path)), copy);
+  }
+
+  create(path: string, object: JsonObject): void {
+    this.objects.put(keyOf(this.route(path)), object);
+  }
+
+  remove(path: string): void {
+    this.objects.remove(keyOf(this.route(path)));
+  }
+
+  /** What a controller does when its clean-up is done; an object that was only waiting for it goes. */
+  removeFinalizers(path: string): void {
+    this.change(path, (object) => {
+      if (isObject(object['metadata'])) delete object['metadata']['finalizers'];
+    });
+    if (stringAt(this.read(path), 'metadata', 'deletionTimestamp') !== undefined) this.remove(path);
+  }
+
+  /** What is in the namespace goes, then the namespace itself, as by the namespace controller. */
+  removeNamespace(name: string): void {
+    for (const collection of this.objects.collections()) {
+      for (const object of this.objects.list(collection, name)) {
+        const objectName = stringAt(object, 'metadata', 'name') ?? '';
+        this.objects.remove({ collection, namespace: name, name: objectName });
+      }
+    }
+    this.remove(`/api/v1/namespaces/${name}`);
+  }
+
+  /** As after `kubectl delete apiservice`. */
+  removeApiService(name: string): void {
+    const path = `/apis/apiregistration.k8s.io/v1/apiservices/${name}`;
+    const spec = this.read(path)?.['spec'];
+    const group = stringAt(spec, 'group');
+    const version = stringAt(spec, 'version');
+    if (group === undefined || version === undefined) throw new Error(`there is no ${path}`);
+    this.catalogue.dropGroupVersion(group, version);
+    this.remove(path);
+  }
+}
+
+function newestVersion(recording: Recording): number {
+  const versions = Object.values(recording.objects)
+    .flat()
+    .map((object) => Number(stringAt(object, 'metadata', 'resourceVersion') ?? 0));
+  return versions.reduce((newest, version) => Math.max(newest, version), 1);
+}
