@@ -1,0 +1,77 @@
+/** What the inputs allow. Everything here is a permission; nothing is a wish. */
+export interface ForcePolicy {
+  mode: 'off' | ForceMode;
+  /** Patterns of namespaces that may be forced. */
+  namespaces: string[];
+  /** A label that the namespace must carry as well. */
+  label: { key: string; value: string } | undefined;
+  /** Patterns of finalizers that may be removed. */
+  finalizers: string[];
+  /** May overdue pods whose node is gone be deleted with grace period 0. */
+  pods: boolean;
+  /** May the namespace be finalized while content remains or could not be read. */
+  orphans: 'refuse' | 'accept';
+}
+
+export type ForceMode = 'plan' | 'objects' | 'namespace';
+
+export type ActivePolicy = ForcePolicy & { mode: ForceMode };
+
+export function isActive(policy: ForcePolicy): policy is ActivePolicy {
+  return policy.mode !== 'off';
+}
+
+/**
+ * Why this namespace is never written to, whatever the inputs say; `undefined` when it is not
+ * protected. Both the plan and every single write ask.
+ */
+export function isProtectedNamespace(
+  name: string,
+  ownNamespace: string | undefined,
+): string | undefined {
+  if (name === '') return 'it has no name';
+  if (name === 'default') return '"default" belongs to the cluster';
+  if (name.startsWith('kube-')) return 'names that begin with "kube-" belong to Kubernetes';
+  if (name.startsWith('openshift')) return 'names that begin with "openshift" belong to OpenShift';
+  if (name === ownNamespace) return 'the gate itself runs in it';
+  return undefined;
+}
+
+/** How a name is allowed: by an entry that spells it out, or only by one with a wildcard. */
+export type Permission = 'exactly' | 'by-pattern';
+
+export function permissionFor(patterns: readonly string[], name: string): Permission | undefined {
+  if (patterns.some((pattern) => !pattern.includes('*') && pattern === name)) return 'exactly';
+  return patterns.some((pattern) => matchesPattern(pattern, name)) ? 'by-pattern' : undefined;
+}
+
+/** A pattern that says nothing (`*`, `**`) is no permission for anything in particular. */
+export function saysNothing(pattern: string): boolean {
+  return pattern.replaceAll('*', '') === '';
+}
+
+/**
+ * `*` stands for any text, also for none and for `/`; everything else for itself, the whole name from
+ * end to end. Walks instead of building a regular expression: no escaping, no runaway backtracking.
+ */
+export function matchesPattern(pattern: string, name: string): boolean {
+  let inPattern = 0;
+  let inName = 0;
+  let star = -1;
+  let resume = 0;
+  while (inName < name.length) {
+    if (pattern[inPattern] === '*') {
+      star = inPattern++;
+      resume = inName;
+    } else if (pattern[inPattern] === name[inName]) {
+      inPattern++;
+      inName++;
+    } else if (star >= 0) {
+      inPattern = star + 1;
+      inName = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return /^\**$/.test(pattern.slice(inPattern));
+}
