@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadYaml } from '@kubernetes/client-node';
+
+export const REPOSITORY = join(import.meta.dirname, '..', '..');
+
+export interface ActionYml {
+  name: string;
+  description: string;
+  inputs: Record<string, { description: string; default?: string | boolean; required?: boolean }>;
+  outputs: Record<string, { description: string }>;
+  runs: { using: string; main: string };
+}
+
+/** action.yml as the runner reads it; the YAML parser is the one that ships with the Kubernetes client. */
+export function readActionYml(): ActionYml {
+  return loadYaml<ActionYml>(readFileSync(join(REPOSITORY, 'action.yml'), 'utf8'));
+}
