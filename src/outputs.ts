@@ -1,0 +1,127 @@
+import type { Finding } from './diagnose/diagnosis.ts';
+import { rootCauseSentence, summaryText } from './report/summary-line.ts';
+import type { NamespaceResult, RunResult } from './report/report.ts';
+import { plainText, shorten } from './safe-text.ts';
+
+export const OUTPUT_NAMES = [
+  'outcome',
+  'outcomes',
+  'elapsed-seconds',
+  'root-cause',
+  'summary-text',
+  'blockers',
+  'blocking-finalizer',
+  'blocking-resource',
+  'blocking-apiservice',
+  'report-json',
+  'report-markdown',
+  'comment-url',
+  'forced',
+] as const;
+
+export type OutputName = (typeof OUTPUT_NAMES)[number];
+
+export interface OutputContext {
+  reportJsonPath: string;
+  reportMarkdownPath: string;
+  commentUrl: string;
+}
+
+/** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
+const MAX_BLOCKERS_BYTES = 50_000;
+const MAX_OUTCOMES_BYTES = 100_000;
+const MAX_NAME_CHARS = 1_000;
+const MAX_MESSAGE_CHARS = 1_000;
+
+/**
+ * Every output of action.yml, always all of them, so that `steps.x.outputs.y` never depends on the path
+ * taken. Without a result the gate could not work: the outcome is then `error`.
+ */
+export function outputsOf(
+  result: RunResult | undefined,
+  context: OutputContext,
+  elapsedMs: number,
+): Record<OutputName, string> {
+  const blocking = result === undefined ? [] : blockersOf(result);
+  return {
+    outcome: result?.outcome ?? 'error',
+    outcomes: outcomesJson(result?.namespaces ?? []),
+    'elapsed-seconds': String(Math.round(elapsedMs / 1_000)),
+    'root-cause': result === undefined ? '' : rootCauseSentence(result),
+    'summary-text':
+      result === undefined ? 'the teardown gate could not work; see the step log' : summaryText(result),
+    blockers: boundedJson(blocking.map(blockerEntry), MAX_BLOCKERS_BYTES),
+    'blocking-finalizer': one(blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer),
+    'blocking-resource': one(blockingResource(blocking)),
+    'blocking-apiservice': one(
+      blocking.find(({ finding }) => finding.subject.kind === 'APIService')?.finding.subject.name,
+    ),
+    'report-json': context.reportJsonPath,
+    'report-markdown': context.reportMarkdownPath,
+    'comment-url': context.commentUrl,
+    forced: String(result?.namespaces.some(({ outcome }) => outcome === 'forced') ?? false),
+  };
+}
+
+interface Blocking {
+  namespace: string;
+  finding: Finding;
+  isRootCause: boolean;
+}
+
+/** What the namespaces wait for themselves, in the order of the diagnosis. */
+function blockersOf(result: RunResult): Blocking[] {
+  return result.namespaces.flatMap(({ name, diagnosis }) => {
+    const byId = new Map(diagnosis?.findings.map((finding) => [finding.id, finding]));
+    return (diagnosis?.blockers ?? []).flatMap((id) => {
+      const finding = byId.get(id);
+      if (finding === undefined) return [];
+      return [{ namespace: name, finding, isRootCause: diagnosis?.rootCauses.includes(id) ?? false }];
+    });
+  });
+}
+
+function blockerEntry({ namespace, finding, isRootCause }: Blocking): object {
+  return {
+    namespace,
+    code: finding.code,
+    subject: finding.subject,
+    ...(finding.finalizer === undefined ? {} : { finalizer: finding.finalizer }),
+    message: shorten(finding.message, MAX_MESSAGE_CHARS),
+    count: finding.count ?? 1,
+    rootCause: isRootCause,
+  };
+}
+
+/** An object that somebody could look at: not a registration, a type, or the namespace itself. */
+function blockingResource(blocking: readonly Blocking[]): string | undefined {
+  const found = blocking.find(
+    ({ finding }) => !['APIService', 'APIResource', 'Namespace'].includes(finding.subject.kind),
+  );
+  return found === undefined ? undefined : `${found.finding.subject.kind}/${found.finding.subject.name}`;
+}
+
+/** Whole entries only, so that the text stays JSON however much has to be left out. */
+function boundedJson(entries: readonly object[], maxBytes: number): string {
+  const kept: string[] = [];
+  let bytes = 2;
+  for (const entry of entries) {
+    const text = JSON.stringify(entry);
+    bytes += Buffer.byteLength(text) + 1;
+    if (bytes > maxBytes) break;
+    kept.push(text);
+  }
+  return `[${kept.join(',')}]`;
+}
+
+function outcomesJson(namespaces: readonly NamespaceResult[]): string {
+  const all = Object.fromEntries(namespaces.map(({ name, outcome }) => [name, outcome]));
+  const text = JSON.stringify(all);
+  if (Buffer.byteLength(text) <= MAX_OUTCOMES_BYTES) return text;
+  const failed = namespaces.filter(({ verdict }) => verdict === 'fail').slice(0, 1_000);
+  return JSON.stringify(Object.fromEntries(failed.map(({ name, outcome }) => [name, outcome])));
+}
+
+function one(text: string | undefined): string {
+  return shorten(plainText(text ?? ''), MAX_NAME_CHARS);
+}

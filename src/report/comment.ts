@@ -1,0 +1,67 @@
+import { folded } from './blocks.ts';
+import {
+  appendTeardown,
+  decodeHistory,
+  encodeHistory,
+  historyLine,
+  lastFailure,
+  type Teardown,
+  teardownOf,
+  teardownWords,
+} from './history.ts';
+import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
+import { toMarkdown } from './markup.ts';
+import type { RunResult } from './report.ts';
+
+/** The API refuses 65,536; counted with marker and footer. */
+export const MAX_COMMENT_CHARS = 60_000;
+
+const MARKER = 'namespace-teardown-gate:v1';
+
+/** The first line of our comments. `key` is hexadecimal, so nothing in it can end the HTML comment. */
+export function markerLine(key: string): string {
+  return `<!-- ${MARKER} key=${key} -->`;
+}
+
+/** Whether a comment is one of ours for this key. Quotes of it start with "> ", so only the start counts. */
+export function hasMarker(body: string, key: string): boolean {
+  return body.startsWith(markerLine(key));
+}
+
+/** What an earlier comment of ours remembers; empty when somebody has edited it away. */
+export function historyIn(body: string): Teardown[] {
+  const match = /^<!-- history=([A-Za-z0-9+/=]*) -->\r?$/m.exec(body.slice(0, 20_000));
+  return match?.[1] === undefined ? [] : decodeHistory(match[1]);
+}
+
+/** The comment: red with the whole story, or green with one line about what had been wrong. */
+export function renderComment(
+  result: RunResult,
+  context: RenderContext,
+  key: string,
+  earlier: readonly Teardown[],
+  maxChars = MAX_COMMENT_CHARS,
+): string {
+  const history = appendTeardown(earlier, teardownOf(result, context.runLabel ?? ''));
+  const head = `${markerLine(key)}\n<!-- history=${encodeHistory(history)} -->`;
+  return longestThatFits(
+    (detail, isShortened) =>
+      `${[
+        head,
+        ...bodySections(result, detail),
+        ...historySections(result, history),
+        footer(result, context, isShortened),
+      ].join('\n\n')}\n`,
+    (text) => text.length <= maxChars,
+  );
+}
+
+function historySections(result: RunResult, history: readonly Teardown[]): string[] {
+  if (history.length < 2) return [];
+  const line = historyLine(history);
+  if (result.verdict === 'fail') return [folded('Teardowns of this pull request', line)];
+  const failure = lastFailure(history);
+  const before =
+    failure === undefined ? '' : `Earlier on this pull request: ${toMarkdown(teardownWords(failure))}. `;
+  return [`${before}Teardowns: ${line}`];
+}

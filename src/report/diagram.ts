@@ -1,0 +1,53 @@
+import { type Diagnosis, NAMESPACE } from '../diagnose/diagnosis.ts';
+import { plainText, shorten } from '../safe-text.ts';
+
+const MAX_NODES = 40;
+const MAX_LABEL_CHARS = 60;
+
+/** The wait-for graph for Mermaid, below the text that says the same; empty without edges. */
+export function diagram(diagnosis: Diagnosis, namespace: string): string {
+  const source = diagramSource(diagnosis, namespace);
+  return source === '' ? '' : `\`\`\`mermaid\n${source}\n\`\`\``;
+}
+
+export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
+  const order = nodesInOrder(diagnosis);
+  if (order.length < 2) return '';
+  const shown = order.slice(0, order.length > MAX_NODES ? MAX_NODES - 1 : MAX_NODES);
+  const idOf = new Map(shown.map((id, at) => [id, `n${at}`]));
+  const labels = new Map(
+    diagnosis.findings.map((finding) => [
+      finding.id,
+      `${finding.subject.kind} ${finding.subject.name}${(finding.count ?? 1) > 1 ? ` +${(finding.count ?? 1) - 1}` : ''}`,
+    ]),
+  );
+  const lines = ['graph TD'];
+  for (const id of shown) {
+    const label = id === NAMESPACE ? `Namespace ${namespace}` : (labels.get(id) ?? '');
+    const isRoot = diagnosis.rootCauses.includes(id);
+    lines.push(`  ${idOf.get(id)}["${mermaidText(isRoot ? `${label} (root cause)` : label)}"]`);
+  }
+  if (order.length > shown.length) lines.push(`  more["and ${order.length - shown.length} more"]`);
+  for (const { from, to } of diagnosis.edges) {
+    const [a, b] = [idOf.get(from), idOf.get(to)];
+    if (a !== undefined && b !== undefined) lines.push(`  ${a} --> ${b}`);
+  }
+  return [...new Set(lines)].join('\n');
+}
+
+/** In the order of the walk from the namespace, so that what is left out is what is far away. */
+function nodesInOrder(diagnosis: Diagnosis): string[] {
+  const next = new Map<string, string[]>();
+  for (const { from, to } of diagnosis.edges) next.set(from, [...(next.get(from) ?? []), to]);
+  const order = [NAMESPACE];
+  for (let at = 0; at < order.length; at++) {
+    for (const to of next.get(order[at] as string) ?? []) if (!order.includes(to)) order.push(to);
+  }
+  return order;
+}
+
+/** Labels are built from an allow-list: what Mermaid gives a meaning never reaches it. */
+export function mermaidText(text: string): string {
+  const kept = shorten(plainText(text), MAX_LABEL_CHARS).replace(/[^\p{L}\p{N} .,/:+_()=…-]/gu, ' ');
+  return kept.trim() === '' ? '(no name)' : kept;
+}

@@ -1,0 +1,82 @@
+import { formatDuration } from '../duration.ts';
+import type { Outcome } from '../outcome.ts';
+import type { NamespaceResult, RunResult } from './report.ts';
+import { name, type Words } from './words.ts';
+
+/** One sign per outcome, always beside words that say the same. */
+export const MARKS: Record<Outcome, string> = {
+  deleted: '✅',
+  'not-found': '✅',
+  recreated: '🟡',
+  forced: '🟡',
+  progressing: '🟡',
+  'not-terminating': '🔴',
+  inconclusive: '🟡',
+  stuck: '🔴',
+  cancelled: '⚪',
+};
+
+/** What became of the namespace and how long it took, without its name: "stuck: not gone after 5m". */
+export function headlineWords(namespace: NamespaceResult, run: RunResult): Words {
+  const subject: Words = ['Namespace ', name(namespace.name)];
+  const took = formatDuration(namespace.elapsedMs);
+  switch (namespace.outcome) {
+    case 'deleted':
+      return [...subject, ` is gone (${took})`];
+    case 'not-found':
+      return [...subject, ' does not exist'];
+    case 'recreated':
+      return [...subject, ` is gone (${took}), and a new namespace has its name`];
+    case 'forced':
+      return [...subject, ` is gone (${took}), because the gate force-finalized it`];
+    case 'progressing':
+      return [...subject, ` is still going away: ${notGone(namespace, run)}`];
+    case 'not-terminating':
+      return ['Nobody has asked for the deletion of namespace ', name(namespace.name)];
+    case 'inconclusive':
+      return [...subject, ` is ${notGone(namespace, run)}, and we could not see why`];
+    case 'stuck':
+      return [...subject, ` is stuck: ${notGone(namespace, run)}`];
+    case 'cancelled':
+      return [...subject, ` was still there when the run was cancelled (after ${took})`];
+  }
+}
+
+/** Without waiting (`--now`) there is no time of ours to tell; the age of the deletion is what counts. */
+function notGone(namespace: NamespaceResult, run: RunResult): string {
+  if (run.timeoutMs > 0) return `not gone after ${formatDuration(namespace.elapsedMs)}`;
+  const age = terminatingFor(namespace, run);
+  return age === undefined ? 'not gone' : `terminating for ${formatDuration(age)}`;
+}
+
+/** How long ago the deletion was asked for; undefined when that cannot be told. */
+export function terminatingFor(namespace: NamespaceResult, run: RunResult): number | undefined {
+  const since = Date.parse(namespace.deletionTimestamp ?? '');
+  const now = Date.parse(run.finishedAt);
+  return Number.isNaN(since) || Number.isNaN(now) ? undefined : Math.max(0, now - since);
+}
+
+/** "stuck", "gone", as the log and chat say it: "preview-pr-42 is stuck". */
+export function stateWords(namespace: NamespaceResult): string {
+  const took = formatDuration(namespace.elapsedMs);
+  switch (namespace.outcome) {
+    case 'deleted':
+      return `gone after ${took}`;
+    case 'not-found':
+      return 'does not exist';
+    case 'recreated':
+      return `gone after ${took}; a new namespace has the name`;
+    case 'forced':
+      return `gone after ${took}, force-finalized by the gate`;
+    case 'progressing':
+      return 'still going away';
+    case 'not-terminating':
+      return 'nobody has asked for its deletion';
+    case 'inconclusive':
+      return 'not gone, and we could not see why';
+    case 'stuck':
+      return 'stuck';
+    case 'cancelled':
+      return `still there when the run was cancelled, after ${took}`;
+  }
+}

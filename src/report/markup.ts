@@ -1,0 +1,66 @@
+import { codeHtml, plainText, shorten } from '../safe-text.ts';
+import type { Word, Words } from './words.ts';
+
+export const MAX_NAME_CHARS = 253;
+export const MAX_SAID_CHARS = 300;
+
+/** Text in pieces to one line of Markdown that is the same in a sentence, a list item and a table cell. */
+export function toMarkdown(words: Words, maxChars = MAX_SAID_CHARS): string {
+  return words.map((word) => wordMarkdown(word, maxChars)).join('');
+}
+
+function wordMarkdown(word: Word, maxChars: number): string {
+  if (typeof word === 'string') return word;
+  if ('name' in word) return codeHtml(word.name, MAX_NAME_CHARS);
+  return prose(word.said, word.names ?? [], maxChars);
+}
+
+/**
+ * What the diagnosis says, for reading: ordinary words stay text, everything that is not (names, paths,
+ * quotations) becomes code. Since only letters, plain numbers and closing punctuation stay outside of
+ * `<code>`, no mention, reference, link or mark-up can be formed, whatever the cluster wrote.
+ */
+export function prose(text: string, names: readonly string[] = [], maxChars = MAX_SAID_CHARS): string {
+  const out: string[] = [];
+  let code: string[] = [];
+  const flush = (): void => {
+    if (code.length > 0) out.push(codeHtml(code.join(' '), maxChars));
+    code = [];
+  };
+  for (const token of shorten(plainText(text), maxChars).split(/\s+/)) {
+    if (token === '') continue;
+    const [open, core, close] = split(token);
+    if (isOrdinary(core, names)) {
+      flush();
+      out.push(`${encode(open)}${core}${encode(close)}`);
+    } else if (open === '' && close === '') {
+      code.push(core);
+    } else {
+      if (open !== '') flush();
+      code.push(core);
+      const joined = codeHtml(code.join(' '), maxChars);
+      code = [];
+      out.push(`${encode(open)}${joined}${encode(close)}`);
+    }
+  }
+  flush();
+  return out.join(' ');
+}
+
+/** Brackets and quotes around a word, and the punctuation after it, are not part of a name. */
+function split(token: string): [string, string, string] {
+  const match = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token);
+  return [match?.[1] ?? '', match?.[2] ?? '', match?.[3] ?? ''];
+}
+
+function isOrdinary(core: string, names: readonly string[]): boolean {
+  if (names.includes(core)) return false;
+  // Seven and more hexadecimal letters are linked as a commit where one has that name.
+  if (/^[0-9a-f]{7,40}$/.test(core)) return false;
+  return /^\p{L}+(?:[-'’]\p{L}+)*$/u.test(core) || /^\d[\d,]*(?:ms|s|m|h|%)?$/.test(core) || core === '';
+}
+
+/** Punctuation as entities, but for what no Markdown parser gives a meaning after a word. */
+function encode(punctuation: string): string {
+  return punctuation.replace(/[^,]/g, (char) => (char === '.' ? '.' : `&#${char.codePointAt(0)};`));
+}

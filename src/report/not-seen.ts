@@ -1,0 +1,52 @@
+import type { NotInspected } from '../diagnose/diagnosis.ts';
+import { counted, listWords, said, type Words } from './words.ts';
+
+const MAX_NAMED = 4;
+
+/** What could not be read, grouped by reason: twelve types behind one 403 are one sentence. */
+export function notSeenSentences(entries: readonly NotInspected[]): Words[] {
+  const byReason = new Map<string, string[]>();
+  for (const { what, reason } of entries) {
+    const list = byReason.get(reason);
+    if (list === undefined) byReason.set(reason, [what]);
+    else list.push(what);
+  }
+  return [...byReason].map(([reason, whats]) => [
+    ...listWords(
+      whats.map((what) => [said(what)]),
+      MAX_NAMED,
+    ),
+    ': ',
+    said(reason),
+  ]);
+}
+
+/** RBAC rules that would show what was hidden, one line of YAML each; equal verbs share a line. */
+export function grantLines(entries: readonly NotInspected[]): string[] {
+  const byVerb = new Map<string, { groups: Set<string>; resources: Set<string> }>();
+  for (const { grant } of entries) {
+    if (grant === undefined) continue;
+    const key = `${grant.verb}\n${grant.apiGroup}`;
+    const rule = byVerb.get(key) ?? { groups: new Set<string>(), resources: new Set<string>() };
+    rule.groups.add(grant.apiGroup);
+    rule.resources.add(grant.resource);
+    byVerb.set(key, rule);
+  }
+  return [...byVerb].map(([key, rule]) => {
+    const verb = key.split('\n')[0] ?? '';
+    return `- { apiGroups: ${yamlList(rule.groups)}, resources: ${yamlList(rule.resources)}, verbs: ${yamlList([verb])} }`;
+  });
+}
+
+/** JSON strings are YAML strings, so no name can leave its quotes. */
+function yamlList(items: Iterable<string>): string {
+  return `[${[...items].map((item) => JSON.stringify(item)).join(', ')}]`;
+}
+
+export function queuedSentence(queued: readonly { kind: string; count: number }[]): Words | undefined {
+  const total = queued.reduce((sum, { count }) => sum + count, 0);
+  if (total === 0) return undefined;
+  const plural = total === 1 ? 'waits' : 'wait';
+  return [`${counted(total, 'other object')} ${plural} behind it; nobody has asked for their deletion yet.`];
+}
+

@@ -1,0 +1,32 @@
+import { formatDuration } from '../duration.ts';
+import { table } from './blocks.ts';
+import { MARKS, stateWords } from './headline.ts';
+import { toMarkdown } from './markup.ts';
+import type { NamespaceResult, RunResult } from './report.ts';
+import { namespaceCause } from './summary-line.ts';
+import { formatCount, name, said } from './words.ts';
+
+const MAX_ROWS = 100;
+
+/** Several namespaces in one report: how many did not pass, and a line for each. */
+export function overviewSections(
+  ordered: readonly NamespaceResult[],
+  _told: readonly NamespaceResult[],
+  run: RunResult,
+): string[] {
+  const failed = ordered.filter(({ verdict }) => verdict === 'fail').length;
+  const mark = MARKS[run.outcome];
+  const took = formatDuration(run.elapsedMs);
+  const headline =
+    failed === 0
+      ? `### ${mark} All ${formatCount(ordered.length)} namespaces passed (${took})`
+      : `### ${mark} ${formatCount(failed)} of ${formatCount(ordered.length)} namespaces did not pass (${took})`;
+  const rows = ordered.slice(0, MAX_ROWS).map((namespace) => [
+    `${MARKS[namespace.outcome]} ${toMarkdown([name(namespace.name)])}`,
+    stateWords(namespace),
+    toMarkdown([said(namespaceCause(namespace, run))]),
+  ]);
+  const left = ordered.length - rows.length;
+  const rest = left > 0 ? [`And ${formatCount(left)} more namespaces.`] : [];
+  return [headline, table(['namespace', 'outcome', 'why'], rows), ...rest];
+}

@@ -1,0 +1,18 @@
+import type { RunResult } from './report.ts';
+
+/**
+ * The result with every text passed through `redact`. It has to happen before rendering: once a text is
+ * escaped, cut or encoded, a secret in it no longer looks like itself.
+ */
+export function redactResult(result: RunResult, redact: (text: string) => string): RunResult {
+  return redactDeep(result, redact) as RunResult;
+}
+
+function redactDeep(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (Array.isArray(value)) return value.map((item) => redactDeep(item, redact));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, redactDeep(item, redact)]),
+  );
+}

@@ -1,0 +1,69 @@
+import { formatDuration } from '../duration.ts';
+import { plainText, shorten } from '../safe-text.ts';
+import { chainsOf } from './chains.ts';
+import { stateWords } from './headline.ts';
+import { narrate } from './narrative.ts';
+import { notSeenSentences } from './not-seen.ts';
+import type { NamespaceResult, RunResult } from './report.ts';
+import { chainSentence } from './sentences.ts';
+import { toPlain } from './words.ts';
+
+const MAX_ROOT_CAUSE_CHARS = 1_000;
+const MAX_CHAT_CHARS = 500;
+
+/** One sentence that follows the chain of the worst namespace to its end; empty without one. */
+export function rootCauseSentence(run: RunResult): string {
+  const worst = worstNamespace(run);
+  return worst === undefined ? '' : shorten(namespaceCause(worst, run), MAX_ROOT_CAUSE_CHARS);
+}
+
+/** Why one namespace is not gone, in one sentence without a full stop; empty when nothing explains. */
+export function namespaceCause(namespace: NamespaceResult, run: RunResult): string {
+  const { diagnosis } = namespace;
+  if (diagnosis === undefined) return '';
+  const [first, ...others] = chainsOf(diagnosis);
+  if (first !== undefined) {
+    const more = others.length === 0 ? '' : ` (and ${others.length} more ${others.length === 1 ? 'cause' : 'causes'})`;
+    return toPlain(chainSentence(first, namespace.name)) + more;
+  }
+  const [notSeen] = notSeenSentences(diagnosis.notInspected);
+  if (notSeen !== undefined) return `could not look at ${toPlain(notSeen)}`;
+  return narrate(namespace, run).why.map(toPlain).join(' ');
+}
+
+/** One line for chat; what chat programs take for mark-up or mentions is taken out. */
+export function summaryText(run: RunResult): string {
+  return shorten(chatSafe(summaryLine(run)), MAX_CHAT_CHARS);
+}
+
+function summaryLine(run: RunResult): string {
+  const [only] = run.namespaces;
+  if (run.namespaces.length === 1 && only !== undefined) return namespaceLine(only, run);
+  const left = run.namespaces.filter(({ verdict }) => verdict === 'fail');
+  const took = formatDuration(run.elapsedMs);
+  const worst = worstNamespace(run);
+  if (worst === undefined || left.length === 0) {
+    return `all ${run.namespaces.length} namespaces passed (${took})`;
+  }
+  return `${left.length} of ${run.namespaces.length} namespaces did not pass (${took}): ${namespaceLine(worst, run)}`;
+}
+
+/** "preview-pr-42 is stuck: Widget db is held by …". */
+export function namespaceLine(namespace: NamespaceResult, run: RunResult): string {
+  const cause = namespaceCause(namespace, run);
+  const state = `${namespace.name}: ${stateWords(namespace)}`;
+  return cause === '' ? plainText(state) : plainText(`${state}: ${cause}`);
+}
+
+/** The namespace that gave the run its outcome. */
+export function worstNamespace(run: RunResult): NamespaceResult | undefined {
+  return (
+    run.namespaces.find(({ outcome, verdict }) => outcome === run.outcome && verdict === run.verdict) ??
+    run.namespaces.find(({ outcome }) => outcome === run.outcome) ??
+    run.namespaces[0]
+  );
+}
+
+function chatSafe(text: string): string {
+  return text.replace(/[<>@`$\\|*~]/g, ' ');
+}

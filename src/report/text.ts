@@ -1,0 +1,75 @@
+import { plainText } from '../safe-text.ts';
+import { narrate } from './narrative.ts';
+import { worstFirst } from './order.ts';
+import type { RemedyWords } from './remedies.ts';
+import type { NamespaceResult, RunResult } from './report.ts';
+import { treeLines } from './tree.ts';
+import { toPlain } from './words.ts';
+
+const MAX_REMEDIES = 8;
+
+/** The report for a terminal. */
+export function renderText(result: RunResult): string {
+  if (result.namespaces.length === 0) return 'No namespace matched the selector.\n';
+  return `${worstFirst(result.namespaces)
+    .map((namespace) => namespaceText(namespace, result).join('\n'))
+    .join('\n\n')}\n`;
+}
+
+function namespaceText(namespace: NamespaceResult, run: RunResult): string[] {
+  const told = narrate(namespace, run);
+  const headline = `${toPlain(told.headline)}  (Kubernetes ${plainText(run.cluster.version)})`;
+  return [headline, ...indented(explanationLines(namespace, run))];
+}
+
+/** Tree, why, whose fault, what to do, what could not be seen: for the terminal and for the log. */
+export function explanationLines(namespace: NamespaceResult, run: RunResult): string[] {
+  const told = narrate(namespace, run);
+  const { diagnosis } = namespace;
+  const paragraphs = [
+    diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),
+    told.why.map(toPlain),
+    told.fault === undefined ? [] : [`${told.fault.answer} ${toPlain(told.fault.because)}`],
+    remedyLines(told.remedies),
+    [
+      ...told.notSeen.map((words) => `Not inspected: ${toPlain(words)}`),
+      ...(told.grants.length === 0 ? [] : ['To see it, give this identity these rights:']),
+      ...told.grants.map((line) => `  ${line}`),
+      ...(told.queued === undefined ? [] : [toPlain(told.queued)]),
+      ...(diagnosis !== undefined && told.notSeen.length === 0 ? ['Nothing was left uninspected.'] : []),
+    ],
+    forcedLines(namespace),
+  ];
+  return paragraphs
+    .filter((lines) => lines.length > 0)
+    .flatMap((lines, at) => (at === 0 ? lines : ['', ...lines]));
+}
+
+function remedyLines(remedies: readonly RemedyWords[]): string[] {
+  const shown = remedies.slice(0, MAX_REMEDIES);
+  const lines = shown.flatMap((remedy, at) => [
+    `${at + 1}. ${toPlain(remedy.text)}${remedy.risk === undefined ? '' : ` (risk: ${toPlain(remedy.risk)})`}`,
+    ...(remedy.command === undefined ? [] : [`   ${plainText(remedy.command)}`]),
+  ]);
+  const left = remedies.length - shown.length;
+  return left > 0 ? [...lines, `and ${left} more in report.json`] : lines;
+}
+
+function forcedLines({ forced }: NamespaceResult): string[] {
+  if (forced === null) return [];
+  const title = forced.mode === 'plan' ? 'Force-finalize would do:' : 'Force-finalized:';
+  return [
+    ...(forced.actions.length === 0 ? [`${title} nothing`] : [title]),
+    ...forced.actions.map(({ target, finalizer, result }) =>
+      plainText(`  ${target}  ${finalizer}: ${result}`),
+    ),
+    ...forced.refused.map(({ target, reason }) => plainText(`  refused: ${target}: ${reason}`)),
+    ...forced.orphans.map(({ kind, name, apiVersion, uid }) =>
+      plainText(`  left behind: ${kind} ${name} (${apiVersion}, uid ${uid})`),
+    ),
+  ];
+}
+
+function indented(lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', ...lines.map((line) => (line === '' ? '' : `  ${line}`))];
+}
