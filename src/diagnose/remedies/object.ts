@@ -1,0 +1,65 @@
+import type { ObjectFacts } from '../../observe/snapshot.ts';
+import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
+import type { Remedy } from '../diagnosis.ts';
+import { type TypeRef, typeName } from '../display.ts';
+import { forceCommand, kubectl, named, patchCommand, removalPatch } from './commands.ts';
+
+/** An object, and one of its finalizers. */
+export interface HeldObject {
+  object: Pick<ObjectFacts, 'kind' | 'namespace' | 'name' | 'uid'>;
+  type: TypeRef;
+  finalizer: string;
+  /** Where it stands in `metadata.finalizers`. */
+  index: number;
+  /** How many objects are held in the same way. */
+  count: number;
+}
+
+/** An object that is terminating and held by this finalizer. */
+export function objectFinalizerRemedies(held: HeldObject): Remedy[] {
+  const known = lookUpHeld(held);
+  return [
+    ...(known === undefined ? [] : [{ text: known.remedy }]),
+    ...removeFinalizerRemedies(held),
+  ];
+}
+
+/** The last resort on an object; also ends the remedies of a finalizer's owner. */
+export function removeFinalizerRemedies(held: HeldObject): Remedy[] {
+  const { object, type, finalizer, count } = held;
+  const target = [...named(typeName(type), object.name), '-n', object.namespace];
+  const risk = leakText(lookUpHeld(held));
+  const one: Remedy = {
+    text:
+      count > 1
+        ? `If that is not possible, remove this one finalizer, here from the first of ${count} objects`
+        : 'If that is not possible, remove this one finalizer',
+    command: patchCommand(target, removalPatch({ uid: object.uid, finalizer, index: held.index })),
+    risk,
+  };
+  const command = count > 1 ? forceCommand(object.namespace, finalizer) : undefined;
+  if (command === undefined) return [one];
+  return [one, { text: `Or let this gate remove it from all ${count}`, command, risk }];
+}
+
+/** The order of teardown that avoids the circle. */
+export function deleteFirstRemedy(
+  { object, type }: Pick<HeldObject, 'object' | 'type'>,
+  controller: string,
+): Remedy {
+  return {
+    text: `For the next run: delete the ${object.kind} objects, and let that finish, before ${controller} and the namespace`,
+    command: kubectl('delete', typeName(type), '--all', '-n', object.namespace, '--wait'),
+  };
+}
+
+/** What removing the finalizer by hand costs. */
+export function leakText(known: CatalogueEntry | undefined): string {
+  return known === undefined
+    ? 'what its controller would have cleaned up stays behind; nobody in the cluster can say what that is'
+    : known.leakIfRemoved;
+}
+
+function lookUpHeld({ object, type, finalizer }: HeldObject): CatalogueEntry | undefined {
+  return lookUpFinalizer(finalizer, { kind: object.kind, group: type.group });
+}

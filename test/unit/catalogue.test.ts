@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest';
+import { type CatalogueEntry, leakOf, lookUpFinalizer } from '../../src/diagnose/catalogue.ts';
+import entries from '../../src/diagnose/finalizers.json' with { type: 'json' };
+
+const core = (kind: string) => ({ kind, group: '' });
+
+describe('every entry of the catalogue', () => {
+  /** TypeScript reads JSON strings as `string`, so the unions are checked here. */
+  const SHAPE: Record<keyof CatalogueEntry, (value: unknown) => boolean> = {
+    match: isText,
+    matchKind: (value) => ['exact', 'prefix', 'glob'].includes(value as string),
+    on: (value) => Array.isArray(value) && value.length > 0 && value.every(isText),
+    scope: (value) => ['namespaced', 'cluster', 'namespace'].includes(value as string),
+    owner: isText,
+    workload: (value) =>
+      Array.isArray(value) &&
+      value.every(
+        (place) =>
+          Object.keys(place).sort().join() === 'name,namespace' &&
+          isText(place.namespace) &&
+          isText(place.name),
+      ),
+    protects: isSentence,
+    leakIfRemoved: isSentence,
+    remedy: isSentence,
+    blocksNamespace: (value) => typeof value === 'boolean',
+    source: (value) => typeof value === 'string',
+  };
+
+  test.each(entries.map((entry) => ({ entry, name: `${entry.match} on ${entry.on.join(', ')}` })))(
+    '$name has exactly the fields of its type',
+    ({ entry }) => {
+      expect(Object.keys(entry)).toEqual(Object.keys(SHAPE));
+      for (const [field, isRight] of Object.entries(SHAPE)) {
+        const value = entry[field as keyof CatalogueEntry];
+        expect(isRight(value), `${field}: ${JSON.stringify(value)}`).toBe(true);
+      }
+    },
+  );
+
+  test('is found by its own name on each of its kinds', () => {
+    for (const entry of entries) {
+      for (const kind of entry.on) {
+        const on = kind.startsWith('*.')
+          ? { kind: 'Thing', group: kind.slice(2) }
+          : core(kind === '*' ? 'Thing' : kind);
+        const sample = { exact: entry.match, prefix: `${entry.match}x`, glob: '' }[entry.matchKind];
+        const name = sample || entry.match.replaceAll('*', 'x');
+        expect(lookUpFinalizer(name ?? '', on), `${name} on ${kind}`).toBe(entry);
+      }
+    }
+  });
+
+  test('is an exact name, a prefix without stars, or a pattern with one', () => {
+    for (const { match, matchKind } of entries) {
+      expect(match.includes('*'), match).toBe(matchKind === 'glob');
+    }
+  });
+
+  test('holds a namespace only when its objects live in one', () => {
+    for (const { match, scope, blocksNamespace } of entries) {
+      if (scope === 'cluster') expect(blocksNamespace, match).toBe(false);
+    }
+  });
+});
+
+describe('lookUpFinalizer', () => {
+  test('knows the claim protection on claims only', () => {
+    const finalizer = 'kubernetes.io/pvc-protection';
+    expect(lookUpFinalizer(finalizer, core('PersistentVolumeClaim'))?.match).toBe(finalizer);
+    expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeUndefined();
+  });
+
+  test('finds nothing for an invented finalizer', () => {
+    expect(lookUpFinalizer('some.random/finalizer', core('ConfigMap'))).toBeUndefined();
+  });
+
+  test.each(['constructor', '__proto__', 'toString', ''])('finds nothing for %j', (finalizer) => {
+    expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeUndefined();
+  });
+
+  test('prefers the exact name to a prefix', () => {
+    expect(lookUpFinalizer('controller.cattle.io/namespace-auth', core('Namespace'))).toMatchObject(
+      {
+        matchKind: 'exact',
+      },
+    );
+  });
+
+  test('reads a prefix up to anything', () => {
+    expect(lookUpFinalizer('controller.cattle.io/anything', core('Secret'))?.match).toBe(
+      'controller.cattle.io/',
+    );
+    expect(lookUpFinalizer('clusterscoped.controller.cattle.io/x_c-1', core('Secret'))?.match).toBe(
+      'clusterscoped.controller.cattle.io/',
+    );
+  });
+
+  test('reads a star as any text', () => {
+    const bucket = { kind: 'Bucket', group: 's3.services.k8s.aws' };
+    expect(lookUpFinalizer('finalizers.s3.services.k8s.aws/Bucket', bucket)?.matchKind).toBe(
+      'glob',
+    );
+    expect(lookUpFinalizer('finalizersXs3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
+    expect(lookUpFinalizer('a/finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
+  });
+
+  test('takes "*" for every kind but the Namespace itself', () => {
+    const finalizer = 'wrangler.cattle.io/x';
+    expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeDefined();
+    expect(lookUpFinalizer(finalizer, core('Namespace'))).toBeUndefined();
+    expect(lookUpFinalizer('foregroundDeletion', core('Namespace'))).toBeDefined();
+  });
+
+  test('takes "*.group" for the group and those below it', () => {
+    const finalizer = 'longhorn.io';
+    expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'longhorn.io' })).toBeDefined();
+    expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'notlonghorn.io' })).toBeUndefined();
+  });
+});
+
+describe('leakOf', () => {
+  test('says what stays behind', () => {
+    expect(leakOf('service.kubernetes.io/load-balancer-cleanup', core('Service'))).toMatch(
+      /load balancer/,
+    );
+  });
+
+  test('does not need the kind', () => {
+    expect(leakOf('kubernetes.io/pvc-protection')).toMatch(/volume/);
+  });
+
+  test('is silent where nobody knows', () => {
+    expect(leakOf('some.random/finalizer')).toBeUndefined();
+  });
+});
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() === value && value !== '';
+}
+
+function isSentence(value: unknown): boolean {
+  return isText(value) && /\.$/.test(value as string);
+}
