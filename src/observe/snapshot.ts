@@ -1,5 +1,6 @@
 import type { FailedGroup, ResourceType } from '../kubernetes/api.ts';
 import type { Read, ReadFailure } from '../read.ts';
+import type { Details } from './details.ts';
 
 /**
  * Plain data read from the cluster at one time. Every source keeps its read status; a source that
@@ -21,6 +22,8 @@ export interface Snapshot {
   apiServices?: Read<ApiServiceFacts[]>;
   /** Other namespaces that are Terminating, for "not caused by this change". */
   otherTerminating?: Read<NamespaceFacts[]>;
+  /** What was read on top because a finding raised a question. */
+  details?: Details;
 }
 
 export const MAX_EXAMPLES = 10;
@@ -54,6 +57,8 @@ export interface Condition {
 export interface DiscoveryFacts {
   /** How many resource types the server serves in namespaces. */
   namespacedTypes: number;
+  /** API groups that are served, without the core group. */
+  groups: string[];
   failedGroups: FailedGroup[];
 }
 

@@ -1,0 +1,143 @@
+import { parseArgs } from 'node:util';
+import { ActionError, describeError } from './errors.ts';
+import { INPUT_DEFAULTS, type InputName, list } from './inputs.ts';
+
+export const FORMATS = ['text', 'markdown', 'json'] as const;
+export const STATS_FORMATS = ['table', 'markdown', 'csv'] as const;
+
+/** What the arguments ask for, as a value; running it is the terminal's. */
+export type Command =
+  | { run: 'help' }
+  | { run: 'version' }
+  | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
+  | {
+      run: 'gate';
+      inputs: Partial<Record<InputName, string>>;
+      format: (typeof FORMATS)[number];
+      now: boolean;
+    };
+
+/** These concern the pull request of a workflow run, which a terminal does not have. */
+const ONLY_IN_THE_ACTION: readonly string[] = ['comment', 'github-token', 'pr-number', 'comment-key'];
+const FLAGS: readonly string[] = ['delete', 'fail-fast', 'force-pods', 'now', 'help', 'version'];
+
+export function parseArguments(args: readonly string[]): Command {
+  const { values, positionals } = parse(args);
+  if (values['help'] === 'true') return { run: 'help' };
+  if (values['version'] === 'true') return { run: 'version' };
+  if (positionals[0] === 'stats') {
+    const files = positionals.slice(1);
+    if (files.length === 0) throw usage('"stats" needs at least one report.json file');
+    return { run: 'stats', files, format: choice(values['format'], STATS_FORMATS, 'table') };
+  }
+  const inputs: Partial<Record<InputName, string>> = {};
+  for (const name of Object.keys(INPUT_DEFAULTS) as InputName[]) {
+    const value = values[name];
+    if (value === undefined) continue;
+    if (value === '') throw usage(`option --${name} needs a value`);
+    inputs[name] = value;
+  }
+  const names = [...positionals, ...list(inputs.namespace ?? '')];
+  return {
+    run: 'gate',
+    inputs: { ...inputs, namespace: names.join(',') },
+    format: choice(values['format'], FORMATS, 'text'),
+    now: values['now'] === 'true',
+  };
+}
+
+function parse(args: readonly string[]): {
+  values: Record<string, string | undefined>;
+  positionals: string[];
+} {
+  const names = Object.keys(INPUT_DEFAULTS).filter((name) => !ONLY_IN_THE_ACTION.includes(name));
+  const options = Object.fromEntries(
+    [...names, 'format', 'now', 'help', 'version'].map((name) => [
+      name,
+      { type: 'string' as const, ...(name === 'help' ? { short: 'h' } : {}) },
+    ]),
+  );
+  try {
+    return parseArgs({ args: withFlagValues(args), options, allowPositionals: true });
+  } catch (error) {
+    const text = describeError(error).replace(/\s*\(ERR_PARSE_ARGS[^)]*\)/, '');
+    const foreign = ONLY_IN_THE_ACTION.find((name) => text.includes(`'--${name}'`));
+    if (foreign !== undefined) {
+      throw usage(`option --${foreign} exists only in the action: a terminal has no pull request`);
+    }
+    throw usage(text.replace(/\. To specify a positional.*$/s, ''));
+  }
+}
+
+/** `--delete` is `--delete=true`; `--delete false` is understood too, not taken for a namespace. */
+function withFlagValues(args: readonly string[]): string[] {
+  const out: string[] = [];
+  for (let index = 0; index < args.length; index++) {
+    const arg = args[index] as string;
+    if (arg === '--') return [...out, ...args.slice(index)];
+    const isFlag = arg === '-h' || (arg.startsWith('--') && FLAGS.includes(arg.slice(2)));
+    if (!isFlag) {
+      out.push(arg);
+      continue;
+    }
+    const next = args[index + 1];
+    const hasValue = next === 'true' || next === 'false';
+    out.push(`${arg === '-h' ? '--help' : arg}=${hasValue ? next : 'true'}`);
+    if (hasValue) index++;
+  }
+  return out;
+}
+
+function choice<T extends string>(
+  value: string | undefined,
+  legal: readonly T[],
+  fallback: T,
+): T {
+  if (value === undefined) return fallback;
+  const found = legal.find((item) => item === value);
+  if (found === undefined) {
+    throw usage(`option --format is "${value}"; use one of: ${legal.join(', ')}`);
+  }
+  return found;
+}
+
+function usage(message: string): ActionError {
+  return new ActionError('invalid-input', message, {
+    hint: 'namespace-teardown-gate --help lists what there is.',
+  });
+}
+
+export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are really gone and,
+when one hangs, says what holds it and who should have dealt with it.
+
+Usage
+  namespace-teardown-gate NAMESPACE… [OPTION…]     wait, then explain
+  namespace-teardown-gate NAMESPACE… --now         do not wait: explain at once
+  namespace-teardown-gate stats FILE…              which causes hang how often, from report.json files
+
+What to wait for
+  --selector LABELS          also every namespace with these labels
+  --delete                   ask for the deletion first
+  --timeout 5m               90s, 10m, 1h
+  --fail-fast                stop early once the hang is proven permanent
+  --fail-on not-deleted      not-deleted, stuck, never
+  --if-not-found ok          ok, error
+
+Which cluster (otherwise as kubectl: KUBECONFIG, ~/.kube/config, in-cluster)
+  --kubeconfig FILE
+  --context NAME
+
+What to write
+  --format text              text, markdown, json (stats: table, markdown, csv); goes to standard output
+  --report-dir DIR           also write report.json and report.md there
+
+Force-finalize: off unless asked for; read the documentation first
+  --force-finalize off       off, plan, objects, namespace
+  --force-namespaces LIST    patterns of namespaces that may be forced
+  --force-label KEY=VALUE    label that the namespace must carry as well
+  --force-finalizers LIST    patterns of finalizers that may be removed
+  --force-pods               also delete overdue pods whose node is gone
+  --force-orphans refuse     refuse, accept
+
+Exit codes: 0 the gate passed, 1 it failed, 2 inconclusive or could not work, 3 wrong usage.
+`;

@@ -1,0 +1,89 @@
+import type { Snapshot } from '../observe/snapshot.ts';
+import { parseConditions } from './conditions.ts';
+import { contradictionsOf } from './contradictions.ts';
+import type { Diagnosis, QueuedContent } from './diagnosis.ts';
+import type { Rule, View } from './draft.ts';
+import { buildGraph } from './graph.ts';
+import { movementOf } from './movement.ts';
+import { notInspected } from './not-inspected.ts';
+import { apiserviceUnavailable } from './rules/apiservice-unavailable.ts';
+import { contentDeleting } from './rules/content-deleting.ts';
+import { discoveryFailed } from './rules/discovery-failed.ts';
+import { namespaceFinalizer } from './rules/namespace-finalizer.ts';
+import { namespaceSpecFinalizer } from './rules/namespace-spec-finalizer.ts';
+import { objectFinalizer } from './rules/object-finalizer.ts';
+import { podGracePeriod } from './rules/pod-grace-period.ts';
+import { podOverdue } from './rules/pod-overdue.ts';
+import { unexplained } from './rules/unexplained.ts';
+import { volumeInUse } from './rules/volume-in-use.ts';
+
+/** Every rule is asked; the order only decides what is read first among equals. */
+const RULES: readonly Rule[] = [
+  namespaceFinalizer,
+  namespaceSpecFinalizer,
+  apiserviceUnavailable,
+  discoveryFailed,
+  podGracePeriod,
+  podOverdue,
+  objectFinalizer,
+  volumeInUse,
+  contentDeleting,
+];
+
+/**
+ * From what was read to why the namespace is still there. Pure: the same snapshots give the same
+ * diagnosis. `before` is an earlier look during the same wait; without it, slow and stuck cannot be
+ * told apart.
+ */
+export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
+  const view: View = {
+    now,
+    before,
+    conditions: parseConditions(now.namespace.conditions),
+    nowMs: Date.parse(now.takenAt),
+  };
+  const unread = notInspected(view);
+  const movement = movementOf(view);
+  const drafts = RULES.flatMap((rule) => rule(view));
+  const isExplained = drafts.some((draft) => draft.blocksNamespace !== undefined);
+  const canSay = unread.length === 0 && movement.kind !== 'shrinking';
+  if (!isExplained && canSay) drafts.push(unexplained(view));
+  const graph = buildGraph(drafts);
+  return {
+    ...graph,
+    queued: queuedOf(now),
+    notInspected: unread,
+    conditions: now.namespace.conditions,
+    contradictions: contradictionsOf(view, graph.findings),
+    alsoAffected: alsoAffected(view, graph),
+    movement,
+    inspectedTypes: now.content.filter(({ read }) => read.ok).length,
+  };
+}
+
+function queuedOf(now: Snapshot): QueuedContent[] {
+  return now.content
+    .flatMap(({ type, read }) =>
+      read.ok && read.value.queued > 0
+        ? [
+            {
+              apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+              kind: type.kind,
+              count: read.value.queued,
+            },
+          ]
+        : [],
+    )
+    .sort((a, b) => b.count - a.count || a.kind.localeCompare(b.kind));
+}
+
+/** A group that cannot be discovered holds every namespace that is Terminating, whatever is in it. */
+function alsoAffected(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): string[] {
+  const others = view.now.otherTerminating;
+  const holdsAll = graph.findings.some(
+    (finding) =>
+      graph.rootCauses.includes(finding.id) &&
+      (finding.code === 'apiservice-unavailable' || finding.code === 'discovery-failed'),
+  );
+  return holdsAll && others?.ok === true ? others.value.map(({ name }) => name).sort() : [];
+}

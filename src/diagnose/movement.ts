@@ -1,0 +1,109 @@
+import type { ContentCount, ObjectGroup, Snapshot, TypeContent } from '../observe/snapshot.ts';
+import type { Movement } from './diagnosis.ts';
+import type { View } from './draft.ts';
+
+/** After the end of its grace period a pod is given this long to be confirmed by its kubelet. */
+export const CONFIRMATION_MS = 5_000;
+
+/**
+ * Whether content still goes away. What remains is compared, not totals: when everything else was
+ * swept out and one object stays put, that is a hang, however much went before.
+ */
+export function movementOf(view: View): Movement {
+  const grace = latestGrace(view);
+  if (grace !== undefined) return { kind: 'grace-period', until: grace };
+  if (view.before === undefined) return { kind: 'unknown' };
+  const comparedMs = view.nowMs - Date.parse(view.before.takenAt);
+  const shrunk = shrinkingTypes(view.before, view.now);
+  const before = sum(shrunk.map((pair) => pair.before));
+  const now = sum(shrunk.map((pair) => pair.now));
+  if (shrunk.length > 0) return { kind: 'shrinking', before, now, comparedMs };
+  const hadContent = totalOf(view.before);
+  const hasContent = totalOf(view.now);
+  // The last object has just gone: the controller finishes with its next pass, 8 s later at most.
+  if (hasContent === 0 && hadContent > 0 && allRead(view.now)) {
+    return { kind: 'shrinking', before: hadContent, now: 0, comparedMs };
+  }
+  return { kind: 'none', comparedMs };
+}
+
+export interface Shrinking {
+  content: TypeContent;
+  /** Counted objects of what has shrunk, not of the whole type. */
+  before: number;
+  now: number;
+  /** Finalizers of the shrinking group; empty when it is the queue of the type that shrinks. */
+  finalizers: string[];
+}
+
+/** Groups of equal objects (type, finalizers) that are there in both looks and have become fewer. */
+export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
+  const earlier = new Map(before.content.map((content) => [keyOf(content), content]));
+  return now.content.flatMap((content) => {
+    const old = earlier.get(keyOf(content));
+    if (!content.read.ok || old === undefined || !old.read.ok) return [];
+    return shrunkGroups(content, old.read.value, content.read.value);
+  });
+}
+
+function shrunkGroups(content: TypeContent, old: ContentCount, count: ContentCount): Shrinking[] {
+  const groups = count.terminating.flatMap((group) => {
+    const same = old.terminating.filter((other) => sameSet(other.finalizers, group.finalizers));
+    const had = sum(same.map((other) => other.count));
+    const isShrinking = group.count < had || hasShorterList(group, old);
+    return isShrinking
+      ? [
+          {
+            content,
+            before: Math.max(had, group.count),
+            now: group.count,
+            finalizers: group.finalizers,
+          },
+        ]
+      : [];
+  });
+  if (groups.length > 0) return groups;
+  // A queue that empties only into "terminating" is not progress; fewer objects in all are.
+  const queueShrinks = count.queued > 0 && count.queued < old.queued && count.total < old.total;
+  return queueShrinks ? [{ content, before: old.queued, now: count.queued, finalizers: [] }] : [];
+}
+
+/** An object that has lost one of its finalizers since the earlier look. */
+function hasShorterList(group: ObjectGroup, old: ContentCount): boolean {
+  const earlier = new Map(
+    old.terminating.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
+  );
+  return group.examples.some(
+    (object) => object.finalizers.length < (earlier.get(object.uid)?.finalizers.length ?? 0),
+  );
+}
+
+function latestGrace(view: View): string | undefined {
+  if (!view.now.pods.ok) return undefined;
+  const ends = view.now.pods.value
+    .filter((pod) => pod.nodeName !== undefined && (pod.deletionGracePeriodSeconds ?? 0) > 0)
+    .flatMap((pod) => pod.deletionTimestamp ?? [])
+    .filter((end) => Date.parse(end) + CONFIRMATION_MS > view.nowMs)
+    .sort();
+  return ends[ends.length - 1];
+}
+
+function totalOf(snapshot: Snapshot): number {
+  return sum(snapshot.content.map(({ read }) => (read.ok ? read.value.total : 0)));
+}
+
+function allRead(snapshot: Snapshot): boolean {
+  return snapshot.discovery.ok && snapshot.content.every(({ read }) => read.ok);
+}
+
+function keyOf({ type }: TypeContent): string {
+  return `${type.resource}.${type.group}`;
+}
+
+function sameSet(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((item) => b.includes(item));
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

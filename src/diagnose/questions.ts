@@ -1,0 +1,51 @@
+import type { ResourceType } from '../kubernetes/api.ts';
+
+/** What a diagnosis wants to know beyond the sweep. Reading it is the observer's. */
+export interface Questions {
+  /** CRDs by name. */
+  crds: string[];
+  /** Status of these objects. */
+  statuses: ObjectRef[];
+  /** Workloads and RBAC grants of the whole cluster: who could remove a finalizer? */
+  owners: boolean;
+  webhooks: boolean;
+  /** As `namespace/name`. */
+  services: string[];
+  /** Namespaces whose warning events are wanted. */
+  events: string[];
+  /** Namespaces whose Leases are wanted. */
+  leases: string[];
+  /** Removals to try as dry runs. */
+  trials: TrialRequest[];
+  attachments: boolean;
+  /** Whether the nodes belong to a cloud provider. */
+  provider: boolean;
+}
+
+export interface ObjectRef {
+  type: ResourceType;
+  namespace: string;
+  name: string;
+  uid: string;
+}
+
+export interface TrialRequest extends ObjectRef {
+  finalizer: string;
+  /** Place of the finalizer in the list that was read. */
+  index: number;
+}
+
+export function noQuestions(): Questions {
+  return {
+    crds: [],
+    statuses: [],
+    owners: false,
+    webhooks: false,
+    services: [],
+    events: [],
+    leases: [],
+    trials: [],
+    attachments: false,
+    provider: false,
+  };
+}

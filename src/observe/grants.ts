@@ -1,0 +1,42 @@
+import { type JsonObject, stringAt } from '../json.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { type Read, read } from '../read.ts';
+import type { Grant } from './details.ts';
+import { all, many } from './collections.ts';
+import { type GrantRule, grantRules, grantsOf } from './owner-facts.ts';
+
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+
+/** Which ServiceAccounts may watch or change which types. Other authorizers than RBAC are not visible. */
+export async function readGrants(api: KubernetesApi, signal: AbortSignal): Promise<Read<Grant[]>> {
+  const roles = await all([
+    many(api, `${RBAC}/clusterroles`, (role) => [roleEntry('ClusterRole', role)], signal),
+    many(api, `${RBAC}/roles`, (role) => [roleEntry('Role', role)], signal),
+  ]);
+  if (!roles.ok) return roles;
+  const rules = new Map(roles.value);
+  const bindings = await all([
+    many(api, `${RBAC}/clusterrolebindings`, (binding) => [binding], signal),
+    many(api, `${RBAC}/rolebindings`, (binding) => [binding], signal),
+  ]);
+  if (!bindings.ok) return bindings;
+  return read(
+    bindings.value.flatMap((binding) =>
+      grantsOf(
+        binding,
+        (kind, namespace, name) =>
+          rules.get(roleKey(kind, kind === 'Role' ? namespace : undefined, name)) ?? [],
+      ),
+    ),
+  );
+}
+
+function roleEntry(kind: string, role: JsonObject): [string, GrantRule[]] {
+  const namespace = stringAt(role, 'metadata', 'namespace');
+  const name = stringAt(role, 'metadata', 'name') ?? '';
+  return [roleKey(kind, namespace, name), grantRules(role)];
+}
+
+function roleKey(kind: string, namespace: string | undefined, name: string): string {
+  return `${kind} ${namespace ?? ''} ${name}`;
+}

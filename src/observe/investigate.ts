@@ -1,0 +1,168 @@
+import type { Questions, TrialRequest } from '../diagnose/questions.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { objectPath } from '../kubernetes/paths.ts';
+import { read } from '../read.ts';
+import { all, many, one } from './collections.ts';
+import type { Details, Trial } from './details.ts';
+import { readGrants } from './grants.ts';
+import {
+  attachmentFacts,
+  crdFacts,
+  eventFacts,
+  leaseFacts,
+  objectStatus,
+  serviceFacts,
+  isOnProvider,
+  webhookFacts,
+  workloadFacts,
+} from './owner-facts.ts';
+
+/** A namespace with a million events is not read to its end to find a hint. */
+const MAX_EVENTS = 2_000;
+
+/**
+ * Reads what a diagnosis asked for and adds it to what is known. The only request here that is not a
+ * read is a dry run: the server checks and stores nothing.
+ */
+export async function investigate(
+  questions: Questions,
+  known: Details,
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<Details> {
+  const details: Details = { ...known };
+  const jobs: Promise<void>[] = [];
+  const job = <T>(reading: Promise<T>, keep: (value: T) => void): void => {
+    jobs.push(reading.then(keep));
+  };
+  for (const name of questions.crds) {
+    const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${encodeURIComponent(name)}`;
+    job(one(api, path, crdFacts, signal), (value) => {
+      details.crds = { ...details.crds, [name]: value };
+    });
+  }
+  for (const ref of questions.statuses) {
+    const path = objectPath(ref.type, ref.namespace, ref.name);
+    job(api.get(path, { signal }), (got) => {
+      const value = got.ok ? read(objectStatus(got.value)) : got;
+      details.statuses = { ...details.statuses, [ref.uid]: value };
+    });
+  }
+  for (const key of questions.services) {
+    const [namespace = '', name = ''] = key.split('/');
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/services/${encodeURIComponent(name)}`;
+    job(one(api, path, serviceFacts, signal), (value) => {
+      details.services = { ...details.services, [key]: value };
+    });
+  }
+  for (const namespace of questions.events) {
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+    const options = { fieldSelector: 'type=Warning', maxItems: MAX_EVENTS };
+    job(many(api, path, eventFacts, signal, options), (value) => {
+      details.events = { ...details.events, [namespace]: value };
+    });
+  }
+  for (const namespace of questions.leases) {
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
+    job(many(api, path, leaseFacts, signal), (value) => {
+      details.leases = { ...details.leases, [namespace]: value };
+    });
+  }
+  for (const request of questions.trials) {
+    job(tryRemoval(api, request, signal), (trial) => {
+      details.trials = { ...details.trials, [`${request.uid} ${request.finalizer}`]: trial };
+    });
+  }
+  if (questions.owners) {
+    job(readWorkloads(api, signal), (value) => {
+      details.workloads = value;
+    });
+    job(readGrants(api, signal), (value) => {
+      details.grants = value;
+    });
+  }
+  if (questions.webhooks) {
+    job(readWebhooks(api, signal), (value) => {
+      details.webhooks = value;
+    });
+  }
+  if (questions.provider) {
+    // One node tells: managed clouds set spec.providerID on all of them.
+    job(many(api, '/api/v1/nodes', isOnProvider, signal, { maxItems: 1 }), (value) => {
+      details.isOnProvider = value.ok ? read(value.value.includes(true)) : value;
+    });
+  }
+  if (questions.attachments) {
+    const path = '/apis/storage.k8s.io/v1/volumeattachments';
+    job(many(api, path, attachmentFacts, signal), (value) => {
+      details.attachments = value;
+    });
+  }
+  await Promise.all(jobs);
+  return details;
+}
+
+const WORKLOADS = {
+  Deployment: 'deployments',
+  StatefulSet: 'statefulsets',
+  DaemonSet: 'daemonsets',
+} as const;
+
+function readWorkloads(api: KubernetesApi, signal: AbortSignal): Promise<Details['workloads'] & {}> {
+  const kinds = Object.keys(WORKLOADS) as (keyof typeof WORKLOADS)[];
+  return all(
+    kinds.map((kind) =>
+      many(api, `/apis/apps/v1/${WORKLOADS[kind]}`, (item) => workloadFacts(item, kind), signal),
+    ),
+  );
+}
+
+function readWebhooks(api: KubernetesApi, signal: AbortSignal): Promise<Details['webhooks'] & {}> {
+  const base = '/apis/admissionregistration.k8s.io/v1';
+  return all([
+    many(
+      api,
+      `${base}/validatingwebhookconfigurations`,
+      (item) => webhookFacts(item, 'ValidatingWebhookConfiguration'),
+      signal,
+    ),
+    many(
+      api,
+      `${base}/mutatingwebhookconfigurations`,
+      (item) => webhookFacts(item, 'MutatingWebhookConfiguration'),
+      signal,
+    ),
+  ]);
+}
+
+/**
+ * Would the API server let the finalizer be removed? Pinned to the UID and to the place of the
+ * finalizer, and only ever as a dry run: which webhook or policy refuses is in the answer.
+ */
+async function tryRemoval(
+  api: KubernetesApi,
+  request: TrialRequest,
+  signal: AbortSignal,
+): Promise<Trial> {
+  const place = `/metadata/finalizers/${request.index}`;
+  const sent = await api.send(
+    {
+      method: 'PATCH',
+      path: objectPath(request.type, request.namespace, request.name),
+      contentType: 'application/json-patch+json',
+      dryRun: true,
+      body: [
+        { op: 'test', path: '/metadata/uid', value: request.uid },
+        { op: 'test', path: place, value: request.finalizer },
+        { op: 'remove', path: place },
+      ],
+    },
+    { signal },
+  );
+  if (sent.ok) return { answer: 'accepted' };
+  const { failure } = sent;
+  const isOurs = /cannot patch resource|does not support dry run/.test(failure.message);
+  const hasAnswer =
+    failure.kind === 'forbidden' || failure.kind === 'invalid' || failure.kind === 'server-error';
+  return { answer: hasAnswer && !isOurs ? 'refused' : 'unknown', message: failure.message };
+}

@@ -1,0 +1,138 @@
+import { ActionError, type ErrorCode } from './errors.ts';
+import type { Inputs } from './inputs.ts';
+import { stringAt } from './json.ts';
+import type { KubernetesApi } from './kubernetes/api.ts';
+import { namespacePath } from './kubernetes/paths.ts';
+import { namespaceFacts } from './observe/facts.ts';
+import type { NamespaceFacts } from './observe/snapshot.ts';
+import type { FailureKind, ReadFailure } from './read.ts';
+import { readNamespace } from './wait.ts';
+
+/** A namespace to wait for; `first` is undefined when the name does not exist at the start. */
+export interface Target {
+  name: string;
+  first: NamespaceFacts | undefined;
+}
+
+/** Names from the input and from the selector, each read once: this pins the UIDs. */
+export async function findTargets(
+  inputs: Inputs,
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<Target[]> {
+  const selected = await select(inputs.selector, api, signal);
+  const named = await Promise.all(
+    inputs.namespaces
+      .filter((name) => !selected.some((facts) => facts.name === name))
+      .map(async (name): Promise<Target> => {
+        const got = await readNamespace(api, name, signal);
+        if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
+        return { name, first: got.value };
+      }),
+  );
+  return [...named, ...selected.map((first) => ({ name: first.name, first }))];
+}
+
+async function select(
+  selector: string,
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<NamespaceFacts[]> {
+  if (selector === '') return [];
+  const found: NamespaceFacts[] = [];
+  const end = await api.list('/api/v1/namespaces', {
+    signal,
+    labelSelector: selector,
+    onItem: (item) => found.push(namespaceFacts(item)),
+    onRestart: () => {
+      found.length = 0;
+    },
+  });
+  if (end.ok) return found;
+  if (end.failure.status === 400) {
+    throw new ActionError(
+      'invalid-input',
+      `input "selector" is "${selector}", which the API server does not understand: ${end.failure.message}`,
+    );
+  }
+  throw cannot('list', `namespaces with the labels "${selector}"`, end.failure, api);
+}
+
+/**
+ * Asks for the deletion of exactly the namespace that was read. An answered DELETE is not the end of
+ * the namespace: the wait decides that.
+ */
+export async function requestDeletion(
+  target: Target,
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<Target> {
+  if (target.first === undefined || target.first.deletionTimestamp !== undefined) return target;
+  const sent = await api.send(
+    {
+      method: 'DELETE',
+      path: namespacePath(target.name),
+      body: {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        preconditions: { uid: target.first.uid },
+      },
+    },
+    { signal },
+  );
+  if (sent.ok && stringAt(sent.value, 'kind') === 'Namespace') {
+    return { name: target.name, first: namespaceFacts(sent.value) };
+  }
+  // The answer may have been lost, the namespace replaced, or (before 1.20) "being removed already"
+  // answered as 409. What is there now tells.
+  const now = await readNamespace(api, target.name, signal);
+  if (!now.ok) throw cannot('get', `namespace "${target.name}"`, now.failure, api);
+  const isSame = now.value !== undefined && now.value.uid === target.first.uid;
+  if (isSame && now.value?.deletionTimestamp === undefined && !sent.ok) {
+    throw cannot('delete', `namespace "${target.name}"`, sent.failure, api);
+  }
+  if (isSame) return { name: target.name, first: now.value };
+  // Gone or replaced: the follower, pinned to the old UID, says which.
+  return {
+    name: target.name,
+    first: { ...target.first, deletionTimestamp: target.first.deletionTimestamp ?? '' },
+  };
+}
+
+const CODES: Partial<Record<FailureKind, ErrorCode>> = {
+  forbidden: 'kube-forbidden',
+  unauthorized: 'kube-unauthorized',
+  timeout: 'kube-timeout',
+  network: 'kube-unreachable',
+  unreadable: 'kube-unreachable',
+};
+
+/** The gate cannot start: what was tried, on what, what came back, what to do. */
+export function cannot(
+  verb: string,
+  what: string,
+  failure: ReadFailure,
+  api: KubernetesApi,
+): ActionError {
+  return new ActionError(
+    CODES[failure.kind] ?? 'kube-unreachable',
+    `cannot ${verb} ${what} on ${api.target.server}: ${failure.message}`,
+    { hint: hintFor(verb, failure.kind, api) },
+  );
+}
+
+function hintFor(verb: string, kind: FailureKind, api: KubernetesApi): string {
+  switch (kind) {
+    case 'forbidden':
+      return `Grant this identity "${verb}" on namespaces by a ClusterRole and a ClusterRoleBinding; a Role inside the namespace is deleted together with it.`;
+    case 'unauthorized':
+      return `The credentials of context "${api.target.context}" are refused: they may have expired, or belong to another cluster.`;
+    case 'network':
+    case 'timeout':
+      return 'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
+    case 'unreadable':
+      return 'Check the address in the kubeconfig: something else than a Kubernetes API server answers there, a proxy or a login page perhaps.';
+    default:
+      return 'Try again; if it persists, look at the state of the API server.';
+  }
+}

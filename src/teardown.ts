@@ -1,0 +1,175 @@
+import type { Clock } from './clock.ts';
+import type { Diagnosis } from './diagnose/diagnosis.ts';
+import { diagnose } from './diagnose/diagnose.ts';
+import { isPermanent } from './diagnose/permanent.ts';
+import { outcomeOf } from './diagnose/verdict.ts';
+import type { Inputs } from './inputs.ts';
+import type { Log } from './log.ts';
+import { observe } from './observe/observe.ts';
+import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
+import type { KubernetesApi } from './kubernetes/api.ts';
+import type { Outcome } from './outcome.ts';
+import { Progress } from './progress.ts';
+import { type Ended, followNamespace, type Follower } from './wait.ts';
+import type { TimelineEntry } from './report/report.ts';
+
+/** Reading for one diagnosis is bounded; what is not read by then is "not inspected". */
+const LOOK_LIMIT_MS = 45_000;
+/** The look that tells slow from stuck comes this long before the deadline, in a wait long enough. */
+const COMPARE_MS = 30_000;
+/** With fail-fast: how often to look, and how long the same cause must have held. */
+const FAIL_FAST = { everyMs: 30_000, unchangedMs: 90_000 };
+
+export interface TeardownDeps {
+  api: KubernetesApi;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+}
+
+/** What became of one namespace that was Terminating at the start, and why it is still there. */
+export interface Teardown {
+  outcome: Outcome;
+  last: NamespaceFacts;
+  diagnosis: Diagnosis | undefined;
+  snapshot: Snapshot | undefined;
+  timeline: TimelineEntry[];
+  look: { requests: number; ms: number } | undefined;
+  unauthorized?: Extract<Ended, { how: 'unauthorized' }>;
+}
+
+interface Look {
+  snapshot: Snapshot;
+  diagnosis: Diagnosis;
+  cost: { requests: number; ms: number };
+  at: number;
+}
+
+/** Waits until the namespace is gone or the deadline has passed, then says why it is not. */
+export async function tearDown(
+  start: NamespaceFacts,
+  inputs: Pick<Inputs, 'failFast' | 'timeoutMs'>,
+  startedAt: number,
+  deps: TeardownDeps,
+): Promise<Teardown> {
+  const progress = new Progress(start, startedAt, deps);
+  const follower = followNamespace(start, {
+    ...deps,
+    onChange: (last, trouble) => progress.changed(last, trouble),
+  });
+  try {
+    const deadline = startedAt + inputs.timeoutMs;
+    const looks: Look[] = [];
+    for (const at of lookTimes(inputs, startedAt)) {
+      if (!(await waitUntil(at, follower, deps.clock))) break;
+      const look = await lookAt(follower, looks[0]?.snapshot, deps);
+      if (look === undefined) break;
+      looks.push(look);
+      progress.looked(look.diagnosis);
+      if (inputs.failFast && isProven(looks)) {
+        progress.note('the hang is proven permanent: fail-fast ends the wait');
+        break;
+      }
+    }
+    await waitUntil(looks.length > 0 && isProven(looks) ? 0 : deadline, follower, deps.clock);
+    return await conclude(follower, looks, progress, deps);
+  } finally {
+    follower.stop();
+  }
+}
+
+/** One look to compare with, shortly before the deadline; with fail-fast also on the way. */
+export function lookTimes(
+  inputs: Pick<Inputs, 'failFast' | 'timeoutMs'>,
+  startedAt: number,
+): number[] {
+  const { timeoutMs } = inputs;
+  if (timeoutMs === 0) return [];
+  const compareAt = startedAt + Math.max(timeoutMs - COMPARE_MS, timeoutMs / 3);
+  if (!inputs.failFast) return [compareAt];
+  const times: number[] = [];
+  for (let at = startedAt + FAIL_FAST.everyMs; at < compareAt; at += FAIL_FAST.everyMs) {
+    times.push(at);
+  }
+  return [...times, compareAt];
+}
+
+/** False when the namespace ended, or the run was cancelled, before `at`. */
+async function waitUntil(at: number, follower: Follower, clock: Clock): Promise<boolean> {
+  await clock.sleep(Math.max(0, at - clock.now()), follower.over);
+  return !follower.over.aborted;
+}
+
+async function lookAt(
+  follower: Follower,
+  before: Snapshot | undefined,
+  deps: TeardownDeps,
+): Promise<Look | undefined> {
+  const begin = deps.clock.now();
+  const requests = deps.api.requestCount();
+  const limit = AbortSignal.any([follower.over, AbortSignal.timeout(LOOK_LIMIT_MS)]);
+  const snapshot = await observe(follower.last, { ...deps, signal: limit });
+  // The end came while we were reading: what was read is a mixture of two states.
+  if (follower.over.aborted) return undefined;
+  return {
+    snapshot,
+    diagnosis: diagnose(snapshot, before),
+    cost: { requests: deps.api.requestCount() - requests, ms: deps.clock.now() - begin },
+    at: begin,
+  };
+}
+
+/** The same causes, of a kind that does not heal by itself, for as long as Kubernetes retries. */
+function isProven(looks: readonly Look[]): boolean {
+  const last = looks[looks.length - 1];
+  if (last === undefined || !isPermanent(last.diagnosis)) return false;
+  const causes = last.diagnosis.rootCauses.join('\n');
+  const since = looks.findLastIndex((look) => look.diagnosis.rootCauses.join('\n') !== causes) + 1;
+  return last.at - (looks[since] as Look).at >= FAIL_FAST.unchangedMs;
+}
+
+async function conclude(
+  follower: Follower,
+  looks: readonly Look[],
+  progress: Progress,
+  deps: TeardownDeps,
+): Promise<Teardown> {
+  const final = follower.over.aborted
+    ? undefined
+    : await lookAt(follower, looks[looks.length - 1]?.snapshot, deps);
+  if (final !== undefined) await follower.confirm();
+  const known = final ?? looks[looks.length - 1];
+  if (!follower.over.aborted && known !== undefined) {
+    return {
+      outcome: outcomeOf(known.diagnosis),
+      ...resultOf(known),
+      last: follower.last,
+      timeline: progress.end(`not gone: ${outcomeOf(known.diagnosis)}`),
+    };
+  }
+  const ended = await follower.ended;
+  const nothing = { diagnosis: undefined, snapshot: undefined, look: undefined };
+  const { last } = follower;
+  switch (ended.how) {
+    case 'deleted':
+      return { outcome: 'deleted', ...nothing, last, timeline: progress.end('gone') };
+    case 'recreated': {
+      const event = `gone; a new namespace with the same name has UID ${ended.uid}`;
+      return { outcome: 'recreated', ...nothing, last, timeline: progress.end(event) };
+    }
+    case 'unauthorized': {
+      const event = `credentials refused: ${ended.failure.message}`;
+      const timeline = progress.end(event);
+      return { outcome: 'inconclusive', ...nothing, last, timeline, unauthorized: ended };
+    }
+    case 'stopped': {
+      const timeline = progress.end('the run was cancelled');
+      const seen = known === undefined ? nothing : resultOf(known);
+      return { outcome: 'cancelled', ...seen, last, timeline };
+    }
+  }
+}
+
+function resultOf(look: Look): Pick<Teardown, 'diagnosis' | 'snapshot' | 'look'> {
+  return { diagnosis: look.diagnosis, snapshot: look.snapshot, look: look.cost };
+}
