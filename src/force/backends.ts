@@ -1,5 +1,6 @@
 import { arrayAt, at, type Json, type JsonObject, recordAt, stringAt, stringsAt } from '../json.ts';
 import type { KubernetesApi, ResourceType } from '../kubernetes/api.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
 import { failed, type Read, type ReadFailure, read } from '../read.ts';
 import { typeName } from './force-plan.ts';
 
@@ -175,9 +176,8 @@ async function firstOutside(
   type: ResourceType,
   signal: AbortSignal,
 ): Promise<Read<string | undefined>> {
-  const base = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   let found: string | undefined;
-  const end = await api.list(`${base}/${type.resource}`, {
+  const end = await api.list(collectionPath(type), {
     signal,
     metadataOnly: true,
     fieldSelector: `metadata.namespace!=${namespace}`,

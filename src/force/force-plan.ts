@@ -15,11 +15,14 @@ export interface ForcePlan {
   /** In the order in which they are done. Mode `plan` lists what `namespace` would do. */
   actions: ForceAction[];
   refused: Refusal[];
+  /** With `force-orphans: accept`: what the namespace's own actions would leave behind, as it looks now. */
+  forecast: string | undefined;
 }
 
 export type ForceType = TypeContent['type'];
 
-export type ForceAction = FinalizerAction | PodAction | NamespaceAction;
+export type ObjectAction = FinalizerAction | PodAction;
+export type ForceAction = ObjectAction | NamespaceAction;
 
 /** Take one finalizer off every terminating object of one type that has it. */
 export interface FinalizerAction {
@@ -88,6 +91,10 @@ export function keyOf(action: ForceAction): string {
 
 export function isNamespaceAction(action: ForceAction): action is NamespaceAction {
   return modeOf(action) === 'namespace';
+}
+
+export function isObjectAction(action: ForceAction): action is ObjectAction {
+  return modeOf(action) === 'objects';
 }
 
 /** As kubectl takes it: `configmaps`, `widgets.example.com`. */

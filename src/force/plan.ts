@@ -54,9 +54,12 @@ export function planForce(input: PlanInput): ForcePlan {
     orphans: policy.orphans,
     actions: [...earlier, ...own.actions],
     refused: [...objects.refused, ...pods.refused, ...notTerminating, ...own.refused],
+    forecast: own.forecast,
   };
   const { final, liftable } = refuseNamespace(input);
-  if (final.length > 0) return { ...plan, actions: [], refused: [...final, ...liftable] };
+  if (final.length > 0) {
+    return { ...plan, actions: [], refused: [...final, ...liftable], forecast: undefined };
+  }
   if (liftable.length === 0) return plan;
   const waiting = plan.actions.map((action) => ({
     target: describeTarget(action, plan),
@@ -111,7 +114,11 @@ function refuseQueued(snapshot: Snapshot): Refusal[] {
   ];
 }
 
-function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): Part {
+interface NamespacePart extends Part {
+  forecast: string | undefined;
+}
+
+function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): NamespacePart {
   const { policy, diagnosis, snapshot, leakOf } = input;
   const { namespace } = snapshot;
   const target = namespaceTarget(namespace.name);
@@ -131,9 +138,10 @@ function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): Part 
         target,
         reason: `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`,
       })),
+      forecast: undefined,
     };
   }
-  const part: Part = { actions: [], refused: [] };
+  const part: NamespacePart = { actions: [], refused: [], forecast: undefined };
   for (const entry of foreign) {
     const reason = refuseFinalizer(entry.finalizer, policy, diagnosis, 'Namespace');
     if (reason !== undefined) part.refused.push({ target, reason });
@@ -153,9 +161,11 @@ function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): Part 
     else part.actions.push(last);
   }
   const remains = remainsAfter(snapshot, earlier);
-  if (part.actions.length === 0 || policy.orphans === 'accept' || isEmpty(remains)) return part;
-  const reason = `${describeRemains(remains)}; only force-orphans: accept would finalize the namespace and leave it behind`;
-  return { actions: [], refused: [...part.refused, { target, reason }] };
+  if (part.actions.length === 0 || isEmpty(remains)) return part;
+  const text = describeRemains(remains);
+  if (policy.orphans === 'accept') return { ...part, forecast: text };
+  const reason = `${text}; only force-orphans: accept would finalize the namespace and leave it behind`;
+  return { ...part, actions: [], refused: [...part.refused, { target, reason }] };
 }
 
 /** The owner of `kubernetes` is the namespace controller; while content goes away, it is at work. */

@@ -20,6 +20,8 @@ export function renderPlan(plan: ForcePlan): string[] {
     const leak = leakText(action);
     if (leak !== undefined) lines.push(`     may be left behind: ${leak}`);
   });
+  if (plan.forecast !== undefined)
+    lines.push(`  would be left behind, as it looks now: ${plan.forecast}`);
   if (plan.refused.length > 0) lines.push('  refused:');
   for (const { target, reason } of plan.refused) lines.push(`  - ${target}: ${reason}`);
   if (plan.mode === 'plan') lines.push('  This is the plan only; nothing is changed.');
