@@ -1,0 +1,133 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { INPUT_DEFAULTS } from '../../src/inputs.ts';
+import { OUTPUT_NAMES } from '../../src/outputs.ts';
+import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
+import { runStep } from '../stub/runner.ts';
+import { parseLog } from '../stub/step-log.ts';
+
+const DIST = join(REPOSITORY, 'dist');
+const BUNDLE = join(DIST, 'index.js');
+const MAX_BUNDLE_BYTES = 6_500_000;
+/** The bundle refuses to run on anything older: undici and the Kubernetes client need it. */
+const OLDEST_NODE = [22, 19] as const;
+
+describe('the bundle', () => {
+  let away: string;
+  beforeAll(() => {
+    away = mkdtempSync(join(tmpdir(), 'gate-bundle-'));
+    cpSync(DIST, join(away, 'dist'), { recursive: true });
+  });
+  afterAll(() => rmSync(away, { recursive: true, force: true }));
+
+  test('is tested on the Node that runs actions', () => {
+    expect(process.version).toMatch(/^v24\./);
+  });
+
+  // A dynamic import that the bundler may split off becomes a second file, which is not minified.
+  test('is one module with its licenses', () => {
+    expect(readdirSync(DIST).sort()).toEqual(['index.js', 'licenses.txt', 'package.json']);
+    expect(JSON.parse(readFileSync(join(DIST, 'package.json'), 'utf8'))).toEqual({
+      type: 'module',
+    });
+  });
+
+  test(`is not larger than ${MAX_BUNDLE_BYTES} bytes`, () => {
+    expect(statSync(BUNDLE).size).toBeLessThanOrEqual(MAX_BUNDLE_BYTES);
+  });
+
+  test('contains everything it imports', () => {
+    const source = readFileSync(BUNDLE, 'utf8');
+    const left = [...source.matchAll(/eval\("require"\)\("([^"]*)"\)/g)].map(([, name]) => name);
+
+    expect(source).not.toContain('webpackMissingModule');
+    // Optional in their packages, which catch the failure.
+    expect(left.sort()).toEqual(['bufferutil', 'supports-color', 'utf-8-validate']);
+  });
+
+  test('is executable and starts from a folder that has no node_modules', () => {
+    const text = execFileSync(process.execPath, [join(away, 'dist', 'index.js'), '--version'], {
+      cwd: away,
+      encoding: 'utf8',
+      env: {},
+    });
+
+    expect(text).toContain(packageVersion());
+    expect(statSync(BUNDLE).mode & 0o111).not.toBe(0);
+    expect(readFileSync(BUNDLE, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+  });
+
+  test('fails with one sentence and no stack when no namespace is given', async () => {
+    const step = await runStep({ inputs: {} });
+
+    const errors = parseLog(step.stdout).filter((line) => line.kind === 'error');
+    expect(step.exitCode).toBe(1);
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toMatchObject({
+      text: expect.stringContaining('"namespace" and "selector"'),
+    });
+    expect(step.stdout + step.stderr).not.toMatch(/^\s+at /m);
+    expect(step.outputs['outcome']).toBe('error');
+  });
+
+  const old = findOldNode();
+  test.skipIf(old === undefined)(
+    old === undefined
+      ? 'says in one sentence that the Node is too old (skipped: no older Node on PATH)'
+      : `says in one sentence that the Node is too old (${old.version})`,
+    () => {
+      const run = spawnSync(old?.path ?? '', [BUNDLE], { cwd: away, encoding: 'utf8', env: {} });
+
+      expect(run.status).not.toBe(0);
+      expect(run.stdout).toBe('');
+      expect(run.stderr).toMatch(/^[^\n]*needs Node [^\n]*\n$/);
+      expect(run.stderr).toContain(old?.version);
+    },
+  );
+});
+
+describe('action.yml', () => {
+  const action = readActionYml();
+
+  test('starts the bundle on Node 24', () => {
+    expect(action.runs).toEqual({ using: 'node24', main: 'dist/index.js' });
+  });
+
+  test('declares exactly the inputs of the code, with the same defaults', () => {
+    const declared = Object.entries(action.inputs).map(([name, input]) => [
+      name,
+      // Only the runner can fill in its own token.
+      name === 'github-token' ? '' : String(input.default ?? ''),
+    ]);
+    expect(Object.fromEntries(declared)).toEqual(INPUT_DEFAULTS);
+  });
+
+  test('declares exactly the outputs of the code', () => {
+    expect(Object.keys(action.outputs).sort()).toEqual([...OUTPUT_NAMES].sort());
+  });
+
+  test('has a description that the Marketplace takes', () => {
+    expect(action.description.length).toBeLessThan(125);
+  });
+});
+
+function packageVersion(): string {
+  const text = readFileSync(join(REPOSITORY, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+/** The host's own Node, where it is older than what the bundle needs. */
+function findOldNode(): { path: string; version: string } | undefined {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    const path = join(folder, 'node');
+    const version = spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout?.trim() ?? '';
+    const [major, minor] = version.slice(1).split('.').map(Number);
+    if (major === undefined || minor === undefined) continue;
+    const isOld = major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]);
+    if (isOld) return { path, version };
+  }
+  return undefined;
+}
