@@ -1,6 +1,6 @@
 import type { Finding } from './diagnose/diagnosis.ts';
-import { rootCauseSentence, summaryText } from './report/summary-line.ts';
 import type { NamespaceResult, RunResult } from './report/report.ts';
+import { rootCauseSentence, summaryText } from './report/summary-line.ts';
 import { plainText, shorten } from './safe-text.ts';
 
 export const OUTPUT_NAMES = [
@@ -49,9 +49,13 @@ export function outputsOf(
     'elapsed-seconds': String(Math.round(elapsedMs / 1_000)),
     'root-cause': result === undefined ? '' : rootCauseSentence(result),
     'summary-text':
-      result === undefined ? 'the teardown gate could not work; see the step log' : summaryText(result),
+      result === undefined
+        ? 'the teardown gate could not work; see the step log'
+        : summaryText(result),
     blockers: boundedJson(blocking.map(blockerEntry), MAX_BLOCKERS_BYTES),
-    'blocking-finalizer': one(blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer),
+    'blocking-finalizer': one(
+      blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer,
+    ),
     'blocking-resource': one(blockingResource(blocking)),
     'blocking-apiservice': one(
       blocking.find(({ finding }) => finding.subject.kind === 'APIService')?.finding.subject.name,
@@ -76,7 +80,9 @@ function blockersOf(result: RunResult): Blocking[] {
     return (diagnosis?.blockers ?? []).flatMap((id) => {
       const finding = byId.get(id);
       if (finding === undefined) return [];
-      return [{ namespace: name, finding, isRootCause: diagnosis?.rootCauses.includes(id) ?? false }];
+      return [
+        { namespace: name, finding, isRootCause: diagnosis?.rootCauses.includes(id) ?? false },
+      ];
     });
   });
 }
@@ -98,7 +104,9 @@ function blockingResource(blocking: readonly Blocking[]): string | undefined {
   const found = blocking.find(
     ({ finding }) => !['APIService', 'APIResource', 'Namespace'].includes(finding.subject.kind),
   );
-  return found === undefined ? undefined : `${found.finding.subject.kind}/${found.finding.subject.name}`;
+  return found === undefined
+    ? undefined
+    : `${found.finding.subject.kind}/${found.finding.subject.name}`;
 }
 
 /** Whole entries only, so that the text stays JSON however much has to be left out. */

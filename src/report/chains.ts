@@ -17,7 +17,9 @@ export function chainsOf(diagnosis: Diagnosis): Chain[] {
     const links = shortestChain(diagnosis.blockers, id, byId);
     if (links.length === 0) return [];
     const ways = diagnosis.blockers.filter((blocker) => reached(blocker).has(id)).length;
-    return [{ links, isDeadlock: isInDeadlock(id, diagnosis), alsoThroughHere: Math.max(0, ways - 1) }];
+    return [
+      { links, isDeadlock: isInDeadlock(id, diagnosis), alsoThroughHere: Math.max(0, ways - 1) },
+    ];
   });
 }
 

@@ -62,6 +62,8 @@ function historySections(result: RunResult, history: readonly Teardown[]): strin
   if (result.verdict === 'fail') return [folded('Teardowns of this pull request', line)];
   const failure = lastFailure(history);
   const before =
-    failure === undefined ? '' : `Earlier on this pull request: ${toMarkdown(teardownWords(failure))}. `;
+    failure === undefined
+      ? ''
+      : `Earlier on this pull request: ${toMarkdown(teardownWords(failure))}. `;
   return [`${before}Teardowns: ${line}`];
 }

@@ -34,14 +34,54 @@ export const FULL: Detail = {
 };
 
 /** The file on disk: nobody counts its bytes, but a million rows would help nobody. */
-export const FILE: Detail = { ...FULL, findings: 2_000, rows: 2_000, chars: 2_000, causes: 50, remedies: 50, namespaces: 1_000 };
+export const FILE: Detail = {
+  ...FULL,
+  findings: 2_000,
+  rows: 2_000,
+  chars: 2_000,
+  causes: 50,
+  remedies: 50,
+  namespaces: 1_000,
+};
 
 /** From the most to the least; the last one always fits. */
 export const LADDER: readonly Detail[] = [
   FULL,
   { ...FULL, hasRawData: false, findings: 100, rows: 50 },
   { ...FULL, hasRawData: false, hasDiagram: false, findings: 20, rows: 20 },
-  { ...FULL, hasRawData: false, hasDiagram: false, hasEvidence: false, findings: 0, rows: 5, causes: 3, remedies: 4, namespaces: 20 },
-  { ...FULL, hasRawData: false, hasDiagram: false, hasEvidence: false, findings: 0, rows: 0, causes: 1, remedies: 2, namespaces: 5, chars: 200 },
-  { ...FULL, hasRawData: false, hasDiagram: false, hasEvidence: false, findings: 0, rows: 0, causes: 1, remedies: 0, namespaces: 1, chars: 100 },
+  {
+    ...FULL,
+    hasRawData: false,
+    hasDiagram: false,
+    hasEvidence: false,
+    findings: 0,
+    rows: 5,
+    causes: 3,
+    remedies: 4,
+    namespaces: 20,
+  },
+  {
+    ...FULL,
+    hasRawData: false,
+    hasDiagram: false,
+    hasEvidence: false,
+    findings: 0,
+    rows: 0,
+    causes: 1,
+    remedies: 2,
+    namespaces: 5,
+    chars: 200,
+  },
+  {
+    ...FULL,
+    hasRawData: false,
+    hasDiagram: false,
+    hasEvidence: false,
+    findings: 0,
+    rows: 0,
+    causes: 1,
+    remedies: 0,
+    namespaces: 1,
+    chars: 100,
+  },
 ];

@@ -48,6 +48,9 @@ function nodesInOrder(diagnosis: Diagnosis): string[] {
 
 /** Labels are built from an allow-list: what Mermaid gives a meaning never reaches it. */
 export function mermaidText(text: string): string {
-  const kept = shorten(plainText(text), MAX_LABEL_CHARS).replace(/[^\p{L}\p{N} .,/:+_()=…-]/gu, ' ');
+  const kept = shorten(plainText(text), MAX_LABEL_CHARS).replace(
+    /[^\p{L}\p{N} .,/:+_()=…-]/gu,
+    ' ',
+  );
   return kept.trim() === '' ? '(no name)' : kept;
 }

@@ -42,13 +42,18 @@ function isOpen(cause: Finding): boolean {
 }
 
 function ownFault(causes: readonly Finding[], diagnosis: Diagnosis): Fault {
-  const isOrder = causes.some((cause) => diagnosis.deadlocks.some((circle) => circle.includes(cause.id)));
+  const isOrder = causes.some((cause) =>
+    diagnosis.deadlocks.some((circle) => circle.includes(cause.id)),
+  );
   return isOrder
     ? {
         answer: "Caused by this environment's own teardown order.",
         because: ['What had to clean up was deleted together with what it had to clean up.'],
       }
-    : { answer: 'The cause lies in this environment.', because: ['Other namespaces are not affected by it.'] };
+    : {
+        answer: 'The cause lies in this environment.',
+        because: ['Other namespaces are not affected by it.'],
+      };
 }
 
 function othersWords(others: readonly string[]): Words {

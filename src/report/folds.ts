@@ -48,7 +48,9 @@ function evidenceSection(
   const rows = edges
     .slice(0, detail.rows)
     .map(({ from, to, because }) => [
-      from === undefined ? `Namespace ${toMarkdown([name(home)])}` : cell(findingSubject(from, home)),
+      from === undefined
+        ? `Namespace ${toMarkdown([name(home)])}`
+        : cell(findingSubject(from, home)),
       to === undefined ? '*nobody: this is the root cause*' : cell(findingSubject(to, home)),
       prose(because, [], detail.chars),
     ]);
@@ -69,13 +71,17 @@ function evidenceSection(
       ? ''
       : bullets(diagnosis.contradictions.slice(0, 10).map((line) => prose(line, [], detail.chars))),
     detail.hasDiagram ? diagram(diagnosis, home) : '',
-    told.terms.length === 0 ? '' : told.terms.map((term) => `<sub>${toMarkdown(term)}</sub>`).join('<br>\n'),
+    told.terms.length === 0
+      ? ''
+      : told.terms.map((term) => `<sub>${toMarkdown(term)}</sub>`).join('<br>\n'),
   ].filter((part) => part !== '');
   return folded('The chain, with evidence', parts.join('\n\n'));
 }
 
 function uniqueLinks(told: Narrative): Finding[] {
-  return [...new Map(told.chains.flatMap(({ links }) => links).map((link) => [link.id, link])).values()];
+  return [
+    ...new Map(told.chains.flatMap(({ links }) => links).map((link) => [link.id, link])).values(),
+  ];
 }
 
 interface ChainEdge {
@@ -86,7 +92,9 @@ interface ChainEdge {
 
 /** The edges along the chains, once each, ending at each root cause. */
 function chainEdges(told: Narrative, diagnosis: Diagnosis): ChainEdge[] {
-  const because = new Map(diagnosis.edges.map((edge) => [`${edge.from}\n${edge.to}`, edge.because]));
+  const because = new Map(
+    diagnosis.edges.map((edge) => [`${edge.from}\n${edge.to}`, edge.because]),
+  );
   const edges = new Map<string, ChainEdge>();
   for (const { links, isDeadlock } of told.chains) {
     let from: Finding | undefined;
@@ -98,7 +106,8 @@ function chainEdges(told: Narrative, diagnosis: Diagnosis): ChainEdge[] {
     if (from === undefined) continue;
     const back = because.get(`${from.id}\n${NAMESPACE}`);
     const closing = back ?? from.message;
-    if (isDeadlock || back === undefined) edges.set(`${from.id}\n`, { from, to: undefined, because: closing });
+    if (isDeadlock || back === undefined)
+      edges.set(`${from.id}\n`, { from, to: undefined, because: closing });
   }
   return [...edges.values()];
 }
@@ -120,7 +129,11 @@ function findingsSection(
   ]);
   return folded(
     `All findings (${formatCount(diagnosis.findings.length)})`,
-    withRest(table(['code', 'what', 'why', 'objects'], rows), diagnosis.findings.length - shown.length, 'finding'),
+    withRest(
+      table(['code', 'what', 'why', 'objects'], rows),
+      diagnosis.findings.length - shown.length,
+      'finding',
+    ),
   );
 }
 
@@ -135,17 +148,29 @@ function queuedSection(diagnosis: Diagnosis, detail: Detail): string {
   ]);
   return folded(
     `Queued: not asked to go yet, so no cause (${formatCount(total)} objects)`,
-    withRest(table(['kind', 'apiVersion', 'objects'], rows), diagnosis.queued.length - shown.length, 'kind'),
+    withRest(
+      table(['kind', 'apiVersion', 'objects'], rows),
+      diagnosis.queued.length - shown.length,
+      'kind',
+    ),
   );
 }
 
 function notInspectedSection(diagnosis: Diagnosis, detail: Detail): string {
   if (detail.rows === 0 || diagnosis.notInspected.length === 0) return '';
   const shown = diagnosis.notInspected.slice(0, detail.rows);
-  const rows = shown.map(({ what, reason }) => [toMarkdown([said(what)]), prose(reason, [], detail.chars)]);
+  const rows = shown.map(({ what, reason }) => [
+    toMarkdown([said(what)]),
+    prose(reason, [], detail.chars),
+  ]);
   return folded(
     `Not inspected (${formatCount(diagnosis.notInspected.length)})`,
-    withRest(table(['what', 'why not'], rows), diagnosis.notInspected.length - shown.length, 'entry', 'entries'),
+    withRest(
+      table(['what', 'why not'], rows),
+      diagnosis.notInspected.length - shown.length,
+      'entry',
+      'entries',
+    ),
   );
 }
 
@@ -168,7 +193,10 @@ function conditionsSection(namespace: NamespaceResult, detail: Detail): string {
 function timelineSection(namespace: NamespaceResult, detail: Detail): string {
   if (!detail.hasRawData || namespace.timeline.length === 0) return '';
   const shown = namespace.timeline.slice(-detail.rows);
-  const rows = shown.map(({ at, event }) => [toMarkdown([name(at)]), prose(event, [], detail.chars)]);
+  const rows = shown.map(({ at, event }) => [
+    toMarkdown([name(at)]),
+    prose(event, [], detail.chars),
+  ]);
   return folded('Timeline', table(['at', 'event'], rows));
 }
 

@@ -39,13 +39,20 @@ export function teardownOf(result: RunResult, run: string): Teardown {
     ...(root === undefined ? {} : { code: root.code }),
     ...(blocker === undefined
       ? {}
-      : { subject: shorten(plainText(`${blocker.subject.kind} ${blocker.subject.name}`), MAX_TEXT_CHARS) }),
+      : {
+          subject: shorten(
+            plainText(`${blocker.subject.kind} ${blocker.subject.name}`),
+            MAX_TEXT_CHARS,
+          ),
+        }),
   };
 }
 
 /** The last ones, oldest first. Publishing the same run again replaces its entry. */
 export function appendTeardown(history: readonly Teardown[], next: Teardown): Teardown[] {
-  return [...history.filter(({ run }) => run !== next.run || run === ''), next].slice(-MAX_TEARDOWNS);
+  return [...history.filter(({ run }) => run !== next.run || run === ''), next].slice(
+    -MAX_TEARDOWNS,
+  );
 }
 
 /** Base64 has no character that could end the HTML comment it lies in, or mean anything to Markdown. */
@@ -71,7 +78,8 @@ function readTeardown(value: unknown): Teardown[] {
   const outcome = OUTCOMES.find((known) => known === entry['outcome']);
   const { run, at, seconds, isPass, code, subject } = entry;
   if (outcome === undefined || typeof run !== 'string' || typeof at !== 'string') return [];
-  if (typeof seconds !== 'number' || !Number.isFinite(seconds) || typeof isPass !== 'boolean') return [];
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds) || typeof isPass !== 'boolean')
+    return [];
   const text = (given: unknown): string | undefined =>
     typeof given === 'string' ? shorten(given, MAX_TEXT_CHARS) : undefined;
   const [knownCode, knownSubject] = [text(code), text(subject)];
@@ -94,7 +102,9 @@ export function teardownWords(entry: Teardown): Words {
     `${MARKS[entry.outcome]} ${formatDuration(entry.seconds * 1_000)}`,
     ...(entry.outcome === 'deleted' || entry.code !== undefined ? [] : [` ${entry.outcome}`]),
     ...(entry.code === undefined ? [] : [' ', name(entry.code)]),
-    ...(entry.code === undefined || entry.subject === undefined ? [] : [' (', name(entry.subject), ')']),
+    ...(entry.code === undefined || entry.subject === undefined
+      ? []
+      : [' (', name(entry.subject), ')']),
   ];
 }
 
@@ -105,6 +115,9 @@ export function lastFailure(history: readonly Teardown[]): Teardown | undefined 
 
 export function historyLine(history: readonly Teardown[]): string {
   return history
-    .map((entry, at) => `${toMarkdown(teardownWords(entry))}${at === history.length - 1 ? ' ← this run' : ''}`)
+    .map(
+      (entry, at) =>
+        `${toMarkdown(teardownWords(entry))}${at === history.length - 1 ? ' ← this run' : ''}`,
+    )
     .join(' · ');
 }

@@ -39,13 +39,17 @@ function remedySection(remedies: readonly RemedyWords[], detail: Detail): string
 }
 
 function remedyItem(remedy: RemedyWords, number: number, detail: Detail): string {
-  const risk = remedy.risk === undefined ? '' : ` **Risk:** ${toMarkdown(remedy.risk, detail.chars)}.`;
+  const risk =
+    remedy.risk === undefined ? '' : ` **Risk:** ${toMarkdown(remedy.risk, detail.chars)}.`;
   const text = toMarkdown(remedy.text, detail.chars);
   const end = /[.:;!?]$/.test(text) ? '' : '.';
   const indent = ' '.repeat(`${number}. `.length);
   const command =
     remedy.command === undefined ? '' : `\n${codeBlock('sh', [remedy.command], indent)}`;
-  return `${number}. ${text}${risk === '' && command !== '' ? ':' : end}${risk}${command}`.replace('.:', ':');
+  return `${number}. ${text}${risk === '' && command !== '' ? ':' : end}${risk}${command}`.replace(
+    '.:',
+    ':',
+  );
 }
 
 function notSeenSection(told: Narrative, detail: Detail): string {
@@ -53,7 +57,10 @@ function notSeenSection(told: Narrative, detail: Detail): string {
   const lines = told.notSeen.slice(0, 3).map((words) => toMarkdown(words, detail.chars));
   const left = told.notSeen.length - lines.length;
   if (left > 0) lines.push(`and ${left} more, for other reasons`);
-  const seen = lines.length === 1 ? `**Not inspected:** ${lines[0]}` : `**Not inspected**\n\n${bullets(lines)}`;
+  const seen =
+    lines.length === 1
+      ? `**Not inspected:** ${lines[0]}`
+      : `**Not inspected**\n\n${bullets(lines)}`;
   if (told.grants.length === 0) return seen;
   return `${seen}\n\nTo see it, give this identity these rights:\n\n${codeBlock('yaml', told.grants.slice(0, 20))}`;
 }

@@ -25,7 +25,9 @@ export interface Annotation {
 /** What the step log ends with: a line per namespace, what is behind it folded, one annotation each. */
 export function renderLogLines(result: RunResult): LogEnd {
   const ordered = worstFirst(result.namespaces);
-  const explained = ordered.filter(({ diagnosis }) => diagnosis !== undefined).slice(0, MAX_EXPLAINED);
+  const explained = ordered
+    .filter(({ diagnosis }) => diagnosis !== undefined)
+    .slice(0, MAX_EXPLAINED);
   return {
     lines: [
       ...ordered.map((namespace) => plainText(`${namespace.name}: ${stateWords(namespace)}`)),
@@ -65,18 +67,24 @@ function annotationOf(namespace: NamespaceResult, result: RunResult): Annotation
 function lookTitle({ name, diagnosis, look }: NamespaceResult, isOneOfMany: boolean): string {
   const facts = [
     `${diagnosis?.inspectedTypes ?? 0} types`,
-    ...(look === undefined ? [] : [`${look.requests} requests`, `${(look.ms / 1_000).toFixed(1)} s`]),
+    ...(look === undefined
+      ? []
+      : [`${look.requests} requests`, `${(look.ms / 1_000).toFixed(1)} s`]),
   ];
   return plainText(`What was looked at${isOneOfMany ? ` in ${name}` : ''} (${facts.join(', ')})`);
 }
 
 function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string[] {
   return [
-    ...(diagnosis?.findings ?? []).slice(0, 100).flatMap((finding) => [
-      `${finding.code}: ${finding.subject.kind} ${finding.subject.name} ${finding.message}`,
-      ...finding.evidence.map((line) => `  ${line}`),
-    ]),
-    ...(diagnosis?.notInspected ?? []).map(({ what, reason }) => `not inspected: ${what}: ${reason}`),
+    ...(diagnosis?.findings ?? [])
+      .slice(0, 100)
+      .flatMap((finding) => [
+        `${finding.code}: ${finding.subject.kind} ${finding.subject.name} ${finding.message}`,
+        ...finding.evidence.map((line) => `  ${line}`),
+      ]),
+    ...(diagnosis?.notInspected ?? []).map(
+      ({ what, reason }) => `not inspected: ${what}: ${reason}`,
+    ),
     ...conditions.map(
       ({ type, status, reason, message }) => `condition ${type}=${status} ${reason}: ${message}`,
     ),

@@ -1,12 +1,12 @@
-import { toMarkdown } from './markup.ts';
+import { codeHtml } from '../safe-text.ts';
 import { type Detail, FILE, LADDER } from './detail.ts';
 import { foldedSections } from './folds.ts';
 import { leadSections } from './lead.ts';
+import { toMarkdown } from './markup.ts';
 import { narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import { overviewSections } from './overview.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
-import { codeHtml } from '../safe-text.ts';
 
 export interface RenderContext {
   /** Address of this run, for links; ours, never from the cluster. */
@@ -81,14 +81,21 @@ function namespaceSections(
 }
 
 export function footer(result: RunResult, context: RenderContext, isShortened: boolean): string {
-  const inspected = Math.max(0, ...result.namespaces.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0));
+  const inspected = Math.max(
+    0,
+    ...result.namespaces.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0),
+  );
   const run = context.runLabel ?? 'this run';
   const parts = [
-    context.runUrl === undefined ? toMarkdown([{ said: run }]) : `[${toMarkdown([{ said: run }])}](${context.runUrl})`,
+    context.runUrl === undefined
+      ? toMarkdown([{ said: run }])
+      : `[${toMarkdown([{ said: run }])}](${context.runUrl})`,
     toMarkdown([{ said: context.finishedAt }]),
     toMarkdown(['Kubernetes ', { name: result.cluster.version }]),
     inspected === 0 ? '' : `${inspected} resource types inspected`,
-    isShortened ? `shortened; the full report is in ${codeHtml(context.reportPath ?? 'report.json')}` : '',
+    isShortened
+      ? `shortened; the full report is in ${codeHtml(context.reportPath ?? 'report.json')}`
+      : '',
   ];
   return `<sub>${parts.filter((part) => part !== '').join(' · ')}</sub>`;
 }

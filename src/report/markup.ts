@@ -20,7 +20,11 @@ function wordMarkdown(word: Word, maxChars: number): string {
  * quotations) becomes code. Since only letters, plain numbers and closing punctuation stay outside of
  * `<code>`, no mention, reference, link or mark-up can be formed, whatever the cluster wrote.
  */
-export function prose(text: string, names: readonly string[] = [], maxChars = MAX_SAID_CHARS): string {
+export function prose(
+  text: string,
+  names: readonly string[] = [],
+  maxChars = MAX_SAID_CHARS,
+): string {
   const out: string[] = [];
   let code: string[] = [];
   const flush = (): void => {
@@ -57,7 +61,9 @@ function isOrdinary(core: string, names: readonly string[]): boolean {
   if (names.includes(core)) return false;
   // Seven and more hexadecimal letters are linked as a commit where one has that name.
   if (/^[0-9a-f]{7,40}$/.test(core)) return false;
-  return /^\p{L}+(?:[-'’]\p{L}+)*$/u.test(core) || /^\d[\d,]*(?:ms|s|m|h|%)?$/.test(core) || core === '';
+  return (
+    /^\p{L}+(?:[-'’]\p{L}+)*$/u.test(core) || /^\d[\d,]*(?:ms|s|m|h|%)?$/.test(core) || core === ''
+  );
 }
 
 /** Punctuation as entities, but for what no Markdown parser gives a meaning after a word. */

@@ -43,10 +43,13 @@ function yamlList(items: Iterable<string>): string {
   return `[${[...items].map((item) => JSON.stringify(item)).join(', ')}]`;
 }
 
-export function queuedSentence(queued: readonly { kind: string; count: number }[]): Words | undefined {
+export function queuedSentence(
+  queued: readonly { kind: string; count: number }[],
+): Words | undefined {
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return undefined;
   const plural = total === 1 ? 'waits' : 'wait';
-  return [`${counted(total, 'other object')} ${plural} behind it; nobody has asked for their deletion yet.`];
+  return [
+    `${counted(total, 'other object')} ${plural} behind it; nobody has asked for their deletion yet.`,
+  ];
 }
-

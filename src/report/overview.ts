@@ -21,11 +21,13 @@ export function overviewSections(
     failed === 0
       ? `### ${mark} All ${formatCount(ordered.length)} namespaces passed (${took})`
       : `### ${mark} ${formatCount(failed)} of ${formatCount(ordered.length)} namespaces did not pass (${took})`;
-  const rows = ordered.slice(0, MAX_ROWS).map((namespace) => [
-    `${MARKS[namespace.outcome]} ${toMarkdown([name(namespace.name)])}`,
-    stateWords(namespace),
-    toMarkdown([said(namespaceCause(namespace, run))]),
-  ]);
+  const rows = ordered
+    .slice(0, MAX_ROWS)
+    .map((namespace) => [
+      `${MARKS[namespace.outcome]} ${toMarkdown([name(namespace.name)])}`,
+      stateWords(namespace),
+      toMarkdown([said(namespaceCause(namespace, run))]),
+    ]);
   const left = ordered.length - rows.length;
   const rest = left > 0 ? [`And ${formatCount(left)} more namespaces.`] : [];
   return [headline, table(['namespace', 'outcome', 'why'], rows), ...rest];

@@ -15,7 +15,8 @@ export function remediesOf(diagnosis: Diagnosis, chains: readonly Chain[]): Reme
   for (const finding of unique([...onChains, ...diagnosis.findings])) {
     for (const remedy of finding.remedies) {
       const key = `${remedy.text}\n${remedy.command ?? ''}`;
-      if (!known.has(key)) known.set(key, { ...remedyWords(finding, remedy), isRisky: remedy.risk !== undefined });
+      if (!known.has(key))
+        known.set(key, { ...remedyWords(finding, remedy), isRisky: remedy.risk !== undefined });
     }
   }
   const all = [...known.values()];

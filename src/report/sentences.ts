@@ -32,7 +32,9 @@ export function chainClauses(chain: Chain, home: string): Words[] {
   let previous: Finding | undefined;
   for (const link of toldLinks(chain.links)) {
     if (link === 'gap') {
-      clauses.push([`it waits, over ${chain.links.length - MAX_LINKS_TOLD + 1} more links, for what follows`]);
+      clauses.push([
+        `it waits, over ${chain.links.length - MAX_LINKS_TOLD + 1} more links, for what follows`,
+      ]);
       continue;
     }
     clauses.push(previous === undefined ? opening(link, home) : following(previous, link, home));

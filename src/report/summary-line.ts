@@ -23,7 +23,10 @@ export function namespaceCause(namespace: NamespaceResult, run: RunResult): stri
   if (diagnosis === undefined) return '';
   const [first, ...others] = chainsOf(diagnosis);
   if (first !== undefined) {
-    const more = others.length === 0 ? '' : ` (and ${others.length} more ${others.length === 1 ? 'cause' : 'causes'})`;
+    const more =
+      others.length === 0
+        ? ''
+        : ` (and ${others.length} more ${others.length === 1 ? 'cause' : 'causes'})`;
     return toPlain(chainSentence(first, namespace.name)) + more;
   }
   const [notSeen] = notSeenSentences(diagnosis.notInspected);
@@ -58,7 +61,9 @@ export function namespaceLine(namespace: NamespaceResult, run: RunResult): strin
 /** The namespace that gave the run its outcome. */
 export function worstNamespace(run: RunResult): NamespaceResult | undefined {
   return (
-    run.namespaces.find(({ outcome, verdict }) => outcome === run.outcome && verdict === run.verdict) ??
+    run.namespaces.find(
+      ({ outcome, verdict }) => outcome === run.outcome && verdict === run.verdict,
+    ) ??
     run.namespaces.find(({ outcome }) => outcome === run.outcome) ??
     run.namespaces[0]
   );

@@ -15,7 +15,9 @@ export function termsOf(chains: readonly Chain[]): Words[] {
       'APIService: the registration of an add-on that serves part of the Kubernetes API. No namespace can go while one of them does not answer.',
     ]);
   }
-  if (links.some((link) => link.code.startsWith('admission-') || link.code.startsWith('conversion-'))) {
+  if (
+    links.some((link) => link.code.startsWith('admission-') || link.code.startsWith('conversion-'))
+  ) {
     terms.push(['Webhook: a program that Kubernetes asks before it changes or reads an object.']);
   }
   return terms;

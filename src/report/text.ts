@@ -36,7 +36,9 @@ export function explanationLines(namespace: NamespaceResult, run: RunResult): st
       ...(told.grants.length === 0 ? [] : ['To see it, give this identity these rights:']),
       ...told.grants.map((line) => `  ${line}`),
       ...(told.queued === undefined ? [] : [toPlain(told.queued)]),
-      ...(diagnosis !== undefined && told.notSeen.length === 0 ? ['Nothing was left uninspected.'] : []),
+      ...(diagnosis !== undefined && told.notSeen.length === 0
+        ? ['Nothing was left uninspected.']
+        : []),
     ],
     forcedLines(namespace),
   ];

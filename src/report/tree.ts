@@ -18,7 +18,11 @@ export function treeLines(diagnosis: Diagnosis, namespace: string): string[] {
       const isLast = at === known.length - 1;
       const isRoot = diagnosis.rootCauses.includes(id);
       const again = seen.has(id);
-      rows.push({ ...rowOf(finding, namespace, `${indent}${isLast ? '└─ ' : '├─ '}`), isRoot, again });
+      rows.push({
+        ...rowOf(finding, namespace, `${indent}${isLast ? '└─ ' : '├─ '}`),
+        isRoot,
+        again,
+      });
       if (again) return;
       seen.add(id);
       walk(finding.waitsFor, `${indent}${isLast ? '   ' : '│  '}`);
