@@ -37,6 +37,7 @@ export interface ControlPlane {
   /** Makes etcd keys readable, for faults that the API does not let anybody make. */
   readonly etcdEndpoint: string;
   readonly controllerManager: {
+    readonly running: boolean;
     start(controllers?: readonly string[]): Promise<void>;
     stop(): Promise<void>;
   };
@@ -110,10 +111,7 @@ class ControlPlaneProcesses implements ControlPlane {
   readonly auditLog: string;
   readonly admin: Client;
   readonly etcdEndpoint: string;
-  readonly controllerManager = {
-    start: (controllers?: readonly string[]) => this.#startControllerManager(controllers),
-    stop: async () => this.#controllerManager?.stop(POLITE_MS),
-  };
+  readonly controllerManager: ControlPlane['controllerManager'];
   readonly #binary: string;
   readonly #options: ControlPlaneOptions;
   readonly #ports: Ports;
@@ -136,6 +134,14 @@ class ControlPlaneProcesses implements ControlPlane {
     this.auditLog = join(prepared.dataDir, 'audit.log');
     this.server = `https://127.0.0.1:${prepared.ports.apiServer}`;
     this.etcdEndpoint = `http://127.0.0.1:${prepared.ports.etcd}`;
+    const isRunning = (): boolean => this.#controllerManager?.running ?? false;
+    this.controllerManager = {
+      get running() {
+        return isRunning();
+      },
+      start: (controllers) => this.#startControllerManager(controllers),
+      stop: async () => this.#controllerManager?.stop(POLITE_MS),
+    };
     this.admin = new Client({ server: this.server, ca: prepared.ca, token: prepared.adminToken });
   }
 

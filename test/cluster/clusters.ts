@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringAt } from '../../src/json.ts';
+import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
+import { ApiError, Client } from './client.ts';
+import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
+import { writeKubeconfigText } from './kubeconfig.ts';
+import type { Scenario } from './scenario.ts';
+
+/** Where scenarios run. */
+export interface Cluster {
+  client: Client;
+  plane: ControlPlane | undefined;
+  alone: boolean;
+  kubeconfig(identity: Identity): string | Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** `CLUSTER_VERSION`: which Kubernetes the tests start. */
+export function wantedVersion(text = process.env['CLUSTER_VERSION']): KubernetesVersion {
+  if (text === undefined || text === '') return NEWEST_VERSION;
+  if (isKubernetesVersion(text)) return text;
+  throw new Error(`CLUSTER_VERSION is "${text}"; there is a control plane for 1.36.3 and 1.32.2`);
+}
+
+/** `CLUSTER_KUBECONFIG`: a cluster that is there already, for example kind. */
+export function foreignKubeconfig(): string | undefined {
+  return process.env['CLUSTER_KUBECONFIG'] || undefined;
+}
+
+/** Why the scenario cannot run here; undefined when it can. */
+export function skipReason(scenario: Scenario): string | undefined {
+  if (foreignKubeconfig() !== undefined) {
+    return scenario.own ? 'needs a control plane of its own' : undefined;
+  }
+  const version = wantedVersion();
+  const shown = !scenario.versions || scenario.versions.includes(version);
+  return shown ? undefined : `only on ${scenario.versions?.join(', ')}`;
+}
+
+/** One cluster for all scenarios that do not disturb each other. */
+export async function sharedCluster(): Promise<Cluster> {
+  const kubeconfig = foreignKubeconfig();
+  return kubeconfig === undefined
+    ? ownCluster({ version: wantedVersion() }, false)
+    : foreignCluster(kubeconfig);
+}
+
+/** One for this scenario alone: names in it are as plain as in the books. */
+export async function clusterFor(
+  scenario: Scenario,
+  version = wantedVersion(),
+  say: (line: string) => void = () => {},
+): Promise<Cluster> {
+  const options = typeof scenario.own === 'object' ? scenario.own : {};
+  return ownCluster({ ...options, version, say }, true);
+}
+
+async function ownCluster(
+  options: Parameters<typeof startControlPlane>[0],
+  alone: boolean,
+): Promise<Cluster> {
+  const plane = await startControlPlane(options);
+  return {
+    client: plane.admin,
+    plane,
+    alone,
+    kubeconfig: (identity) => plane.kubeconfig(identity),
+    stop: () => plane.stop(),
+  };
+}
+
+/** The users of these tests become ServiceAccounts: no cluster lets us choose our tokens. */
+async function foreignCluster(path: string): Promise<Cluster> {
+  const client = Client.fromKubeconfig(path);
+  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-identities-'));
+  const objects = [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: IDENTITY_NAMESPACE } },
+    ...IDENTITIES.map((name) => ({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace: IDENTITY_NAMESPACE, name },
+    })),
+    ...identityObjects(),
+  ];
+  for (const object of objects) await client.apply(object, { fieldManager: 'teardown-gate-tests' });
+  return {
+    client,
+    plane: undefined,
+    alone: false,
+    kubeconfig: async (identity) => {
+      const token = await requestToken(client, identity);
+      const file = join(folder, `${identity}.kubeconfig`);
+      const { server, ca } = client.connection;
+      await writeFile(file, writeKubeconfigText('foreign', identity, { server, ca, token }), {
+        mode: 0o600,
+      });
+      return file;
+    },
+    stop: async () => {
+      await client.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function requestToken(client: Client, identity: Identity): Promise<string> {
+  const path = `/api/v1/namespaces/${IDENTITY_NAMESPACE}/serviceaccounts/${identity}/token`;
+  const answer = await client.call('POST', path, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    spec: { expirationSeconds: 7_200 },
+  });
+  const token = stringAt(answer.body, 'status', 'token');
+  if (token === undefined) throw new ApiError(`token of ${identity}`, answer);
+  return token;
+}

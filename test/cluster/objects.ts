@@ -1,0 +1,191 @@
+import type { JsonObject } from '../../src/json.ts';
+import type { Ref } from './client.ts';
+
+/** The objects that scenarios are made of, as short as the API server accepts them. */
+
+export interface Common extends JsonObject {
+  finalizers?: string[];
+  labels?: JsonObject;
+  annotations?: JsonObject;
+}
+
+export function configMap(
+  namespace: string,
+  name: string,
+  metadata: Common = {},
+  data: JsonObject = {},
+): JsonObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...metadata, namespace, name }, data };
+}
+
+export function secret(namespace: string, name: string, metadata: Common = {}): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { ...metadata, namespace, name },
+    stringData: { password: 'not-a-secret' },
+  };
+}
+
+export interface PodOptions {
+  metadata?: Common;
+  /** Without a node a pod has no grace period: it goes at once unless a finalizer holds it. */
+  nodeName?: string;
+  graceSeconds?: number;
+  claims?: readonly string[];
+}
+
+export function pod(namespace: string, name: string, options: PodOptions = {}): JsonObject {
+  const { metadata = {}, nodeName, graceSeconds, claims = [] } = options;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...metadata, namespace, name },
+    spec: {
+      ...podSpec(),
+      ...(nodeName === undefined ? {} : { nodeName }),
+      ...(graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds }),
+      volumes: claims.map((claimName) => ({
+        name: claimName,
+        persistentVolumeClaim: { claimName },
+      })),
+    },
+  };
+}
+
+/** Pods that no real scheduler takes and no taint evicts. */
+export const NO_SCHEDULER = 'none-of-the-cluster';
+
+export function podSpec(serviceAccountName = 'default'): JsonObject {
+  return {
+    serviceAccountName,
+    schedulerName: NO_SCHEDULER,
+    tolerations: [{ operator: 'Exists' }],
+    containers: [{ name: 'main', image: 'example.com/none:1', resources: {} }],
+  };
+}
+
+export function deployment(
+  namespace: string,
+  name: string,
+  options: { replicas?: number; serviceAccountName?: string; labels?: JsonObject } = {},
+): JsonObject {
+  const labels = { app: name };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { namespace, name, labels: { ...labels, ...options.labels } },
+    spec: {
+      replicas: options.replicas ?? 1,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: podSpec(options.serviceAccountName) },
+    },
+  };
+}
+
+export function service(namespace: string, name: string, extra: JsonObject = {}): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { namespace, name },
+    spec: { ports: [{ port: 443, targetPort: 443, protocol: 'TCP' }], ...extra },
+  };
+}
+
+export function serviceAccount(namespace: string, name: string): JsonObject {
+  return { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } };
+}
+
+export interface TypeOptions {
+  group: string;
+  kind: string;
+  /** The last one is the storage version. */
+  versions?: readonly string[];
+  conversion?: JsonObject;
+  metadata?: Common;
+}
+
+/** A CustomResourceDefinition that accepts any fields. */
+export function customType(options: TypeOptions): JsonObject {
+  const { group, kind, versions = ['v1'], conversion, metadata = {} } = options;
+  const plural = pluralOf(kind);
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { ...metadata, name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+      versions: versions.map((name, index) => ({
+        name,
+        served: true,
+        storage: index === versions.length - 1,
+        schema: { openAPIV3Schema: ANY_OBJECT },
+        subresources: { status: {} },
+      })),
+      ...(conversion === undefined ? {} : { conversion }),
+    },
+  };
+}
+
+const ANY_OBJECT = {
+  type: 'object',
+  properties: {
+    spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+  },
+};
+
+export function customObject(
+  apiVersion: string,
+  kind: string,
+  namespace: string,
+  name: string,
+  metadata: Common = {},
+): JsonObject {
+  return { apiVersion, kind, metadata: { ...metadata, namespace, name }, spec: {} };
+}
+
+export function typeRef(group: string, kind: string): Ref {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    name: `${pluralOf(kind)}.${group}`,
+  };
+}
+
+/** An APIService whose backend is this Service. */
+export function apiService(
+  group: string,
+  version: string,
+  backend: { namespace: string; name: string; port?: number },
+  extra: JsonObject = {},
+): JsonObject {
+  return {
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    metadata: { name: `${version}.${group}` },
+    spec: {
+      group,
+      version,
+      groupPriorityMinimum: 1_000,
+      versionPriority: 15,
+      insecureSkipTLSVerify: true,
+      service: backend,
+      ...extra,
+    },
+  };
+}
+
+export function apiServiceRef(group: string, version: string): Ref {
+  return {
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    name: `${version}.${group}`,
+  };
+}
+
+export function pluralOf(kind: string): string {
+  return `${kind.toLowerCase()}s`;
+}

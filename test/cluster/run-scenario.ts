@@ -1,0 +1,116 @@
+import { mutationsBy } from './audit.ts';
+import type { Cluster } from './clusters.ts';
+import { differences, findingText } from './compare.ts';
+import { type GateRun, runGate } from './run-gate.ts';
+import type { Expectation, Scenario } from './scenario.ts';
+import { World } from './world.ts';
+
+/** Long enough for two looks, short enough for a catalogue. */
+const TIMEOUT = '8s';
+/** The gate promises to end within its time-out and 60 s; this only ends a gate that breaks it. */
+const LIMIT_MS = 200_000;
+const PASSES = new Set(['deleted', 'recreated', 'not-found', 'forced']);
+
+/** The situation up to where the gate starts: set up, deleted and hanging. */
+export async function prepare(scenario: Scenario, cluster: Cluster): Promise<World> {
+  const world = new World({
+    ...cluster,
+    namespace: scenario.namespace ?? `preview-${scenario.id.toLowerCase()}`,
+  });
+  try {
+    await scenario.setUp(world);
+    if (scenario.delete === false) return world;
+    await (scenario.delete?.(world) ?? world.deleteNamespace());
+    await (scenario.settle ?? ((there: World) => there.settled()))(world);
+    return world;
+  } catch (error) {
+    await world.end();
+    throw error;
+  }
+}
+
+/** Runs the shipped gate against the situation. Returns what differs from the expectation. */
+export async function runScenario(scenario: Scenario, cluster: Cluster): Promise<string[]> {
+  const world = await prepare(scenario, cluster);
+  try {
+    const identity = scenario.identity ?? 'teardown-reader';
+    const inputs = typeof scenario.inputs === 'function' ? scenario.inputs(world) : scenario.inputs;
+    const { meanwhile } = scenario;
+    const run = await runGate(
+      {
+        namespace: world.namespace,
+        kubeconfig: await world.kubeconfig(identity),
+        timeout: TIMEOUT,
+        comment: 'off',
+        ...inputs,
+      },
+      { ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}), limitMs: LIMIT_MS },
+    );
+    const expected = await scenario.expect(world);
+    const problems = [
+      ...(await judge(expected, run, world)),
+      ...(await mutationProblems(expected, identity, world)),
+    ];
+    return problems.length === 0 ? [] : [...problems, ...epilogue(run, world)];
+  } finally {
+    await world.end();
+  }
+}
+
+async function judge(expected: Expectation, run: GateRun, world: World): Promise<string[]> {
+  const { report } = run;
+  if (!report) return [`there is no report; exit code ${run.exitCode}`, run.stderr];
+  const namespace = report.namespaces.find(({ name }) => name === world.namespace);
+  if (!namespace) return [`the report says nothing about ${world.namespace}`];
+  const exitCode = expected.exitCode ?? (PASSES.has(expected.outcome) ? 0 : 1);
+  const problems = [
+    ...differences(expected, namespace),
+    ...(run.exitCode === exitCode ? [] : [`exit code is ${run.exitCode}, expected ${exitCode}`]),
+    ...(run.outputs['outcome'] === expected.outcome
+      ? []
+      : [`output outcome is ${run.outputs['outcome']}`]),
+  ];
+  try {
+    await expected.also?.({ ...run, world, report, namespace });
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+  }
+  return problems;
+}
+
+/** The audit log of the API server is the witness that the gate changed nothing it was not told to. */
+async function mutationProblems(
+  expected: Expectation,
+  user: string,
+  { plane, namespace }: World,
+): Promise<string[]> {
+  if (!plane) return []; // no audit log there; its RBAC has refused whatever was tried
+  const wanted = [...(expected.mutations ?? [])].sort();
+  const made = await mutationsBy(
+    plane.auditLog,
+    user,
+    // Gates of other scenarios have the same user. Who may write nothing must have written nothing.
+    (space, name) => user === 'teardown-reader' || space === namespace || name === namespace,
+  );
+  const same = made.length === wanted.length && made.sort().every((one, i) => one === wanted[i]);
+  return same ? [] : [`the gate's mutations: ${made.join(', ')}; expected: ${wanted.join(', ')}`];
+}
+
+/** What a person wants to see beside a failure. */
+function epilogue(run: GateRun, world: World): string[] {
+  const namespace = run.report?.namespaces.find(({ name }) => name === world.namespace);
+  return [
+    '--- findings',
+    ...(namespace?.findings ?? []).map(
+      (finding) =>
+        `${findingText(finding)}: ${finding.message} | ${finding.evidence.join(' | ')} | waits for ${finding.waitsFor.join(', ') || 'nothing'}`,
+    ),
+    '--- conditions',
+    ...(namespace?.conditions ?? []).map(
+      ({ type, status, message }) => `${type}=${status} ${message}`,
+    ),
+    '--- log',
+    run.stdout,
+    run.stderr,
+  ];
+}

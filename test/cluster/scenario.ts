@@ -1,0 +1,85 @@
+import type { FindingCode } from '../../src/diagnose/diagnosis.ts';
+import type { Outcome } from '../../src/outcome.ts';
+import type { Report, ReportNamespace } from '../../src/report/report.ts';
+import type { KubernetesVersion } from './build.ts';
+import type { Ref } from './client.ts';
+import type { ControlPlaneOptions } from './control-plane.ts';
+import type { Identity } from './identities.ts';
+import type { World } from './world.ts';
+
+/** One situation on a real API server and what the gate must say about it. */
+export interface Scenario {
+  /** As in the issue or article that taught it; `-t S7` runs it. */
+  id: string;
+  title: string;
+  /** Base name of the namespace under test; `preview-<id>` unless given. */
+  namespace?: string;
+  /** Needs a control plane of its own: it disturbs other namespaces, or the servers' flags. */
+  own?: true | Omit<ControlPlaneOptions, 'version'>;
+  /** Versions that can show it; all unless given. */
+  versions?: readonly KubernetesVersion[];
+  /** Who the gate is; `teardown-reader` unless given. */
+  identity?: Identity;
+  setUp(world: World): Promise<void>;
+  /** Asks for the deletion; `false`: nobody does before the gate starts. */
+  delete?: false | ((world: World) => Promise<void>);
+  /** Waits until the controllers have brought it to the hang, by looking; default: conditions. */
+  settle?: (world: World) => Promise<unknown>;
+  /** Goes on while the gate runs. Starts with it; its failure fails the scenario. */
+  meanwhile?: (world: World, gate: RunningGate) => Promise<unknown>;
+  /** Inputs besides the namespace, the kubeconfig and the time-out. */
+  inputs?: Record<string, string> | ((world: World) => Record<string, string>);
+  expect: (world: World) => Expectation | Promise<Expectation>;
+}
+
+/** The gate as the steps beside it see it. */
+export interface RunningGate {
+  /** Resolves when it has written a line that matches to its log. */
+  says(pattern: RegExp): Promise<void>;
+}
+
+export interface Expectation {
+  outcome: Outcome;
+  /** From the namespace to a root cause; the last link of each is the root cause. None: no finding. */
+  chains?: readonly (readonly Link[])[];
+  /** Only where it is not the ends of the chains. */
+  rootCauses?: readonly Link[];
+  /** Findings that may be there but are neither blocker nor root cause. */
+  contributing?: readonly Link[];
+  deadlock?: boolean;
+  /** Kinds that must be in `queued`; with `exactly`, the only ones. */
+  queued?: { kinds: readonly string[]; exactly?: boolean };
+  /** Words that entries of `notInspected` must contain, one entry each. None: it must be empty. */
+  notInspected?: readonly (string | RegExp)[];
+  /** Scope of the root causes; `namespace` unless given. `any`: they differ from each other. */
+  scope?: 'namespace' | 'cluster' | 'any';
+  /** Exit code of the process, where the outcome alone does not tell it. */
+  exitCode?: number;
+  /** Requests with which the gate may change something, as `verb resource/name`; default: none. */
+  mutations?: readonly string[];
+  /** What else must hold. Throws to fail. */
+  also?: (seen: Seen) => void | Promise<void>;
+}
+
+/** A finding by what identifies it. */
+export interface Link {
+  code: FindingCode;
+  subject: Ref;
+  finalizer?: string;
+  count?: number;
+  /** Must be found in its message or evidence. */
+  says?: readonly RegExp[];
+  /** Must be found in its remedies. */
+  advises?: readonly RegExp[];
+}
+
+/** What a run left behind. */
+export interface Seen {
+  world: World;
+  report: Report;
+  namespace: ReportNamespace;
+  outputs: Record<string, string>;
+  summary: string;
+  stdout: string;
+  elapsedMs: number;
+}

@@ -1,0 +1,186 @@
+import { apiService, apiServiceRef, configMap, service } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import type { World } from '../world.ts';
+import {
+  configMapRef,
+  DISCOVERY,
+  FINALIZERS,
+  namespaceFinalizer,
+  objectFinalizer,
+  ownerMissing,
+  ownerUnknown,
+} from './links.ts';
+import { createKubeSphereNamespace, KUBESPHERE } from './namespace-finalizers.ts';
+
+/** One API group that does not answer holds every namespace of the cluster. */
+
+const INVENTED = 'example.invented/never-removed';
+const METRICS = 'metrics.k8s.io';
+
+const unavailable = (group: string, version: string, reason: RegExp): Link => ({
+  code: 'apiservice-unavailable',
+  subject: apiServiceRef(group, version),
+  says: [reason],
+});
+
+/** The group itself could not be looked into: that is said too. */
+const notInspected = (group: string): readonly string[] => [group];
+
+async function registerDead(
+  world: World,
+  group: string,
+  backend: { namespace: string; name: string },
+): Promise<void> {
+  await world.create(apiService(group, 'v1beta1', backend));
+  await world.client.waitFor(apiServiceRef(group, 'v1beta1'), 'is not available', (registration) =>
+    JSON.stringify(registration?.['status'] ?? '').includes('"False"'),
+  );
+}
+
+export function settledByDiscovery(group: string) {
+  return (world: World): Promise<unknown> =>
+    world.settled({ [DISCOVERY]: ['True', new RegExp(group.replaceAll('.', '\\.'))] });
+}
+
+function deadApi(
+  id: string,
+  title: string,
+  group: string,
+  backend: { namespace: string; name: string },
+): Scenario {
+  return {
+    id,
+    title,
+    own: true,
+    setUp: async (world) => {
+      await world.createNamespace();
+      await registerDead(world, group, backend);
+    },
+    settle: settledByDiscovery(group),
+    expect: () => ({
+      outcome: 'stuck',
+      chains: [[unavailable(group, 'v1beta1', /ServiceNotFound|is not present|does not exist/)]],
+      scope: 'cluster',
+      notInspected: notInspected(group),
+    }),
+  };
+}
+
+const s7 = deadApi(
+  'S7',
+  'an APIService to a Service that does not exist; the namespace is empty',
+  'metrics.example.com',
+  { namespace: 'default', name: 'gone' },
+);
+
+const seed1d = deadApi('SEED-1d', 'metrics.k8s.io of an uninstalled prometheus-adapter', METRICS, {
+  namespace: 'monitoring',
+  name: 'prometheus-adapter',
+});
+
+const seed2c: Scenario = {
+  id: 'SEED-2c',
+  title: 'a finalizer of KubeSphere on the namespace, and metrics.k8s.io down',
+  namespace: 'kubesphere-system',
+  own: true,
+  setUp: async (world) => {
+    await createKubeSphereNamespace(world);
+    await registerDead(world, METRICS, { namespace: 'kube-system', name: 'metrics-server' });
+  },
+  settle: settledByDiscovery(METRICS),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [
+      [unavailable(METRICS, 'v1beta1', /ServiceNotFound|is not present|does not exist/)],
+      [
+        namespaceFinalizer(world.namespaceRef, KUBESPHERE),
+        ownerMissing(world.namespaceRef, KUBESPHERE),
+      ],
+    ],
+    scope: 'any',
+    notInspected: notInspected(METRICS),
+  }),
+};
+
+/** Half a repair: the API is back, the finalizer stays. */
+const seed2cRepaired: Scenario = {
+  ...seed2c,
+  id: 'SEED-2c-repaired',
+  title: 'the same after metrics.k8s.io was repaired: the other cause is left',
+  settle: async (world) => {
+    await settledByDiscovery(METRICS)(world);
+    await world.client.delete(apiServiceRef(METRICS, 'v1beta1'));
+    await world.client.waitFor(
+      world.namespaceRef,
+      'has no spec.finalizers left',
+      (namespace) => !JSON.stringify(namespace?.['spec']).includes('kubernetes'),
+      { timeoutMs: 120_000 }, // the controller may be in a back-off of up to 60 s
+    );
+  },
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [
+      [
+        namespaceFinalizer(world.namespaceRef, KUBESPHERE),
+        ownerMissing(world.namespaceRef, KUBESPHERE),
+      ],
+    ],
+  }),
+};
+
+/** As after a node was drained: the Service is there, nobody is behind it. */
+const seed3a: Scenario = {
+  id: 'SEED-3a',
+  title: 'metrics-server without endpoints; "kubectl get all" shows nothing',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.create(
+      service('kube-system', 'metrics-server', { selector: { 'k8s-app': 'metrics-server' } }),
+    );
+    await registerDead(world, METRICS, { namespace: 'kube-system', name: 'metrics-server' });
+    await world.client.waitFor(
+      apiServiceRef(METRICS, 'v1beta1'),
+      'misses endpoints',
+      (registration) => JSON.stringify(registration?.['status']).includes('MissingEndpoints'),
+    );
+  },
+  settle: settledByDiscovery(METRICS),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [[unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]],
+    scope: 'cluster',
+    notInspected: notInspected(METRICS),
+  }),
+};
+
+/** What can be read is read: it holds the namespace as well. */
+const seed3d: Scenario = {
+  id: 'SEED-3d',
+  title: 'discovery is partial: some types readable, one group in error',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.create(configMap(world.namespace, 'precious', { finalizers: [INVENTED] }));
+    await registerDead(world, 'custom.metrics.k8s.io', {
+      namespace: 'monitoring',
+      name: 'custom-metrics',
+    });
+  },
+  settle: (world) =>
+    world.settled({ [DISCOVERY]: ['True', /custom\.metrics/], [FINALIZERS]: ['True', /invented/] }),
+  expect: (world) => {
+    const held = configMapRef(world.namespace, 'precious');
+    return {
+      outcome: 'stuck',
+      chains: [
+        [unavailable('custom.metrics.k8s.io', 'v1beta1', /ServiceNotFound|not present|not exist/)],
+        [objectFinalizer(held, INVENTED), ownerUnknown(held, INVENTED)],
+      ],
+      scope: 'any',
+      notInspected: notInspected('custom.metrics.k8s.io'),
+    };
+  },
+};
+
+export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, seed3d];

@@ -1,0 +1,17 @@
+import type { Scenario } from '../scenario.ts';
+import { access } from './access.ts';
+import { deadApis } from './dead-apis.ts';
+import { finalizers } from './finalizers.ts';
+import { lifecycle } from './lifecycle.ts';
+import { namespaceFinalizers } from './namespace-finalizers.ts';
+import { pods } from './pods.ts';
+
+/** The catalogue: every situation that a control plane without nodes can show. */
+export const SCENARIOS: readonly Scenario[] = [
+  ...lifecycle,
+  ...finalizers,
+  ...namespaceFinalizers,
+  ...pods,
+  ...deadApis,
+  ...access,
+];

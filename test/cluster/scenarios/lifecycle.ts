@@ -1,0 +1,154 @@
+import { configMap, pod, secret } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
+import { namespaceRef, type World } from '../world.ts';
+
+/** What becomes of a namespace when nothing, or something other than a hang, happens. */
+
+export const deleted: Scenario = {
+  id: 'deleted',
+  title: 'goes by itself while the gate waits',
+  setUp: fillWithOrdinaryThings,
+  settle: (world) => world.terminating(world.namespaceRef),
+  inputs: { timeout: '60s' },
+  expect: () => ({ outcome: 'deleted' }),
+};
+
+export const deletedByGate: Scenario = {
+  id: 'deleted-by-gate',
+  title: 'the gate asks for the deletion and waits',
+  identity: 'teardown-gate',
+  setUp: fillWithOrdinaryThings,
+  delete: false,
+  inputs: { delete: 'true', timeout: '60s' },
+  expect: (world) => ({ outcome: 'deleted', mutations: [`delete namespaces/${world.namespace}`] }),
+};
+
+export const recreated: Scenario = {
+  id: 'S48',
+  title: 'goes and is created again with the same name while the gate waits',
+  setUp: (world) => world.createNamespace().then(() => {}),
+  settle: (world) => world.terminating(world.namespaceRef),
+  inputs: { timeout: '60s' },
+  meanwhile: async (world, gate) => {
+    await gate.says(new RegExp(world.namespace));
+    await world.gone(world.namespaceRef, { everyMs: 5 });
+    await world.createNamespace();
+  },
+  expect: () => ({ outcome: 'recreated' }),
+};
+
+export const notFound: Scenario = {
+  id: 'S50a',
+  title: 'the name never existed',
+  setUp: async () => {},
+  delete: false,
+  expect: () => ({ outcome: 'not-found' }),
+};
+
+export const notFoundIsAnError: Scenario = {
+  id: 'S50a-error',
+  title: 'the name never existed, and that is to be an error',
+  setUp: async () => {},
+  delete: false,
+  inputs: { 'if-not-found': 'error' },
+  expect: () => ({ outcome: 'not-found', exitCode: 1 }),
+};
+
+export const notTerminating: Scenario = {
+  id: 'not-terminating',
+  title: 'it exists and nobody has asked for its deletion',
+  setUp: (world) => world.createNamespace().then(() => {}),
+  delete: false,
+  inputs: { timeout: '60s' },
+  expect: () => ({
+    outcome: 'not-terminating',
+    also: ({ elapsedMs }) => {
+      if (elapsedMs > 15_000) throw new Error(`waited ${elapsedMs} ms for what nobody started`);
+    },
+  }),
+};
+
+/**
+ * The namespace controller is off; in its stead all five conditions are written green, as the
+ * controller manager. Everything can be read, and nothing that can be read holds it.
+ */
+export const unexplained: Scenario = {
+  id: 'unexplained',
+  title: 'everything could be read and nothing explains it',
+  own: { controllers: ['*', '-namespace-controller'] },
+  setUp: (world) => world.createNamespace().then(() => {}),
+  delete: async (world) => {
+    await world.deleteNamespace();
+    await emptyByHand(world);
+    await world.client.patchStatus(
+      world.namespaceRef,
+      { conditions: greenConditions() },
+      { fieldManager: 'kube-controller-manager' },
+    );
+  },
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[{ code: 'unexplained', subject: namespaceRef(world.namespace) }]],
+  }),
+};
+
+async function fillWithOrdinaryThings(world: World): Promise<void> {
+  await world.createNamespace();
+  await world.createAll([
+    configMap(world.namespace, 'settings'),
+    secret(world.namespace, 'credentials'),
+    pod(world.namespace, 'web'), // unscheduled: no kubelet has to confirm
+  ]);
+}
+
+/** The publisher of root certificates and the ServiceAccount controller leave it alone by then. */
+async function emptyByHand({ client, namespace }: World): Promise<void> {
+  for (const kind of ['ConfigMap', 'ServiceAccount']) {
+    for (const object of await client.list('v1', kind, namespace)) {
+      await client.delete({ apiVersion: 'v1', kind, namespace, name: object.metadata.name });
+    }
+  }
+}
+
+function greenConditions(): { [key: string]: string }[] {
+  const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, '');
+  return [
+    [
+      'NamespaceDeletionDiscoveryFailure',
+      'ResourcesDiscovered',
+      'All resources successfully discovered',
+    ],
+    [
+      'NamespaceDeletionGroupVersionParsingFailure',
+      'ParsedGroupVersions',
+      'All legacy kube types successfully parsed',
+    ],
+    [
+      'NamespaceDeletionContentFailure',
+      'ContentDeleted',
+      'All content successfully deleted, may be waiting on finalization',
+    ],
+    ['NamespaceContentRemaining', 'ContentRemoved', 'All content successfully removed'],
+    [
+      'NamespaceFinalizersRemaining',
+      'ContentHasNoFinalizers',
+      'All content-preserving finalizers finished',
+    ],
+  ].map(([type = '', reason = '', message = '']) => ({
+    type,
+    status: 'False',
+    lastTransitionTime,
+    reason,
+    message,
+  }));
+}
+
+export const lifecycle = [
+  deleted,
+  deletedByGate,
+  recreated,
+  notFound,
+  notFoundIsAnError,
+  notTerminating,
+  unexplained,
+];

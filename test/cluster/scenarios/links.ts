@@ -1,0 +1,62 @@
+import type { Ref } from '../client.ts';
+import type { Link } from '../scenario.ts';
+
+/** Short words for the links that chains are made of. */
+
+export const ref = (apiVersion: string, kind: string, namespace: string, name: string): Ref => ({
+  apiVersion,
+  kind,
+  namespace,
+  name,
+});
+export const configMapRef = (namespace: string, name: string): Ref =>
+  ref('v1', 'ConfigMap', namespace, name);
+export const podRef = (namespace: string, name: string): Ref => ref('v1', 'Pod', namespace, name);
+export const deploymentRef = (namespace: string, name: string): Ref =>
+  ref('apps/v1', 'Deployment', namespace, name);
+
+/** A resource type; `name` as kubectl names it. */
+export const resourceType = (apiVersion: string, name: string): Ref => ({
+  apiVersion,
+  kind: 'APIResource',
+  name,
+});
+
+export type Words = Pick<Link, 'says' | 'advises' | 'count'>;
+
+export const objectFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
+  code: 'object-finalizer',
+  subject,
+  finalizer,
+  ...words,
+});
+export const namespaceFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
+  code: 'namespace-finalizer',
+  subject,
+  finalizer,
+  ...words,
+});
+export const specFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
+  code: 'namespace-spec-finalizer',
+  subject,
+  finalizer,
+  ...words,
+});
+export const ownerUnknown = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
+  code: 'owner-unknown',
+  subject,
+  finalizer,
+  ...words,
+});
+export const ownerMissing = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
+  code: 'owner-missing',
+  subject,
+  finalizer,
+  ...words,
+});
+
+/** Condition types as the namespace controller writes them. */
+export const DISCOVERY = 'NamespaceDeletionDiscoveryFailure';
+export const CONTENT_FAILURE = 'NamespaceDeletionContentFailure';
+export const REMAINING = 'NamespaceContentRemaining';
+export const FINALIZERS = 'NamespaceFinalizersRemaining';

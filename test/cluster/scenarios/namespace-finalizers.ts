@@ -1,0 +1,174 @@
+import { arrayAt, stringsAt } from '../../../src/json.ts';
+import { ApiError } from '../client.ts';
+import { deployment, serviceAccount } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
+import type { World } from '../world.ts';
+import { namespaceFinalizer, ownerMissing, ownerUnknown, specFinalizer } from './links.ts';
+
+/** The namespace's own two lists of finalizers; no condition covers them. */
+
+const KUBESPHERE = 'finalizers.kubesphere.io/namespaces';
+
+function ownFinalizer(
+  id: string,
+  title: string,
+  finalizer: string,
+  owner: typeof ownerMissing,
+): Scenario {
+  return {
+    id,
+    title,
+    setUp: (world) => world.createNamespace(undefined, { finalizers: [finalizer] }).then(() => {}),
+    settle: controllerIsDone,
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [
+        [namespaceFinalizer(world.namespaceRef, finalizer), owner(world.namespaceRef, finalizer)],
+      ],
+    }),
+  };
+}
+
+const s34: Scenario = ownFinalizer(
+  'S34',
+  'a finalizer of Rancher on the namespace, and no Rancher',
+  'controller.cattle.io/namespace-auth',
+  ownerMissing,
+);
+
+const s35: Scenario = ownFinalizer(
+  'S35',
+  'a finalizer on the namespace, empty inside, all conditions green',
+  'externalsecrets.external-secrets.io/ces-x',
+  ownerUnknown,
+);
+
+function extraSpecFinalizer(id: string, title: string, finalizer: string): Scenario {
+  return {
+    id,
+    title,
+    setUp: async (world) => {
+      await world.createNamespace();
+      await addSpecFinalizers(world, [finalizer]);
+    },
+    settle: (world) =>
+      world.client.waitFor(world.namespaceRef, 'has lost "kubernetes"', (namespace) => {
+        const left = stringsAt(namespace, 'spec', 'finalizers');
+        return left.length > 0 && !left.includes('kubernetes');
+      }),
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          specFinalizer(world.namespaceRef, finalizer),
+          ownerUnknown(world.namespaceRef, finalizer, { advises: [/\/finalize/] }),
+        ],
+      ],
+    }),
+  };
+}
+
+const s37a = extraSpecFinalizer(
+  'S37a',
+  'spec.finalizers with openshift.io/origin besides kubernetes',
+  'openshift.io/origin',
+);
+const s37b = extraSpecFinalizer(
+  'S37b',
+  'spec.finalizers with foregroundDeletion besides kubernetes',
+  'foregroundDeletion',
+);
+const seed4a = extraSpecFinalizer(
+  'SEED-4a',
+  'an extension controller added itself to spec.finalizers and is gone',
+  'extensions.example.org/protect',
+);
+
+/** As KubeSphere leaves it behind: the Workspace that it says it belongs to has no type any more. */
+const seed1a: Scenario = {
+  ...ownFinalizer(
+    'SEED-1a',
+    'a finalizer, a label and an owner reference of KubeSphere, uninstalled',
+    KUBESPHERE,
+    ownerMissing,
+  ),
+  setUp: (world) => createKubeSphereNamespace(world),
+};
+
+/** The installer runs again into a namespace that is still going. */
+const seed2a: Scenario = {
+  ...seed1a,
+  id: 'SEED-2a',
+  title: 'an installer is applied into the terminating namespace',
+  meanwhile: async (world, gate) => {
+    await gate.says(new RegExp(world.namespace));
+    const installed = [
+      serviceAccount(world.namespace, 'ks-installer'),
+      deployment(world.namespace, 'ks-installer'),
+    ];
+    for (const object of installed) {
+      await mustBeRefused(403, () => world.client.create(object));
+    }
+  },
+};
+
+const seed2b: Scenario = {
+  ...seed1a,
+  id: 'SEED-2b',
+  title: 'deleted again, and with grace period 0 and force: an answered DELETE is not "gone"',
+  meanwhile: async (world, gate) => {
+    await gate.says(new RegExp(world.namespace));
+    await world.client.delete(world.namespaceRef);
+    await world.client.delete(world.namespaceRef, { gracePeriodSeconds: 0 });
+    await world.client.get(world.namespaceRef); // still there
+  },
+};
+
+export async function createKubeSphereNamespace(world: World): Promise<void> {
+  await world.createNamespace(undefined, {
+    finalizers: [KUBESPHERE],
+    labels: { 'kubesphere.io/workspace': 'system-workspace' },
+    ownerReferences: [
+      {
+        apiVersion: 'tenant.kubesphere.io/v1alpha1',
+        kind: 'Workspace',
+        name: 'system-workspace',
+        uid: '0a1b2c3d-0000-4000-8000-000000000000',
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ],
+  });
+}
+
+export { KUBESPHERE };
+
+/** Only /finalize can write this list, and only an Active namespace can get new entries. */
+export async function addSpecFinalizers(world: World, more: readonly string[]): Promise<void> {
+  const namespace = await world.client.get(world.namespaceRef);
+  const path = await world.client.pathOf(world.namespaceRef, 'finalize');
+  const finalizers = [...stringsAt(namespace, 'spec', 'finalizers'), ...more];
+  const answer = await world.client.call('PUT', path, { ...namespace, spec: { finalizers } });
+  if (answer.status !== 200) throw new ApiError('PUT /finalize', answer);
+}
+
+/** Its part is done when it has taken "kubernetes" out: the conditions are green by then. */
+export function controllerIsDone(world: World): Promise<unknown> {
+  return world.client.waitFor(
+    world.namespaceRef,
+    'has no spec.finalizers left',
+    (namespace) => arrayAt(namespace, 'spec', 'finalizers').length === 0,
+  );
+}
+
+async function mustBeRefused(status: number, attempt: () => Promise<unknown>): Promise<void> {
+  const answer = await attempt().then(
+    () => 'was accepted',
+    (error: unknown) => error,
+  );
+  if (!(answer instanceof ApiError) || answer.status !== status) {
+    throw new Error(`expected ${status}, but it: ${answer}`);
+  }
+}
+
+export const namespaceFinalizers = [s34, s35, s37a, s37b, seed4a, seed1a, seed2a, seed2b];

@@ -1,0 +1,102 @@
+import { parseArgs } from 'node:util';
+import { isKubernetesVersion, KUBERNETES_VERSIONS, NEWEST_VERSION } from './build.ts';
+import { clusterFor } from './clusters.ts';
+import { describeNamespace } from './inventory.ts';
+import { prepare } from './run-scenario.ts';
+import type { Scenario } from './scenario.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+
+const USAGE = `npm run cluster                          a control plane with nothing special in it
+npm run cluster -- SCENARIO              one with this situation hanging in it
+npm run cluster -- SCENARIO… --look      shows what each looks like from outside, and ends
+npm run cluster -- --list                the scenarios
+   --version ${KUBERNETES_VERSIONS.join(' | ')}
+   --all                                 all scenarios, with --look`;
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      list: { type: 'boolean', default: false },
+      look: { type: 'boolean', default: false },
+      all: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+      version: { type: 'string', default: NEWEST_VERSION },
+    },
+  });
+  const { version } = values;
+  if (values.help) return console.log(USAGE);
+  if (values.list) return listScenarios();
+  if (!isKubernetesVersion(version)) {
+    throw new Error(`--version is "${version}"; use one of: ${KUBERNETES_VERSIONS.join(', ')}`);
+  }
+  const chosen = values.all ? [...SCENARIOS] : positionals.map(find);
+  if (values.look) {
+    for (const scenario of chosen) await look(scenario, version);
+  } else {
+    await serve(chosen[0], version);
+  }
+}
+
+type Version = Parameters<typeof clusterFor>[1];
+
+async function serve(scenario: Scenario | undefined, version: Version): Promise<void> {
+  const cluster = await clusterFor(scenario ?? NOTHING, version, console.log);
+  const kubeconfig = await cluster.kubeconfig('teardown-force');
+  const admin = cluster.plane?.kubeconfig('admin');
+  console.log(`Kubernetes ${version} is up: ${cluster.plane?.server}`);
+  if (scenario) {
+    console.log(`setting up ${scenario.id}: ${scenario.title} …`);
+    const world = await prepare(scenario, cluster);
+    console.log((await describeNamespace(cluster.client, world.namespace)).join('\n'));
+    console.log(`
+as the admin:  export KUBECONFIG=${admin}
+               kubectl get namespace ${world.namespace} -o yaml
+as the gate:   node dist/index.js ${world.namespace} --now --kubeconfig ${kubeconfig}
+               node dist/index.js ${world.namespace} --timeout 30s --kubeconfig ${kubeconfig}`);
+  } else {
+    console.log(`\nas the admin:  export KUBECONFIG=${admin}\nas the gate:   ${kubeconfig}`);
+  }
+  console.log(`logs:          ${cluster.plane?.dataDir}\n\nCtrl-C ends it.`);
+  // The servers' pipes keep this process alive; a signal ends them with it.
+}
+
+async function look(scenario: Scenario, version: Version): Promise<void> {
+  const started = Date.now();
+  console.log(`\n=== ${scenario.id}: ${scenario.title}`);
+  const cluster = await clusterFor(scenario, version, console.log);
+  try {
+    const world = await prepare(scenario, cluster);
+    console.log((await describeNamespace(cluster.client, world.namespace)).join('\n'));
+    await world.end();
+  } catch (error) {
+    console.log(`FAILED: ${error instanceof Error ? error.message : error}`);
+    process.exitCode = 1;
+  } finally {
+    await cluster.stop();
+    console.log(`    (${Math.round((Date.now() - started) / 1_000)} s)`);
+  }
+}
+
+const NOTHING: Scenario = {
+  id: 'nothing',
+  title: 'an empty cluster',
+  setUp: async () => {},
+  expect: () => ({ outcome: 'not-found' }),
+};
+
+function listScenarios(): void {
+  for (const { id, title } of SCENARIOS) console.log(`${id.padEnd(20)} ${title}`);
+}
+
+function find(id: string): Scenario {
+  const found = SCENARIOS.find((scenario) => scenario.id.toLowerCase() === id.toLowerCase());
+  if (!found) throw new Error(`there is no scenario "${id}"; --list shows them`);
+  return found;
+}
+
+await main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  console.error(`\n${USAGE}`);
+  process.exitCode = 3;
+});

@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { arrayAt, type JsonObject, stringAt } from '../../../src/json.ts';
+import type { Client, KubeObject, Ref } from '../client.ts';
+import type { World } from '../world.ts';
+
+/** What the stand-in for a kubelet (and a scheduler) does in a namespace. */
+export interface StandInOptions {
+  /** Name of its node. */
+  node: string;
+  /** Namespaces whose pods it takes, makes Ready, and whose deletion it confirms. */
+  namespaces?: readonly string[];
+  /** False: it never confirms a deletion, as a kubelet with a confused container runtime. */
+  confirms?: boolean;
+}
+
+const STEP_MS = 200;
+/** The node lifecycle controller gives up on a node after 50 s; a kubelet renews every 10 s. */
+const RENEW_EVERY_MS = 8_000;
+
+/**
+ * A node and what a kubelet and a scheduler would do for it, as far as the API can see. It ends with
+ * the scenario.
+ */
+export async function startStandIn(world: World, options: StandInOptions): Promise<void> {
+  await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: options.node } });
+  const stop = new AbortController();
+  await reportNode(world.client, options.node, 'True');
+  const working = work(world.client, options, stop.signal);
+  world.atEnd(async () => {
+    stop.abort();
+    await working;
+  });
+}
+
+/** A node that is there and not ready, as after a crash. */
+export async function createDeadNode(world: World, node: string): Promise<void> {
+  await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: node } });
+  await reportNode(world.client, node, 'False');
+}
+
+async function work(client: Client, options: StandInOptions, stop: AbortSignal): Promise<void> {
+  let renewedAt = Date.now();
+  while (!stop.aborted) {
+    if (Date.now() - renewedAt > RENEW_EVERY_MS) {
+      renewedAt = Date.now();
+      await reportNode(client, options.node, 'True').catch(() => {}); // deleted meanwhile
+    }
+    for (const namespace of options.namespaces ?? []) {
+      await takeCareOfPods(client, options, namespace).catch(() => {}); // restarted API servers
+    }
+    await sleep(STEP_MS, undefined, { signal: stop }).catch(() => {});
+  }
+}
+
+async function takeCareOfPods(
+  client: Client,
+  { node, confirms = true }: StandInOptions,
+  namespace: string,
+): Promise<void> {
+  for (const pod of await client.list('v1', 'Pod', namespace)) {
+    const ref: Ref = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod.metadata.name };
+    const nodeName = stringAt(pod, 'spec', 'nodeName');
+    if (pod.metadata['deletionTimestamp'] !== undefined) {
+      if (confirms && nodeName === node) await confirmDeletion(client, ref, pod);
+    } else if (nodeName === undefined) {
+      await bind(client, ref, node);
+    } else if (nodeName === node && stringAt(pod, 'status', 'phase') === 'Pending') {
+      await client.patchStatus(ref, runningStatus());
+    }
+  }
+}
+
+/** A kubelet that has stopped the containers deletes with grace period 0, for this very pod. */
+function confirmDeletion(client: Client, ref: Ref, pod: KubeObject): Promise<void> {
+  const uid = stringAt(pod, 'metadata', 'uid') ?? '';
+  return client.delete(ref, { gracePeriodSeconds: 0, uid });
+}
+
+async function bind(client: Client, ref: Ref, node: string): Promise<void> {
+  await client.call('POST', await client.pathOf(ref, 'binding'), {
+    apiVersion: 'v1',
+    kind: 'Binding',
+    metadata: { name: ref.name },
+    target: { apiVersion: 'v1', kind: 'Node', name: node },
+  });
+}
+
+export function runningStatus(podIP = '198.51.100.7'): JsonObject {
+  const at = now();
+  const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'];
+  return {
+    phase: 'Running',
+    podIP,
+    podIPs: [{ ip: podIP }],
+    startTime: at,
+    conditions: conditions.map((type) => ({ type, status: 'True', lastTransitionTime: at })),
+  };
+}
+
+async function reportNode(client: Client, name: string, ready: 'True' | 'False'): Promise<void> {
+  const at = now();
+  const ref: Ref = { apiVersion: 'v1', kind: 'Node', name };
+  const node = await client.get(ref);
+  const before = arrayAt(node, 'status', 'conditions').find(
+    (condition) => stringAt(condition, 'type') === 'Ready',
+  );
+  const unchanged = stringAt(before, 'status') === ready;
+  const condition = {
+    type: 'Ready',
+    status: ready,
+    reason: ready === 'True' ? 'KubeletReady' : 'KubeletNotReady',
+    message: ready === 'True' ? 'kubelet is posting ready status' : 'container runtime is down',
+    lastHeartbeatTime: at,
+    lastTransitionTime: unchanged ? (stringAt(before, 'lastTransitionTime') ?? at) : at,
+  };
+  await client.patchStatus(ref, { conditions: [condition] }, { fieldManager: 'kubelet' });
+}
+
+function now(): string {
+  return new Date().toISOString().replace(/\.\d+/, '');
+}

@@ -1,0 +1,250 @@
+import { randomInt } from 'node:crypto';
+import { arrayAt, isObject, type JsonObject, stringAt, stringsAt } from '../../src/json.ts';
+import {
+  ApiError,
+  type CallOptions,
+  type Client,
+  type KubeObject,
+  type Ref,
+  refOf,
+  UnknownKind,
+} from './client.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { IDENTITY_NAMESPACE, type Identity } from './identities.ts';
+import { type WaitOptions, waitUntil } from './wait-until.ts';
+
+export interface WorldOptions {
+  client: Client;
+  /** Absent on a cluster that these tests did not start. */
+  plane: ControlPlane | undefined;
+  /** Base name of the namespace under test. */
+  namespace: string;
+  /** Nobody else is on the cluster: names are used as they are, and nothing is cleaned up. */
+  alone: boolean;
+  kubeconfig(identity: Identity): string | Promise<string>;
+}
+
+/**
+ * What the steps of one scenario build with. On a cluster that several scenarios share, every
+ * cluster-wide name gets the suffix of this run, and what was made is taken away at the end.
+ */
+export class World {
+  readonly client: Client;
+  readonly plane: ControlPlane | undefined;
+  readonly namespace: string;
+  readonly kubeconfig: (identity: Identity) => string | Promise<string>;
+  readonly #suffix: string;
+  readonly #made: Ref[] = [];
+  readonly #endings: (() => void | Promise<void>)[] = [];
+  #version: Promise<[major: number, minor: number]> | undefined;
+
+  constructor({ client, plane, namespace, alone, kubeconfig }: WorldOptions) {
+    this.client = client;
+    this.plane = plane;
+    this.kubeconfig = kubeconfig;
+    this.#suffix = alone ? '' : randomLetters(5);
+    this.namespace = this.name(namespace);
+  }
+
+  /** A cluster-wide name of this scenario's own. */
+  name(base: string): string {
+    return this.#suffix === '' ? base : `${base}-${this.#suffix}`;
+  }
+
+  /** A DNS domain of this scenario's own, for API groups and finalizers. */
+  domain(base: string): string {
+    return this.#suffix === '' ? base : `${this.#suffix}.${base}`;
+  }
+
+  get namespaceRef(): Ref {
+    return namespaceRef(this.namespace);
+  }
+
+  async create<T extends JsonObject>(object: T, options?: CallOptions): Promise<KubeObject> {
+    const made = await this.client.create(object, options);
+    this.#made.push(refOf(made));
+    return made;
+  }
+
+  /** One after the other, as `kubectl apply -f` would. */
+  async createAll(objects: readonly JsonObject[], options?: CallOptions): Promise<void> {
+    for (const object of objects) await this.create(object, options);
+  }
+
+  /** A namespace, with what its controllers put into every new one already there. */
+  async createNamespace(name = this.namespace, metadata: JsonObject = {}): Promise<KubeObject> {
+    const made = await this.create({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { ...metadata, name },
+    });
+    if (this.plane === undefined || this.plane.controllerManager.running) {
+      const account: Ref = { ...SERVICE_ACCOUNT, namespace: name };
+      const authorities: Ref = { ...ROOT_CA, namespace: name };
+      await this.client.waitFor(account, 'exists', Boolean);
+      await this.client.waitFor(authorities, 'exists', Boolean);
+    }
+    return made;
+  }
+
+  deleteNamespace(): Promise<void> {
+    return this.client.delete(this.namespaceRef);
+  }
+
+  /** CRD and all: its objects can be created when this returns. */
+  async createType(definition: JsonObject): Promise<KubeObject> {
+    const made = await this.create(definition);
+    const ref = refOf(made);
+    await this.client.waitFor(ref, 'is established', (crd) =>
+      conditionsOf(crd).some(({ type, status }) => type === 'Established' && status === 'True'),
+    );
+    const group = stringAt(made, 'spec', 'group') ?? '';
+    const kind = stringAt(made, 'spec', 'names', 'kind') ?? '';
+    for (const version of arrayAt(made, 'spec', 'versions')) {
+      const apiVersion = `${group}/${stringAt(version, 'name')}`;
+      if (isObject(version) && version['served'] === true) await this.#served(apiVersion, kind);
+    }
+    return made;
+  }
+
+  /** Established is not yet served: discovery and the handler follow a moment later. */
+  #served(apiVersion: string, kind: string): Promise<unknown> {
+    return waitUntil(`${kind} of ${apiVersion} to be served`, async () => {
+      const path = await this.client.collectionPath(apiVersion, kind).catch((error: unknown) => {
+        if (error instanceof UnknownKind) return undefined;
+        throw error;
+      });
+      // A conversion webhook may be broken on purpose: any answer but 404 shows that it is served.
+      return path !== undefined && (await this.client.call('GET', path)).status !== 404;
+    });
+  }
+
+  /**
+   * Waits until the namespace controller has finished a pass and said so: all these conditions have
+   * this status and a message that matches. Without arguments: any conditions at all.
+   */
+  settled(wanted: Record<string, [status: string, message: RegExp]> = {}): Promise<unknown> {
+    return this.client.waitFor(
+      this.namespaceRef,
+      `has conditions ${JSON.stringify(Object.keys(wanted))}`,
+      (namespace) => {
+        const conditions = conditionsOf(namespace);
+        return (
+          conditions.length > 0 &&
+          Object.entries(wanted).every(([type, [status, message]]) =>
+            conditions.some(
+              (condition) =>
+                condition.type === type &&
+                condition.status === status &&
+                message.test(condition.message),
+            ),
+          )
+        );
+      },
+    );
+  }
+
+  gone(ref: Ref, options?: WaitOptions): Promise<unknown> {
+    return this.client.waitFor(ref, 'is gone', (object) => object === undefined, options);
+  }
+
+  /** Waits until it has been asked to go. */
+  terminating(ref: Ref): Promise<unknown> {
+    return this.client.waitFor(
+      ref,
+      'is terminating',
+      (object) => object?.metadata['deletionTimestamp'] !== undefined,
+    );
+  }
+
+  /** Kubernetes >= 1.33 deletes pods first and asks nothing else to go before they have gone. */
+  async deletesPodsFirst(): Promise<boolean> {
+    this.#version ??= this.client.call('GET', '/version').then(({ body }) => {
+      const [, major = '0', minor = '0'] =
+        /^v(\d+)\.(\d+)/.exec(stringAt(body, 'gitVersion') ?? '') ?? [];
+      return [Number(major), Number(minor)];
+    });
+    const [major, minor] = await this.#version;
+    return major > 1 || minor >= 33;
+  }
+
+  /** A token of a ServiceAccount, for a process that plays its workload. */
+  async tokenOf(namespace: string, name: string): Promise<string> {
+    const path = await this.client.pathOf({ ...SERVICE_ACCOUNT, namespace, name }, 'token');
+    const answer = await this.client.call('POST', path, {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: 3_600 },
+    });
+    const token = stringAt(answer.body, 'status', 'token');
+    if (token === undefined) throw new ApiError(`token of ${namespace}/${name}`, answer);
+    return token;
+  }
+
+  /** What else must end with the scenario: servers, processes. */
+  atEnd(end: () => void | Promise<void>): void {
+    this.#endings.unshift(end);
+  }
+
+  async end(): Promise<void> {
+    for (const end of this.#endings.splice(0)) await end();
+    if (this.#suffix === '') return;
+    for (const ref of this.#made.splice(0).reverse()) await this.#takeAway(ref);
+  }
+
+  /** Also what hangs: finalizers first. What cannot be taken away must not fail the scenario. */
+  async #takeAway(ref: Ref): Promise<void> {
+    if (ref.kind === 'Namespace' && ref.name === IDENTITY_NAMESPACE) return;
+    try {
+      await this.client.delete(ref);
+      const left = await this.client.find(ref);
+      if (stringsAt(left, 'metadata', 'finalizers').length > 0) {
+        await this.client.patch(ref, { metadata: { finalizers: null } });
+      }
+      if (ref.kind === 'Namespace') await dropSpecFinalizers(this.client, ref);
+    } catch {
+      // Not ours to judge: the scenario has been judged already.
+    }
+  }
+}
+
+/** Foreign spec finalizers only: the content is the namespace controller's to delete. */
+async function dropSpecFinalizers(client: Client, ref: Ref): Promise<void> {
+  const namespace = await client.find(ref);
+  if (namespace === undefined) return;
+  const left = stringsAt(namespace, 'spec', 'finalizers');
+  const keep = left.filter((finalizer) => finalizer === 'kubernetes');
+  if (keep.length === left.length) return;
+  await client.call('PUT', await client.pathOf(ref, 'finalize'), {
+    ...namespace,
+    spec: { finalizers: keep },
+  });
+}
+
+export interface NamespaceCondition {
+  type: string;
+  status: string;
+  reason: string;
+  message: string;
+}
+
+export function conditionsOf(object: KubeObject | undefined): NamespaceCondition[] {
+  return arrayAt(object, 'status', 'conditions').map((condition) => ({
+    type: stringAt(condition, 'type') ?? '',
+    status: stringAt(condition, 'status') ?? '',
+    reason: stringAt(condition, 'reason') ?? '',
+    message: stringAt(condition, 'message') ?? '',
+  }));
+}
+
+export function namespaceRef(name: string): Ref {
+  return { apiVersion: 'v1', kind: 'Namespace', name };
+}
+
+const SERVICE_ACCOUNT: Ref = { apiVersion: 'v1', kind: 'ServiceAccount', name: 'default' };
+const ROOT_CA: Ref = { apiVersion: 'v1', kind: 'ConfigMap', name: 'kube-root-ca.crt' };
+
+function randomLetters(count: number): string {
+  const letters = 'abcdefghijklmnopqrstuvwxyz';
+  return Array.from({ length: count }, () => letters[randomInt(letters.length)]).join('');
+}
