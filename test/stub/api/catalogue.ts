@@ -37,7 +37,7 @@ export class Catalogue {
       const document = path === '/api' ? aggregated.api : aggregated.apis;
       return { status: 200, contentType: AGGREGATED, body: this.#withoutGone(document, 'items') };
     }
-    if (this.isGone(path)) return undefined;
+    if (this.#gone.has(path)) return undefined;
     const answer = legacy[path];
     if (path === '/apis' && answer !== undefined && isObject(answer.body)) {
       return { ...answer, body: this.#withoutGone(answer.body, 'groups') };
@@ -51,13 +51,20 @@ export class Catalogue {
     return answer === undefined || answer.status === 200 ? undefined : answer;
   }
 
+  /** Group-versions, as paths, whose backend is dead. */
+  faults(): string[] {
+    return Object.keys(this.#recording.discovery.legacy).filter(
+      (path) => this.serves(path) && this.fault(path) !== undefined,
+    );
+  }
+
   /** As after `kubectl delete apiservice`: the group-version is not served any more. */
   dropGroupVersion(group: string, version: string): void {
     this.#gone.add(`/apis/${group}/${version}`);
   }
 
-  isGone(prefix: string): boolean {
-    return this.#gone.has(prefix);
+  serves(prefix: string): boolean {
+    return !this.#gone.has(prefix) && Object.hasOwn(this.#recording.discovery.legacy, prefix);
   }
 
   #group(path: string): Answer | undefined {

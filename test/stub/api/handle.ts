@@ -112,7 +112,7 @@ function identify({ tokens }: Handling, authorization: string | undefined): Iden
 function answer(handling: Handling, call: Call, response: ServerResponse): Reply {
   const { catalogue } = handling.cluster;
   const split = splitPath(call.path);
-  if (split !== undefined && !catalogue.isGone(split.prefix)) {
+  if (split !== undefined && catalogue.serves(split.prefix)) {
     const fault = catalogue.fault(split.prefix);
     if (fault !== undefined) return fault;
     if (split.rest.length > 0) return answerResource(handling, call, split, response);
@@ -134,13 +134,14 @@ function answerResource(
   const { identity, method, query, body } = call;
   const route = parseRoute(handling.cluster.catalogue.types, prefix, rest);
   const verb = verbOf(method, route, query);
-  refuseUnlessAllowed(identity, accessOf(verb, route, query));
+  // ClusterRole system:basic-user: everybody may ask about themselves.
   if (verb === 'create' && route.type.resource === 'selfsubjectaccessreviews') {
     return { status: 201, body: reviewAccess(identity, body) };
   }
   if (verb === 'create' && route.type.resource === 'selfsubjectreviews') {
     return { status: 201, body: reviewSelf(identity, handling.now()) };
   }
+  refuseUnlessAllowed(identity, accessOf(verb, route, query));
   if (verb === 'get' || verb === 'list' || verb === 'watch') {
     return readResource(handling.cluster, call, route, verb, response);
   }
