@@ -30,12 +30,12 @@ export function admissionWebhookRemedies(input: {
   if (!insideNamespace) return [back, ignore, remove];
   return [
     {
-      ...remove,
-      text: `Delete the configuration: its Service is being deleted with the namespace, so nobody can answer any more`,
+      text: `For the next run: delete ${configuration.kind} ${configuration.name} before the namespace that serves it`,
     },
     ignore,
     {
-      text: `For the next run: delete ${configuration.kind} ${configuration.name} before the namespace that serves it`,
+      ...remove,
+      text: 'Delete the configuration: its Service is being deleted with the namespace, so nobody can answer any more',
     },
   ];
 }

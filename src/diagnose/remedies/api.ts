@@ -21,11 +21,11 @@ export function apiServiceRemedies(input: {
   if (insideNamespace) {
     return [
       {
-        ...remove,
-        text: `Delete the APIService: its backend, Service ${namespace}/${name}, is being deleted with the namespace; ${HEALS}`,
+        text: 'For the next run: delete the APIService before its backend, or install the backend in a namespace that stays',
       },
       {
-        text: 'For the next run: delete the APIService before its backend, or install the backend in a namespace that stays',
+        ...remove,
+        text: `Delete the APIService: its backend, Service ${namespace}/${name}, is being deleted with the namespace; ${HEALS}`,
       },
     ];
   }
@@ -39,7 +39,7 @@ function bringBack(service: ApiServiceFacts, backend: ServiceRef): Remedy {
     case 'ServiceNotFound':
       return {
         text: `Bring Service ${place} back (install again what served it); ${HEALS}`,
-        command: kubectl('get', 'deployments,services', '-n', backend.namespace),
+        command: kubectl('get', 'all', '-n', backend.namespace),
       };
     case 'ServicePortError':
       return {
@@ -175,9 +175,12 @@ export function conversionWebhookRemedies(input: {
   const back = serviceRemedy(service, undefined, cause);
   if (!insideNamespace) return [back, stop];
   return [
-    stop,
     {
       text: 'For the next run: delete the objects and the CRD before the namespace of the conversion webhook',
+    },
+    {
+      ...stop,
+      text: 'Let the API server do without the webhook: its Service is being deleted with the namespace',
     },
   ];
 }

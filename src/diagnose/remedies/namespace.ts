@@ -3,9 +3,15 @@ import { shellQuote } from '../../safe-text.ts';
 import { lookUpFinalizer } from '../catalogue.ts';
 import type { Remedy } from '../diagnosis.ts';
 import { kubectl, patchCommand, removalPatch } from './commands.ts';
-import { leakText } from './object.ts';
+import { knownRemedies, leakText } from './object.ts';
 
 const NAMESPACE_KIND = { kind: 'Namespace', group: '' };
+
+/** Clusters made with kubeadm, kind among them, run it as pods with this label. */
+function controllerLog(lines: number): string {
+  const label = 'component=kube-controller-manager';
+  return kubectl('logs', '-n', 'kube-system', '-l', label, `--tail=${lines}`);
+}
 
 /**
  * An entry of the namespace's own `metadata.finalizers`: an ordinary finalizer, so an ordinary patch.
@@ -19,7 +25,7 @@ export function namespaceFinalizerRemedies(input: {
   const { namespace, finalizer, index } = input;
   const known = lookUpFinalizer(finalizer, NAMESPACE_KIND);
   return [
-    { text: known?.remedy ?? `Bring back the controller that set ${finalizer}: it removes it` },
+    ...(known === undefined ? [bringBack(finalizer)] : knownRemedies(known)),
     {
       text: 'If that is not possible, remove this one entry from metadata.finalizers of the namespace',
       command: patchCommand(
@@ -44,7 +50,7 @@ export function namespaceSpecFinalizerRemedies(input: {
   const { namespace, finalizer } = input;
   const known = lookUpFinalizer(finalizer, NAMESPACE_KIND);
   return [
-    { text: known?.remedy ?? `Bring back the controller that set ${finalizer}: it removes it` },
+    ...(known === undefined ? [bringBack(finalizer)] : knownRemedies(known)),
     {
       text: 'If that is not possible, remove this one entry; only PUT /finalize can change spec.finalizers',
       command: [
@@ -55,6 +61,10 @@ export function namespaceSpecFinalizerRemedies(input: {
       risk: leakText(known),
     },
   ];
+}
+
+function bringBack(finalizer: string): Remedy {
+  return { text: `Bring back the controller that set ${finalizer}: it removes the entry` };
 }
 
 /** A namespace that was made again under the same name must not be touched: jq then prints nothing. */
@@ -81,15 +91,8 @@ export function namespaceControllerInactiveRemedies(input: {
       ),
     },
     {
-      text: 'On clusters that run it as a pod, see the pod and its log',
-      command: kubectl(
-        'logs',
-        '-n',
-        'kube-system',
-        '-l',
-        'component=kube-controller-manager',
-        '--tail=100',
-      ),
+      text: 'On clusters that run it as a pod, see its log',
+      command: controllerLog(100),
     },
     lookAgainRemedy(
       input.namespace,
@@ -100,35 +103,22 @@ export function namespaceControllerInactiveRemedies(input: {
 
 /** What holds the namespace is not known. */
 export function unexplainedRemedies(input: { namespace: Pick<NamespaceFacts, 'name'> }): Remedy[] {
+  const { namespace } = input;
   return [
     lookAgainRemedy(
-      input.namespace,
+      namespace,
       'Make the namespace controller look again; it retries at most every 60 s, and this harmless write shortens that to 5 s',
     ),
     {
-      text: 'Read the log of kube-controller-manager for the name of the namespace',
-      command: kubectl(
-        'logs',
-        '-n',
-        'kube-system',
-        '-l',
-        'component=kube-controller-manager',
-        '--tail=-1',
-      ),
+      text: 'See what kube-controller-manager says about the namespace',
+      command: `${controllerLog(-1)} | grep -F ${shellQuote(namespace.name)}`,
     },
   ];
 }
 
 /** Any write to the Namespace puts it back into the controller's queue (namespace_controller.go). */
 export function lookAgainRemedy(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remedy {
-  return {
-    text,
-    command: kubectl(
-      'annotate',
-      'namespace',
-      namespace.name,
-      'namespace-teardown-gate/look-again=1',
-      '--overwrite',
-    ),
-  };
+  const annotate = kubectl('annotate', 'namespace', namespace.name, '--overwrite');
+  // A value of its own each time: a write that changes nothing is not a write.
+  return { text, command: `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"` };
 }

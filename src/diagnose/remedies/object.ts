@@ -18,10 +18,7 @@ export interface HeldObject {
 /** An object that is terminating and held by this finalizer. */
 export function objectFinalizerRemedies(held: HeldObject): Remedy[] {
   const known = lookUpHeld(held);
-  return [
-    ...(known === undefined ? [] : [{ text: known.remedy }]),
-    ...removeFinalizerRemedies(held),
-  ];
+  return [...knownRemedies(known), ...removeFinalizerRemedies(held)];
 }
 
 /** The last resort on an object; also ends the remedies of a finalizer's owner. */
@@ -57,7 +54,17 @@ export function deleteFirstRemedy(
 export function leakText(known: CatalogueEntry | undefined): string {
   return known === undefined
     ? 'what its controller would have cleaned up stays behind; nobody in the cluster can say what that is'
-    : known.leakIfRemoved;
+    : withoutPeriod(known.leakIfRemoved);
+}
+
+/** What is known to bring the owner of the finalizer to remove it. */
+export function knownRemedies(known: CatalogueEntry | undefined): Remedy[] {
+  return known === undefined ? [] : [{ text: withoutPeriod(known.remedy) }];
+}
+
+/** Entries of the catalogue are sentences; remedies are items of a list. */
+function withoutPeriod(sentence: string): string {
+  return sentence.replace(/\.$/, '');
 }
 
 function lookUpHeld({ object, type, finalizer }: HeldObject): CatalogueEntry | undefined {

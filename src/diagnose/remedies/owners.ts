@@ -3,7 +3,12 @@ import type { Remedy, Subject } from '../diagnosis.ts';
 import { kindName, subjectText } from '../display.ts';
 import type { ErrorDetail } from '../error-kinds.ts';
 import { kubectl, named } from './commands.ts';
-import { deleteFirstRemedy, type HeldObject, removeFinalizerRemedies } from './object.ts';
+import {
+  deleteFirstRemedy,
+  type HeldObject,
+  knownRemedies,
+  removeFinalizerRemedies,
+} from './object.ts';
 
 /** A workload that is there: a Deployment, StatefulSet or DaemonSet. */
 export interface WorkloadRef {
@@ -35,7 +40,7 @@ export function ownerMissingRemedies(
     {
       text: `Install ${owner} again${elsewhere}: it removes ${finalizer}, and the namespace then goes within 10 s`,
     },
-    ...(known === undefined ? [] : [{ text: known.remedy }]),
+    ...knownRemedies(known),
     ...lastResort(held),
   ];
 }
@@ -102,7 +107,7 @@ export function ownerUnknownRemedies(
   const { finalizer, object, known, held } = input;
   const place = object.namespace === undefined ? [] : ['-n', object.namespace];
   return [
-    ...(known === undefined ? [] : [{ text: known.remedy }]),
+    ...knownRemedies(known),
     {
       text: `Find out who set ${finalizer} on ${subjectText(object)} and why; managedFields say who wrote what`,
       command: kubectl(

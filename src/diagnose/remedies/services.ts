@@ -8,13 +8,13 @@ export function serviceRemedy(
   text?: string,
   cause: CallFailure = 'other',
 ): Remedy {
-  if (service === undefined) return { text: text ?? `Make the webhook answer ${CURES[cause]}` };
+  if (service === undefined) return { text: text ?? `Make the webhook answer${CURES[cause]}` };
   const { namespace, name } = service;
   const place = `Service ${namespace}/${name}`;
   if (cause === 'service-not-found') {
     return {
       text: text ?? `Bring ${place} back: install again what served it`,
-      command: kubectl('get', 'deployments,services', '-n', namespace),
+      command: kubectl('get', 'all', '-n', namespace),
     };
   }
   if (cause === 'certificate') {
@@ -24,7 +24,9 @@ export function serviceRemedy(
     };
   }
   return {
-    text: text ?? `Bring a ready pod behind ${place} that answers ${CURES[cause]}`,
+    text:
+      text ??
+      `Bring a ready pod behind ${place}${cause === 'no-endpoints' ? '' : ` that answers${CURES[cause]}`}`,
     command: kubectl(
       'get',
       'endpointslices',
@@ -37,10 +39,10 @@ export function serviceRemedy(
 }
 
 const CURES: Record<CallFailure, string> = {
-  'service-not-found': 'again',
-  'no-endpoints': 'again',
-  refused: 'on its port',
-  certificate: 'with a certificate that its caBundle trusts',
-  timeout: 'within its timeoutSeconds',
-  other: 'as an admission or conversion webhook should',
+  'service-not-found': ' again',
+  'no-endpoints': ' again',
+  refused: ' on its port',
+  certificate: ' with a certificate that its caBundle trusts',
+  timeout: ' within its timeoutSeconds',
+  other: ' as the API server expects',
 };
