@@ -8,3 +8,67 @@ export interface Redactor {
   /** Also replaces what has the shape of a secret: bearer tokens, JWTs, PEM blocks, URL passwords. */
   redact(text: string): string;
 }
+
+export const MIN_SECRET_LENGTH = 8;
+const MASK = '***';
+
+/** For secrets that nobody registered, for example in what a server or a plugin says. */
+const SHAPES: readonly { shape: RegExp; masked: string }[] = [
+  // To the end where a text was cut in the middle of a block.
+  {
+    shape: /-----BEGIN [A-Z0-9 ]+-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z0-9 ]+-----)?/g,
+    masked: MASK,
+  },
+  { shape: /\bey[JA-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, masked: MASK },
+  { shape: /\bk8s-aws-v1\.[A-Za-z0-9_-]+/g, masked: MASK },
+  { shape: /\bya29\.[A-Za-z0-9._-]+/g, masked: MASK },
+  { shape: /\bsha256~[A-Za-z0-9_-]{20,}/g, masked: MASK },
+  { shape: /\b(?:gh[opsru]_|github_pat_)[A-Za-z0-9_]{20,}/g, masked: MASK },
+  // At least 16 characters: "Bearer authentication failed" is not a token.
+  { shape: /\b(Bearer|Basic)\s+[A-Za-z0-9._~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
+  { shape: /(:\/\/)[^\s/?#@"'<>]*:[^\s/?#"'<>]*@/g, masked: `$1${MASK}@` },
+];
+
+export function createRedactor(): Redactor {
+  const secrets = new Set<string>();
+  let known: RegExp | undefined;
+  return {
+    add(value) {
+      if (value === undefined) return;
+      for (const form of formsOf(value)) secrets.add(form);
+      known = undefined;
+    },
+    redact(text) {
+      if (secrets.size > 0) known ??= anyOf(secrets);
+      let clean = known === undefined ? text : text.replace(known, MASK);
+      for (const { shape, masked } of SHAPES) clean = clean.replace(shape, masked);
+      return clean;
+    },
+  };
+}
+
+/** How a secret reads inside JSON, a URL, a Basic header or a Secret object. */
+function formsOf(value: string): string[] {
+  const lines = value.split(/\r?\n/).map((line) => line.trim());
+  const forms = [value, value.trim(), ...(lines.length > 1 ? lines.filter(isNotPemFrame) : [])];
+  for (const whole of [value, value.trim()]) {
+    forms.push(JSON.stringify(whole).slice(1, -1), encodeURIComponent(whole));
+    if (whole.length >= MIN_SECRET_LENGTH) forms.push(Buffer.from(whole).toString('base64'));
+  }
+  return forms.filter((form) => form.length >= MIN_SECRET_LENGTH);
+}
+
+/** Every PEM file has these lines; masking them would mangle texts that hold no secret. */
+function isNotPemFrame(line: string): boolean {
+  return !/^-----(BEGIN|END) /.test(line);
+}
+
+/** Longest first: a secret that begins like another must not leave its tail behind. */
+function anyOf(secrets: ReadonlySet<string>): RegExp {
+  const longestFirst = [...secrets].sort((a, b) => b.length - a.length);
+  return new RegExp(longestFirst.map((secret) => escapePattern(secret)).join('|'), 'g');
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+}

@@ -1,0 +1,53 @@
+import type { ResourceType } from './api.ts';
+
+type TypeName = Pick<ResourceType, 'group' | 'version' | 'resource'>;
+
+export function namespacePath(name: string): string {
+  return `/api/v1/namespaces/${segment(name)}`;
+}
+
+/** Without a namespace: all objects of a cluster-scoped type, or of all namespaces. */
+export function collectionPath(type: TypeName, namespace?: string): string {
+  const version = segment(type.version);
+  const root = type.group === '' ? `/api/${version}` : `/apis/${segment(type.group)}/${version}`;
+  const scope = namespace === undefined ? '' : `/namespaces/${segment(namespace)}`;
+  return `${root}${scope}/${segment(type.resource)}`;
+}
+
+export function objectPath(type: TypeName, namespace: string | undefined, name: string): string {
+  return `${collectionPath(type, namespace)}/${segment(name)}`;
+}
+
+/** The object that a path names; `undefined` for collections and for what is not a resource. */
+export function objectNameIn(path: string): string | undefined {
+  const parts = (path.split('?')[0] ?? '').split('/').slice(1);
+  const afterVersion = parts[0] === 'api' ? 2 : parts[0] === 'apis' ? 3 : undefined;
+  if (afterVersion === undefined) return undefined;
+  let rest = parts.slice(afterVersion);
+  const isNamespaced =
+    rest[0] === 'namespaces' && rest.length > 2 && !NAMESPACE_SUBRESOURCES.has(rest[2] ?? '');
+  if (isNamespaced) rest = rest.slice(2);
+  return rest[1] === undefined ? undefined : decodeURIComponent(rest[1]);
+}
+
+const NAMESPACE_SUBRESOURCES = new Set(['finalize', 'status']);
+
+/** Joins a query to a path that may have one already. */
+export function withQuery(
+  path: string,
+  query: Record<string, string | number | undefined>,
+): string {
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`);
+  if (pairs.length === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${pairs.join('&')}`;
+}
+
+function segment(name: string): string {
+  // Encoding leaves these alone, and a server would resolve them to another object.
+  if (name === '' || name === '.' || name === '..') {
+    throw new TypeError(`"${name}" cannot be part of an API path`);
+  }
+  return encodeURIComponent(name);
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '../clock.ts';
+import { type FailureKind, failed, type Read, type ReadFailure } from '../read.ts';
+
+/** One try, and whether another one may go better. */
+export type Attempt<T> =
+  | { ok: true; value: T }
+  | { ok: false; failure: ReadFailure; isTransient: boolean; retryAfterMs?: number };
+
+export interface RetryOptions {
+  retries: number;
+  signal: AbortSignal | undefined;
+  clock: Clock;
+  /** 0 to 1, for the jitter. */
+  random: () => number;
+}
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 4_000;
+/** A server that asks for more than this gets no further try; the caller decides what to do then. */
+const LONGEST_RETRY_AFTER_MS = 30_000;
+
+/** For reads only: nobody knows what became of a mutation that was not answered. */
+export async function withRetries<T>(
+  attempt: () => Promise<Attempt<T>>,
+  options: RetryOptions,
+): Promise<Read<T>> {
+  for (let tries = 0; ; tries++) {
+    const result = await attempt();
+    if (result.ok) return result;
+    const pause = pauseMs(result, tries, options);
+    if (pause === undefined) return failed(result.failure);
+    await options.clock.sleep(pause, options.signal);
+    if (options.signal?.aborted) return failed(ABORTED);
+  }
+}
+
+export const ABORTED: ReadFailure = {
+  kind: 'aborted' satisfies FailureKind,
+  message: 'stopped before the answer came',
+};
+
+function pauseMs(
+  result: Attempt<unknown> & { ok: false },
+  tries: number,
+  options: RetryOptions,
+): number | undefined {
+  if (!result.isTransient || tries >= options.retries) return undefined;
+  const asked = result.retryAfterMs ?? 0;
+  if (asked > LONGEST_RETRY_AFTER_MS) return undefined;
+  // Jitter: many jobs that were turned away together should not come back together.
+  const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
+  return Math.max(asked, backoff * (0.5 + options.random() / 2));
+}
