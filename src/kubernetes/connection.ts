@@ -23,6 +23,12 @@ export interface OpenAnswer {
   body: Readable;
 }
 
+/** The time limit of one call. */
+export interface Timer {
+  start(): void;
+  stop(): void;
+}
+
 /** What one set of credentials needs; made again when they change. */
 interface Prepared {
   credentials: Credentials;
@@ -66,18 +72,16 @@ export class Connection {
 
   /**
    * Settles with the headers. Rejects with what the network said, or an `ActionError` when there are no
-   * credentials. `startTimer` is called when the request goes out: a login is not the server's time.
+   * credentials. The timer runs while the server has the request: a login is not the server's time.
    */
-  async open(
-    request: HttpRequest,
-    signal: AbortSignal,
-    startTimer: () => void,
-  ): Promise<OpenAnswer> {
+  async open(request: HttpRequest, signal: AbortSignal, timer: Timer): Promise<OpenAnswer> {
     const prepared = await unlessAborted(this.current(), signal);
-    startTimer();
+    timer.start();
     const answer = await this.send(request, prepared, signal);
     if (answer.status !== 401) return answer;
+    timer.stop();
     const hasOther = await unlessAborted(this.options.source.refresh(prepared.credentials), signal);
+    timer.start();
     if (!hasOther) return answer;
     answer.body.on('error', () => undefined).destroy();
     return this.send(request, await unlessAborted(this.current(), signal), signal);

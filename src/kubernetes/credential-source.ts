@@ -3,7 +3,7 @@ import { ActionError } from '../errors.ts';
 import { at, isObject, type JsonObject } from '../json.ts';
 import type { Redactor } from '../redact.ts';
 import { type Access, pemField, stringField } from './access.ts';
-import type { CredentialSource, Credentials } from './credentials.ts';
+import { type CredentialSource, type Credentials, usableToken } from './credentials.ts';
 import { execSource } from './exec-source.ts';
 import type { Secrets } from './secrets.ts';
 import { tokenFileSource } from './token-file.ts';
@@ -24,8 +24,9 @@ export function credentialSource(options: SourceOptions): CredentialSource {
   const owner = `user "${userName}"`;
   refuseAuthProvider(user, owner, options.secrets);
   const cert = clientCertificate(user, owner, options.secrets);
-  const token = stringField(user, 'token', owner);
-  options.secrets.add(token);
+  const written = stringField(user, 'token', owner);
+  options.secrets.add(written?.trim());
+  const token = written === undefined ? undefined : usableToken(written, owner);
   // Not a typo: kubectl writes tokenFile in camel case, unlike every other field of a user entry.
   const tokenFile = stringField(user, 'tokenFile', owner) ?? stringField(user, 'token-file', owner);
   if (tokenFile !== undefined) {

@@ -62,6 +62,6 @@ function createDispatcher(
     ...common,
     uri: proxy.href,
     requestTls: settings.connect,
-    ...(proxy.protocol === 'https:' ? { proxyTls: settings.proxyConnect } : {}),
+    ...(proxy.protocol === 'https:' ? { proxyTls: settings.proxyConnect() } : {}),
   });
 }

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { ReadFailure } from '../read.ts';
 import type { Redactor } from '../redact.ts';
 import { BodyTooLarge, readBody } from './body.ts';
-import type { Connection, HttpRequest, OpenAnswer } from './connection.ts';
+import type { Connection, HttpRequest, OpenAnswer, Timer } from './connection.ts';
 import { type BadAnswer, clause, failureOf, notKubernetes, retryAfterMs } from './failures.ts';
 import { describeNetworkError } from './network-errors.ts';
 import { ABORTED, type Attempt } from './retry.ts';
@@ -35,8 +35,8 @@ export class Exchange {
 
   /** The whole answer as JSON. */
   async json(request: HttpRequest, limits: Limits): Promise<Attempt<JsonObject>> {
-    return this.timed(request, limits, async (signal, startTimer) => {
-      const answer = await this.options.connection.open(request, signal, startTimer);
+    return this.timed(request, limits, async (signal, timer) => {
+      const answer = await this.options.connection.open(request, signal, timer);
       if (!isSuccess(answer)) return this.refusal(request, answer);
       const text = await readBody(answer);
       const body = parse(text);
@@ -47,8 +47,8 @@ export class Exchange {
 
   /** The headers of a success, with the body still to come; the time limit ends with the headers. */
   async open(request: HttpRequest, limits: Limits): Promise<Attempt<OpenAnswer>> {
-    return this.timed(request, limits, async (signal, startTimer) => {
-      const answer = await this.options.connection.open(request, signal, startTimer);
+    return this.timed(request, limits, async (signal, timer) => {
+      const answer = await this.options.connection.open(request, signal, timer);
       if (!isSuccess(answer)) return this.refusal(request, answer);
       if (contentType(answer).startsWith('application/json')) return { ok: true, value: answer };
       answer.body.on('error', () => undefined).destroy();
@@ -59,23 +59,26 @@ export class Exchange {
   private async timed<T>(
     request: HttpRequest,
     limits: Limits,
-    work: (signal: AbortSignal, startTimer: () => void) => Promise<Attempt<T>>,
+    work: (signal: AbortSignal, timer: Timer) => Promise<Attempt<T>>,
   ): Promise<Attempt<T>> {
     const startedAt = this.options.clock.now();
     const late = new AbortController();
-    let timer: NodeJS.Timeout | undefined;
-    const startTimer = (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => late.abort(), limits.timeoutMs);
+    let timeout: NodeJS.Timeout | undefined;
+    const timer: Timer = {
+      start: () => {
+        clearTimeout(timeout);
+        timeout = setTimeout(() => late.abort(), limits.timeoutMs);
+      },
+      stop: () => clearTimeout(timeout),
     };
     const signal = AbortSignal.any([late.signal, ...(limits.signal ? [limits.signal] : [])]);
     let result: Attempt<T>;
     try {
-      result = await work(signal, startTimer);
+      result = await work(signal, timer);
     } catch (error) {
       result = this.broken(error, limits, late.signal.aborted);
     } finally {
-      clearTimeout(timer);
+      timer.stop();
     }
     const ms = this.options.clock.now() - startedAt;
     const end = result.ok ? 'ok' : result.failure.message;

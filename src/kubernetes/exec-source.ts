@@ -4,7 +4,7 @@ import type { JsonObject } from '../json.ts';
 import type { Redactor } from '../redact.ts';
 import { plainText, shorten } from '../safe-text.ts';
 import type { Access } from './access.ts';
-import type { CredentialSource, Credentials } from './credentials.ts';
+import { type CredentialSource, type Credentials, usableToken } from './credentials.ts';
 import {
   type ExecConfig,
   type ExecCredential,
@@ -91,8 +91,9 @@ async function issue(
     signal,
   });
   const given = understand(end, config, options);
-  options.secrets.add(given.token);
+  options.secrets.add(given.token?.trim());
   options.secrets.addPem(given.key);
+  const owner = `user "${options.access.userName}", as the credential plugin gave it,`;
   const now = options.clock.now();
   const expiresAt = given.expiresAt ?? Number.POSITIVE_INFINITY;
   // Half of a lifetime that is shorter than the margin: else every call would start the plugin.
@@ -101,7 +102,7 @@ async function issue(
   return {
     credentials: {
       ...options.base,
-      ...(token === undefined ? {} : { token }),
+      ...(token === undefined ? {} : { token: usableToken(token, owner) }),
       ...(cert === undefined || key === undefined ? {} : { cert, key }),
     },
     renewAt: expiresAt - margin,

@@ -15,7 +15,7 @@ export interface ConnectionSettings {
   /** For undici's connector. */
   connect: buildConnector.BuildOptions;
   /** For a TLS connection to a proxy, whose certificate the cluster's authority need not have signed. */
-  proxyConnect: buildConnector.BuildOptions;
+  proxyConnect: () => buildConnector.BuildOptions;
 }
 
 /**
@@ -45,11 +45,11 @@ export async function connectionSettings(
       // Made once: undici would parse all certificates again for each connection.
       secureContext: secureContext({ ca: authority, cert, key }, access),
     },
-    proxyConnect: {
+    proxyConnect: () => ({
       ...keepAlive,
       rejectUnauthorized: true,
       ca: [...trustedRoots(), ...(access.cluster.ca === undefined ? [] : [access.cluster.ca])],
-    },
+    }),
   };
 }
 
@@ -104,7 +104,7 @@ function secureContext(
   } catch (error) {
     throw new ActionError(
       'kube-config',
-      `the certificates of user "${access.userName}" cannot be used: ${describeError(error)}`,
+      `the certificates of context "${access.context}" cannot be used: ${describeError(error)}`,
       { cause: error, hint: 'Check that certificate and key belong together and are complete' },
     );
   }

@@ -66,7 +66,8 @@ export function describeNetworkError(error: unknown): NetworkFailure {
   const known = chain.map(codeOf).find((code) => CLAUSES[code] !== undefined);
   const isTimeout = known === 'UND_ERR_CONNECT_TIMEOUT' || known === 'ETIMEDOUT';
   const clause = (known === undefined ? undefined : CLAUSES[known]) ?? describeError(error);
-  return { clause: shorten(clause, 300), isTransient: true, isTimeout };
+  // A server that let one try run into its limit would let the next ones do so too.
+  return { clause: shorten(clause, 300), isTransient: !isTimeout, isTimeout };
 }
 
 /** Node's own sentence lists every name in the certificate. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 import { ActionError, describeError } from '../errors.ts';
-import type { CredentialSource, Credentials } from './credentials.ts';
+import { type CredentialSource, type Credentials, usableToken } from './credentials.ts';
 import type { Secrets } from './secrets.ts';
 
 /** Bound service account tokens rotate; the kubelet replaces the file well before the old one ends. */
@@ -22,7 +22,6 @@ export function tokenFileSource(options: TokenFileOptions): CredentialSource {
 
   const load = (): Credentials => {
     const token = readToken(options, last?.credentials.token);
-    options.secrets.add(token);
     const credentials =
       last?.credentials.token === token ? last.credentials : { ...options.base, token };
     last = { credentials, readAt: options.clock.now() };
@@ -46,15 +45,15 @@ function readToken(options: TokenFileOptions, lastToken: string | undefined): st
   const substitute = lastToken ?? options.fallback;
   try {
     const token = readFileSync(options.file, 'utf8').trim();
-    if (token !== '') return token;
+    options.secrets.add(token);
+    return usableToken(token, `the file ${options.file}`);
   } catch (error) {
     if (substitute !== undefined) return substitute;
+    if (error instanceof ActionError) throw error;
     throw new ActionError(
       'kube-config',
       `cannot read the token file ${options.file}: ${describeError(error)}`,
       { cause: error },
     );
   }
-  if (substitute !== undefined) return substitute;
-  throw new ActionError('kube-config', `the token file ${options.file} is empty`);
 }
