@@ -1,0 +1,168 @@
+/**
+ * `npm run record [-- SCENARIO…]`: runs scenarios on a real control plane and writes what its API
+ * server shows to test/fixtures/clusters/<id>.json, for the embedded API server of the fast tests
+ * and of the demo. The format is `Recording` of test/stub/recording.ts. Names and addresses of this
+ * machine do not get into the files.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { arrayAt, isObject, type JsonObject, stringAt } from '../../src/json.ts';
+import type {
+  RecordedAnswer,
+  RecordedCollection,
+  RecordedDiscovery,
+  Recording,
+} from '../stub/recording.ts';
+import { isKubernetesVersion, NEWEST_VERSION } from './build.ts';
+import type { Answer, Client } from './client.ts';
+import { clusterFor } from './clusters.ts';
+import { apiVersionOf, type ServedType, servedTypes } from './inventory.ts';
+import { prepare } from './run-scenario.ts';
+import type { Scenario } from './scenario.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+
+const FOLDER = join(import.meta.dirname, '..', 'fixtures', 'clusters');
+const BY_DEFAULT = ['S1', 'S4', 'S4-queued', 'S5', 'S7'];
+const MAX_BYTES = 400_000;
+
+/** In the place of this machine's name and of the address that the API server had. */
+const HOST = 'control-plane';
+const SERVER = 'kubernetes.example:6443';
+
+const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+
+async function record(client: Client, scenario: Scenario, namespace: string): Promise<Recording> {
+  const discovery = await recordDiscovery(client);
+  const types = (await servedTypes(client)).filter(({ verbs }) => verbs.includes('list'));
+  const collections = await Promise.all(types.map((type) => recordCollection(client, type)));
+  const version = await client.call('GET', '/version');
+  return {
+    format: 1,
+    scenario: scenario.id,
+    title: scenario.title,
+    namespace,
+    recordedAt: new Date(String(version.headers['date'])).toISOString(),
+    version: isObject(version.body) ? version.body : {},
+    discovery,
+    collections,
+  };
+}
+
+async function recordDiscovery(client: Client): Promise<RecordedDiscovery> {
+  const aggregated: Record<string, RecordedAnswer> = {};
+  for (const path of ['/api', '/apis']) {
+    aggregated[path] = verbatim(await client.call('GET', path, undefined, { accept: AGGREGATED }));
+  }
+  const legacy: Record<string, RecordedAnswer> = {};
+  const groups = await client.call('GET', '/apis');
+  const versions = arrayAt(groups.body, 'groups').flatMap((group) =>
+    arrayAt(group, 'versions').map((version) => `/apis/${stringAt(version, 'groupVersion')}`),
+  );
+  for (const path of ['/api', '/api/v1', '/apis', ...versions]) {
+    legacy[path] = verbatim(await client.call('GET', path));
+  }
+  return { aggregated, legacy };
+}
+
+async function recordCollection(client: Client, type: ServedType): Promise<RecordedCollection> {
+  const base = type.group === '' ? `/api/${type.version}` : `/apis/${apiVersionOf(type)}`;
+  const answer = await client.call('GET', `${base}/${type.resource}`);
+  const listed = arrayAt(answer.body, 'items').filter(isObject);
+  const objects = listed.filter((object) => !isEverywhere(object));
+  return {
+    ...type,
+    resourceVersion: stringAt(answer.body, 'metadata', 'resourceVersion') ?? '',
+    objects,
+    leftOut: listed.length - objects.length,
+    ...(answer.status === 200 ? {} : { error: verbatim(answer) }),
+  };
+}
+
+/** What every cluster has and no diagnosis looks at. */
+function isEverywhere(object: JsonObject): boolean {
+  const labels = object['metadata'];
+  const bootstrapped =
+    stringAt(labels, 'labels', 'kubernetes.io/bootstrapping') === 'rbac-defaults' ||
+    stringAt(labels, 'annotations', 'apf.kubernetes.io/autoupdate-spec') !== undefined;
+  // ServiceAccounts of the controllers: they are there under --use-service-account-credentials.
+  const ofControllers =
+    stringAt(labels, 'namespace') === 'kube-system' &&
+    object['secrets'] === undefined &&
+    object['data'] === undefined &&
+    object['spec'] === undefined &&
+    object['rules'] === undefined &&
+    object['subjects'] === undefined;
+  return bootstrapped || ofControllers;
+}
+
+function verbatim(answer: Answer): RecordedAnswer {
+  return {
+    status: answer.status,
+    contentType: String(answer.headers['content-type'] ?? ''),
+    body: answer.body,
+  };
+}
+
+/** One line per object: small, and a re-recording can be reviewed. */
+function format(recording: Recording): string {
+  const { collections, discovery, ...head } = recording;
+  const list = (items: readonly unknown[], indent: string): string =>
+    items.length === 0
+      ? '[]'
+      : `[\n${items.map((item) => `${indent}  ${JSON.stringify(item)}`).join(',\n')}\n${indent}]`;
+  const answers = (map: Record<string, RecordedAnswer>): string =>
+    `{\n${Object.entries(map)
+      .map(([path, answer]) => `      ${JSON.stringify(path)}: ${JSON.stringify(answer)}`)
+      .join(',\n')}\n    }`;
+  const collection = ({ objects, ...rest }: RecordedCollection): string =>
+    `    ${JSON.stringify(rest).slice(0, -1)},"objects":${list(objects, '    ')}}`;
+  return `${JSON.stringify(head, null, 2).slice(0, -2)},
+  "discovery": {
+    "aggregated": ${answers(discovery.aggregated)},
+    "legacy": ${answers(discovery.legacy)}
+  },
+  "collections": [
+${collections.map(collection).join(',\n')}
+  ]
+}
+`;
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { version: { type: 'string', default: NEWEST_VERSION } },
+  });
+  if (!isKubernetesVersion(values.version)) throw new Error(`no such version: ${values.version}`);
+  await mkdir(FOLDER, { recursive: true });
+  for (const id of positionals.length > 0 ? positionals : BY_DEFAULT) {
+    const scenario = SCENARIOS.find((candidate) => candidate.id === id);
+    if (!scenario) throw new Error(`there is no scenario "${id}"`);
+    const cluster = await clusterFor(scenario, values.version, console.log);
+    try {
+      const world = await prepare(scenario, cluster);
+      const recording = await record(cluster.client, scenario, world.namespace);
+      await world.end();
+      const address = new URL(cluster.client.connection.server).host;
+      const text = anonymous(format(recording), address);
+      if (text.length > MAX_BYTES) throw new Error(`${id}: ${text.length} bytes are too many`);
+      await writeFile(join(FOLDER, `${id}.json`), text);
+      console.log(`${id}.json ${Math.round(text.length / 1024)} KiB`);
+    } finally {
+      await cluster.stop();
+    }
+  }
+}
+
+function anonymous(text: string, address: string): string {
+  const name = hostname();
+  // Holders of Leases are `<host>_<uid>`; a short host name inside other words is not meant.
+  return text
+    .replaceAll(address, SERVER)
+    .replaceAll(`"${name}"`, `"${HOST}"`)
+    .replaceAll(`"${name}_`, `"${HOST}_`);
+}
+
+await main();

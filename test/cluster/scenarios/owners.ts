@@ -1,0 +1,196 @@
+import { numberAt } from '../../../src/json.ts';
+import { configMap, pod, secret, service, typeRef } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import type { World } from '../world.ts';
+import { deploymentRef, FINALIZERS, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import { createGuarded, install, type Operator, operatorOf } from './operator.ts';
+import { settledWithPod } from './pods.ts';
+
+/** Who should have removed the finalizer, and why it does not. */
+
+const GUARDED = 'db';
+
+const settledByFinalizer = (world: World): Promise<unknown> =>
+  world.settled({ [FINALIZERS]: ['True', /\/cleanup in 1 resource instances/] });
+
+/** The guarded object, held by the operator's finalizer. */
+export function held(world: World, operator: Operator): Link {
+  const { group, kind, finalizer } = operator;
+  return objectFinalizer(ref(`${group}/v1`, kind, world.namespace, GUARDED), finalizer);
+}
+
+/** The operator runs: its pod is Ready, as its Deployment says. */
+export async function startOperatorPod(world: World, operator: Operator): Promise<void> {
+  await startStandIn(world, { node: world.name('node-1'), namespaces: [operator.namespace] });
+  await world.client.waitFor(
+    deploymentRef(operator.namespace, operator.name),
+    'is available',
+    (workload) => (numberAt(workload, 'status', 'readyReplicas') ?? 0) > 0,
+  );
+}
+
+const s2: Scenario = {
+  id: 'S2',
+  title: 'the Deployment of the operator was deleted, in a namespace of its own',
+  setUp: async (world) => {
+    const operator = await installElsewhere(world, 1);
+    await createGuarded(world, operator, GUARDED);
+    const workload = deploymentRef(operator.namespace, operator.name);
+    await world.client.delete(workload, { propagationPolicy: 'Background' });
+    await world.gone(workload);
+  },
+  settle: settledByFinalizer,
+  expect: (world) => {
+    const operator = operatorOf(world);
+    return {
+      outcome: 'stuck',
+      chains: [
+        [
+          held(world, operator),
+          ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer, {
+            says: [/widget-operator/],
+          }),
+        ],
+      ],
+    };
+  },
+};
+
+const s3: Scenario = {
+  id: 'S3',
+  title: 'the Deployment of the operator is scaled to zero',
+  setUp: async (world) => {
+    const operator = await installElsewhere(world, 0);
+    await createGuarded(world, operator, GUARDED);
+  },
+  settle: settledByFinalizer,
+  expect: (world) => {
+    const operator = operatorOf(world, { namespace: world.name('widget-system') });
+    return {
+      outcome: 'stuck',
+      chains: [
+        [
+          held(world, operator),
+          {
+            code: 'owner-scaled-to-zero',
+            subject: deploymentRef(operator.namespace, operator.name),
+            finalizer: operator.finalizer,
+            advises: [/scale/],
+          },
+        ],
+      ],
+    };
+  },
+};
+
+/** Only the cluster-scoped part of the operator outlives the namespace. */
+const s4: Scenario = {
+  id: 'S4',
+  title: 'the operator was in the namespace and went first; its object is left',
+  namespace: 'preview-pr-42',
+  setUp: (world) => setUpPreview(world, 'cluster').then(() => {}),
+  settle: settledByFinalizer,
+  expect: (world) => {
+    const operator = operatorOf(world);
+    return {
+      outcome: 'stuck',
+      chains: [
+        [
+          held(world, operator),
+          ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer),
+        ],
+      ],
+      deadlock: true,
+    };
+  },
+};
+
+/** Nothing of the operator outlives the namespace, but the gate saw it before it went. */
+const s4Watched: Scenario = {
+  id: 'S4-watched',
+  title: 'the same, with the gate there from the beginning',
+  namespace: 'preview-pr-42',
+  identity: 'teardown-gate',
+  setUp: (world) => setUpPreview(world, 'namespace').then(() => {}),
+  delete: false,
+  inputs: { delete: 'true', timeout: '20s' },
+  expect: (world) => {
+    const operator = operatorOf(world);
+    return {
+      outcome: 'stuck',
+      chains: [
+        [
+          held(world, operator),
+          ownerMissing(deploymentRef(world.namespace, operator.name), operator.finalizer),
+        ],
+      ],
+      deadlock: true,
+      mutations: [`delete namespaces/${world.namespace}`],
+    };
+  },
+};
+
+/** The operator guards the pod of its object too: everything else queues up behind that pod. */
+const s4Queued: Scenario = {
+  ...s4,
+  id: 'S4-queued',
+  title: 'the same, and its finalizer is on a pod too: 40 other objects are queued',
+  setUp: async (world) => {
+    const operator = await setUpPreview(world, 'cluster');
+    const guarded = podRef(world.namespace, 'db-0');
+    await world.create(pod(world.namespace, guarded.name));
+    const metadata = { finalizers: [operator.finalizer] };
+    await world.client.patch(guarded, { metadata }, { fieldManager: operator.name });
+    // A script that deletes the parts before the namespace, in the wrong order: the operator first.
+    const { group, kind } = operator;
+    const operatorWorkload = deploymentRef(world.namespace, operator.name);
+    await world.client.delete(operatorWorkload, { propagationPolicy: 'Foreground' });
+    await world.gone(operatorWorkload);
+    await world.client.delete(ref(`${group}/v1`, kind, world.namespace, GUARDED));
+  },
+  settle: settledWithPod,
+  expect: async (world) => {
+    const operator = operatorOf(world);
+    const owner = ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer);
+    const guardedPod = objectFinalizer(podRef(world.namespace, 'db-0'), operator.finalizer);
+    const chains = [
+      [held(world, operator), owner],
+      [guardedPod, owner],
+    ];
+    if (!(await world.deletesPodsFirst())) return { outcome: 'stuck', chains, deadlock: true };
+    return {
+      outcome: 'stuck',
+      chains,
+      deadlock: true,
+      queued: { kinds: ['ConfigMap', 'Secret', 'Service', 'ServiceAccount'] },
+    };
+  },
+};
+
+/** A preview environment: an operator, its object, and 40 ordinary things. */
+async function setUpPreview(world: World, scope: 'namespace' | 'cluster'): Promise<Operator> {
+  const { namespace } = world;
+  await world.createNamespace(undefined, { labels: { 'app.kubernetes.io/part-of': 'preview' } });
+  const operator = await install(world, { scope });
+  await startOperatorPod(world, operator);
+  await createGuarded(world, operator, GUARDED);
+  const names = Array.from({ length: 12 }, (_, index) => `service-${index + 1}`);
+  await world.createAll(
+    names.flatMap((name) => [
+      configMap(namespace, `${name}-settings`),
+      secret(namespace, `${name}-credentials`),
+      service(namespace, name, { selector: { app: name } }),
+    ]),
+  );
+  return operator;
+}
+
+async function installElsewhere(world: World, replicas: number): Promise<Operator> {
+  const namespace = world.name('widget-system');
+  await world.createNamespace();
+  await world.createNamespace(namespace);
+  return install(world, { namespace, scope: 'cluster', replicas });
+}
+
+export const owners = [s2, s3, s4, s4Watched, s4Queued];
