@@ -11,6 +11,8 @@ const PAUSE_MS = 1_000;
 export type Answer = 'moved' | 'unclear' | 'throttled' | 'refused' | 'cancelled';
 
 export function judgeFailure(failure: ReadFailure): Answer {
+  // Also a 404 about something else than the object: its namespace, its type, is gone.
+  if (failure.status === 404) return 'moved';
   switch (failure.kind) {
     case 'not-found':
     case 'conflict':
