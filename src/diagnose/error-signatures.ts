@@ -240,8 +240,7 @@ function targetBefore(
   end: number,
 ): { resource: string; group: string; name: string | undefined } | undefined {
   if (end < 1) return undefined;
-  // Long enough for every legal name; keeps hostile texts from being searched over and over.
-  let head = text.slice(Math.max(0, end - 600), end);
+  let head = text.slice(0, end);
   let name: string | undefined;
   if (head.endsWith('"')) {
     head = head.slice(0, head.endsWith('\\"') ? -2 : -1);

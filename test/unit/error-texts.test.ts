@@ -313,11 +313,10 @@ describe('several errors in one message', () => {
     ]);
   });
 
-  test('an unknown error beside one with a comma of its own', () => {
+  test('unknown errors beside one with a comma of its own', () => {
     const items = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
-    expect(
-      classifyErrorText(failed(2, 'accounts are frozen', items)).map(({ kind }) => kind),
-    ).toEqual(['other', 'unexpected-items']);
+    const errors = classifyErrorText(failed(3, 'accounts are frozen', 'entries are kept', items));
+    expect(errors.map(({ kind }) => kind)).toEqual(['other', 'other', 'unexpected-items']);
   });
 
   test('nothing is lost when the number does not fit', () => {
