@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
 import type { Json } from '../../src/json.ts';
 import { Cluster } from './api/cluster.ts';
-import type { Recording } from './api/draft-recording.ts';
 import { type Handling, handleRequest } from './api/handle.ts';
 import type { Identity } from './api/identities.ts';
+import type { Recording } from './recording.ts';
 
 export interface RecordedRequest {
   method: string;

@@ -6,11 +6,9 @@ import {
   stringAt,
   stringsAt,
 } from '../../../src/json.ts';
+import type { RecordedAnswer, Recording } from '../recording.ts';
 import type { Form } from './accept.ts';
-import type { Answer, Recording } from './draft-recording.ts';
 import type { ServedType } from './routes.ts';
-
-const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
 /** Discovery as recorded, and the resource types that follow from it. */
 export class Catalogue {
@@ -20,22 +18,22 @@ export class Catalogue {
 
   constructor(recording: Recording) {
     this.#recording = recording;
-    const custom = new Set(
-      (recording.objects['/apis/apiextensions.k8s.io/v1/customresourcedefinitions'] ?? []).map(
-        (crd) => stringAt(crd, 'metadata', 'name'),
-      ),
+    const definitions = recording.collections.find(
+      ({ resource }) => resource === 'customresourcedefinitions',
     );
+    const custom = new Set(definitions?.objects.map((crd) => stringAt(crd, 'metadata', 'name')));
     this.types = Object.entries(recording.discovery.legacy).flatMap(([path, answer]) =>
       isObject(answer.body) ? typesOf(path, answer.body, custom) : [],
     );
   }
 
   /** `/api`, `/apis`, `/apis/apps`, `/apis/apps/v1`; undefined when the path is none of these. */
-  answer(path: string, form: Form): Answer | undefined {
+  answer(path: string, form: Form): RecordedAnswer | undefined {
     const { aggregated, legacy } = this.#recording.discovery;
     if (form === 'aggregated-discovery' && (path === '/api' || path === '/apis')) {
-      const document = path === '/api' ? aggregated.api : aggregated.apis;
-      return { status: 200, contentType: AGGREGATED, body: this.#withoutGone(document, 'items') };
+      const answer = aggregated[path];
+      if (answer === undefined || !isObject(answer.body)) return answer;
+      return { ...answer, body: this.#withoutGone(answer.body, 'items') };
     }
     if (this.#gone.has(path)) return undefined;
     const answer = legacy[path];
@@ -46,7 +44,7 @@ export class Catalogue {
   }
 
   /** What the aggregator says for any path below a group-version whose backend is dead. */
-  fault(prefix: string): Answer | undefined {
+  fault(prefix: string): RecordedAnswer | undefined {
     const answer = this.#recording.discovery.legacy[prefix];
     return answer === undefined || answer.status === 200 ? undefined : answer;
   }
@@ -67,7 +65,7 @@ export class Catalogue {
     return !this.#gone.has(prefix) && Object.hasOwn(this.#recording.discovery.legacy, prefix);
   }
 
-  #group(path: string): Answer | undefined {
+  #group(path: string): RecordedAnswer | undefined {
     const groups = this.answer('/apis', 'full')?.body;
     const name = /^\/apis\/([^/]+)$/.exec(path)?.[1];
     const group = isObject(groups)

@@ -1,9 +1,10 @@
 import { isObject, type JsonObject, stringAt } from '../../../src/json.ts';
+import type { RecordedAnswer, RecordedCollection, Recording } from '../recording.ts';
 import { Catalogue } from './catalogue.ts';
-import type { Recording } from './draft-recording.ts';
 import { Lists } from './lists.ts';
 import { Objects } from './objects.ts';
-import { keyOf, parseRoute, type Route, splitPath } from './routes.ts';
+import { collectionPath, keyOf, parseRoute, type Route, splitPath } from './routes.ts';
+import { NotSupported } from './status.ts';
 import { Watches } from './watches.ts';
 
 /** The served cluster, and what a test or a script may do to it. Objects are named by their paths. */
@@ -12,10 +13,14 @@ export class Cluster {
   readonly catalogue: Catalogue;
   readonly lists: Lists;
   readonly watches: Watches;
+  readonly #recorded: ReadonlyMap<string, RecordedCollection>;
 
   constructor(recording: Recording) {
     this.catalogue = new Catalogue(recording);
-    this.objects = new Objects(Object.entries(recording.objects), newestVersion(recording));
+    this.#recorded = new Map(
+      recording.collections.map((collection) => [collectionPath(collection), collection]),
+    );
+    this.objects = new Objects(collections(recording), newestVersion(recording));
     this.lists = new Lists(this.objects);
     this.watches = new Watches(this.objects);
   }
@@ -24,6 +29,16 @@ export class Cluster {
     const split = splitPath(path);
     if (split === undefined) throw new Error(`${path} is no path of an object or a collection`);
     return parseRoute(this.catalogue.types, split.prefix, split.rest);
+  }
+
+  /** How the collection itself failed when it was recorded; nobody knows what is in it then. */
+  recordedFault({ type, name }: Route): RecordedAnswer | undefined {
+    const collection = this.#recorded.get(type.collection);
+    if (collection === undefined) throw new NotSupported(`${type.collection} was not recorded`);
+    if (name !== undefined && collection.leftOut > 0 && !this.#knows(type.collection, name)) {
+      throw new NotSupported(`"${name}" may be one of the objects that were not recorded`);
+    }
+    return collection.error;
   }
 
   read(path: string): JsonObject | undefined {
@@ -75,11 +90,21 @@ export class Cluster {
     this.catalogue.dropGroupVersion(group, version);
     this.remove(path);
   }
+
+  #knows(collection: string, name: string): boolean {
+    const recorded = this.#recorded.get(collection)?.objects ?? [];
+    return [...recorded, ...this.objects.list(collection, '')].some(
+      (object) => stringAt(object, 'metadata', 'name') === name,
+    );
+  }
 }
 
-function newestVersion(recording: Recording): number {
-  const versions = Object.values(recording.objects)
-    .flat()
-    .map((object) => Number(stringAt(object, 'metadata', 'resourceVersion') ?? 0));
-  return versions.reduce((newest, version) => Math.max(newest, version), 1);
+function collections(recording: Recording): [string, JsonObject[]][] {
+  return recording.collections
+    .filter(({ error }) => error === undefined)
+    .map((collection) => [collectionPath(collection), collection.objects]);
+}
+
+function newestVersion({ collections: recorded }: Recording): number {
+  return Math.max(1, ...recorded.map(({ resourceVersion }) => Number(resourceVersion) || 0));
 }

@@ -142,6 +142,8 @@ function answerResource(
     return { status: 201, body: reviewSelf(identity, handling.now()) };
   }
   refuseUnlessAllowed(identity, accessOf(verb, route, query));
+  const fault = handling.cluster.recordedFault(route);
+  if (fault !== undefined) return fault;
   if (verb === 'get' || verb === 'list' || verb === 'watch') {
     return readResource(handling.cluster, call, route, verb, response);
   }

@@ -73,3 +73,8 @@ export function keyOf(route: Route): ObjectKey {
     name: route.name ?? '',
   };
 }
+
+export function collectionPath(type: { group: string; version: string; resource: string }): string {
+  const group = type.group === '' ? '/api' : `/apis/${type.group}`;
+  return `${group}/${type.version}/${type.resource}`;
+}
