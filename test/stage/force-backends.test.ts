@@ -114,6 +114,17 @@ describe('readHostedBackends', () => {
     expect((await ask(widgetElsewhere(webhook(over)))).usedElsewhere).toHaveLength(1);
   });
 
+  test('a webhook counts when its type is cluster-scoped', async () => {
+    const cluster = webhook({
+      ...onlyHere,
+      rules: [{ apiGroups: ['example.com'], resources: ['planets'] }],
+    });
+    cluster.types.push({ ...WIDGETS, resource: 'planets', kind: 'Planet', namespaced: false });
+    expect((await ask(cluster)).usedElsewhere).toEqual([
+      expect.objectContaining({ evidence: 'planets.example.com belong to the whole cluster' }),
+    ]);
+  });
+
   test('a mutating webhook counts as well', async () => {
     const cluster = widgetElsewhere(new FakeCluster());
     cluster.put(`${ADMISSION}/mutatingwebhookconfigurations/m`, {

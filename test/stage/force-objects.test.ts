@@ -248,6 +248,20 @@ describe('errors', () => {
     expect(results(ran).at(-1)).toContain('not done: the run was cancelled');
   });
 
+  test('nothing is repeated after the run was cancelled', async () => {
+    const cluster = clusterWith('a');
+    const cancel = new AbortController();
+    let sent = 0;
+    cluster.beforeWrite = (request) => {
+      sent++;
+      cancel.abort();
+      cluster.held(WIDGETS, 'a', 'new.io/first', CLEANUP);
+      expect(request.path).toBe(pathOf(WIDGETS, 'a'));
+    };
+    await force(cluster, ONE, { signal: cancel.signal });
+    expect(sent).toBe(1);
+  });
+
   test('a repeated run picks up where the first one stopped', async () => {
     const cluster = clusterWith(...Array.from({ length: 6 }, (_, index) => `w-${index}`));
     const cancel = new AbortController();
