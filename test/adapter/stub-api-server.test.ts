@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { arrayAt, type Json, numberAt, stringAt } from '../../src/json.ts';
+import { arrayAt, type Json, type JsonObject, numberAt, stringAt } from '../../src/json.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../stub/api-server.ts';
-import { ask, watch } from '../stub/ask.ts';
-import { readRecording } from '../stub/recordings.ts';
+import { ask } from '../stub/ask.ts';
+import type { Recording } from '../stub/recording.ts';
+import { readRecording, recordedAt } from '../stub/recordings.ts';
 
 const NAMESPACE = '/api/v1/namespaces/preview-pr-42';
 const WIDGET = '/apis/example.com/v1/namespaces/preview-pr-42/widgets/db';
@@ -22,6 +23,7 @@ async function serve(options: Partial<ApiServerOptions> = {}): Promise<ApiServer
   return server;
 }
 
+const uidOf = (object: Json | undefined): string | undefined => stringAt(object, 'metadata', 'uid');
 const nameOf = (object: Json | undefined): string | undefined =>
   stringAt(object, 'metadata', 'name');
 
@@ -59,6 +61,19 @@ describe('reading', () => {
     const behindMs =
       Date.parse(widget.headers.get('Date') ?? '') - Date.parse(recording.recordedAt);
     expect(Math.abs(behindMs)).toBeLessThan(10_000);
+  });
+
+  test('serves the same cluster at another time, every age as it was', () => {
+    const later = new Date(Date.parse(recording.recordedAt) + 86_400_000);
+    const moved = recordedAt(recording, later);
+    const widget = (from: Recording): JsonObject | undefined =>
+      from.collections.find(({ kind }) => kind === 'Widget')?.objects[0];
+    const deletedAt = (from: Recording): number =>
+      Date.parse(stringAt(widget(from), 'metadata', 'deletionTimestamp') ?? '');
+
+    expect(deletedAt(moved) - deletedAt(recording)).toBe(86_400_000);
+    expect(uidOf(widget(moved))).toBe(uidOf(widget(recording)));
+    expect(moved.discovery).toEqual(recording.discovery);
   });
 
   test('says in the words of the server that something does not exist', async () => {
@@ -193,52 +208,5 @@ describe('who may do what', () => {
 
     expect(await review('get', 'namespaces')).toEqual({ allowed: true });
     expect(await review('list', 'pods')).toEqual({ allowed: false });
-  });
-});
-
-describe('watching', () => {
-  const path = '/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Dpreview-pr-42';
-
-  test('tells what there is, what changes and what goes', async () => {
-    const server = await serve();
-    const next = await watch(server, path);
-    expect(await next()).toMatchObject({ type: 'ADDED', object: { kind: 'Namespace' } });
-
-    server.mutate((cluster) => {
-      cluster.change(NAMESPACE, (namespace) => {
-        namespace['status'] = { phase: 'Terminating', conditions: [] };
-      });
-      cluster.change('/api/v1/namespaces/default', () => undefined);
-      cluster.removeNamespace('preview-pr-42');
-    });
-
-    expect(await next()).toMatchObject({
-      type: 'MODIFIED',
-      object: { status: { conditions: [] } },
-    });
-    expect(await next()).toMatchObject({ type: 'DELETED' });
-  });
-
-  test('goes on from a resourceVersion and ends with a bookmark', async () => {
-    const server = await serve();
-    const list = await ask(server, 'GET', '/api/v1/namespaces');
-    const from = stringAt(list.body, 'metadata', 'resourceVersion');
-    server.mutate((cluster) => cluster.remove(NAMESPACE));
-
-    const next = await watch(
-      server,
-      `${path}&resourceVersion=${from}&allowWatchBookmarks=true&timeoutSeconds=1`,
-    );
-
-    expect(await next()).toMatchObject({ type: 'DELETED' });
-    expect(await next()).toMatchObject({ type: 'BOOKMARK', object: { kind: 'Namespace' } });
-    expect(await next()).toBeUndefined();
-  });
-
-  test('says 410 in the stream when the resourceVersion is too old', async () => {
-    const next = await watch(await serve(), `${path}&resourceVersion=1`);
-
-    expect(await next()).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } });
-    expect(await next()).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Json, stringAt } from '../../src/json.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../stub/api-server.ts';
-import { type Answer, ask } from '../stub/ask.ts';
+import { type Answer, ask, watch } from '../stub/ask.ts';
 import { readRecording } from '../stub/recordings.ts';
 
 const NAMESPACE = '/api/v1/namespaces/preview-pr-42';
@@ -21,6 +21,53 @@ async function serve(options: Partial<ApiServerOptions> = {}): Promise<ApiServer
 }
 
 const uidOf = (object: Json): string => stringAt(object, 'metadata', 'uid') ?? '';
+
+describe('watching', () => {
+  const path = '/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Dpreview-pr-42';
+
+  test('tells what there is, what changes and what goes', async () => {
+    const server = await serve();
+    const next = await watch(server, path);
+    expect(await next()).toMatchObject({ type: 'ADDED', object: { kind: 'Namespace' } });
+
+    server.mutate((cluster) => {
+      cluster.change(NAMESPACE, (namespace) => {
+        namespace['status'] = { phase: 'Terminating', conditions: [] };
+      });
+      cluster.change('/api/v1/namespaces/default', () => undefined);
+      cluster.removeNamespace('preview-pr-42');
+    });
+
+    expect(await next()).toMatchObject({
+      type: 'MODIFIED',
+      object: { status: { conditions: [] } },
+    });
+    expect(await next()).toMatchObject({ type: 'DELETED' });
+  });
+
+  test('goes on from a resourceVersion and ends with a bookmark', async () => {
+    const server = await serve();
+    const list = await ask(server, 'GET', '/api/v1/namespaces');
+    const from = stringAt(list.body, 'metadata', 'resourceVersion');
+    server.mutate((cluster) => cluster.remove(NAMESPACE));
+
+    const next = await watch(
+      server,
+      `${path}&resourceVersion=${from}&allowWatchBookmarks=true&timeoutSeconds=1`,
+    );
+
+    expect(await next()).toMatchObject({ type: 'DELETED' });
+    expect(await next()).toMatchObject({ type: 'BOOKMARK', object: { kind: 'Namespace' } });
+    expect(await next()).toBeUndefined();
+  });
+
+  test('says 410 in the stream when the resourceVersion is too old', async () => {
+    const next = await watch(await serve(), `${path}&resourceVersion=1`);
+
+    expect(await next()).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } });
+    expect(await next()).toBeUndefined();
+  });
+});
 
 describe('changing', () => {
   const patch = (uid: string): Json => [
