@@ -3,7 +3,7 @@ import { ActionError, describeError } from './errors.ts';
 import { INPUT_DEFAULTS, type InputName, list } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
-export const STATS_FORMATS = ['table', 'markdown', 'csv'] as const;
+export const STATS_FORMATS = ['text', 'markdown', 'csv'] as const;
 
 /** What the arguments ask for, as a value; running it is the terminal's. */
 export type Command =
@@ -18,7 +18,12 @@ export type Command =
     };
 
 /** These concern the pull request of a workflow run, which a terminal does not have. */
-const ONLY_IN_THE_ACTION: readonly string[] = ['comment', 'github-token', 'pr-number', 'comment-key'];
+const ONLY_IN_THE_ACTION: readonly string[] = [
+  'comment',
+  'github-token',
+  'pr-number',
+  'comment-key',
+];
 const FLAGS: readonly string[] = ['delete', 'fail-fast', 'force-pods', 'now', 'help', 'version'];
 
 export function parseArguments(args: readonly string[]): Command {
@@ -28,7 +33,7 @@ export function parseArguments(args: readonly string[]): Command {
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);
     if (files.length === 0) throw usage('"stats" needs at least one report.json file');
-    return { run: 'stats', files, format: choice(values['format'], STATS_FORMATS, 'table') };
+    return { run: 'stats', files, format: choice(values['format'], STATS_FORMATS, 'text') };
   }
   const inputs: Partial<Record<InputName, string>> = {};
   for (const name of Object.keys(INPUT_DEFAULTS) as InputName[]) {
@@ -88,11 +93,7 @@ function withFlagValues(args: readonly string[]): string[] {
   return out;
 }
 
-function choice<T extends string>(
-  value: string | undefined,
-  legal: readonly T[],
-  fallback: T,
-): T {
+function choice<T extends string>(value: string | undefined, legal: readonly T[], fallback: T): T {
   if (value === undefined) return fallback;
   const found = legal.find((item) => item === value);
   if (found === undefined) {
@@ -128,7 +129,7 @@ Which cluster (otherwise as kubectl: KUBECONFIG, ~/.kube/config, in-cluster)
   --context NAME
 
 What to write
-  --format text              text, markdown, json (stats: table, markdown, csv); goes to standard output
+  --format text              text, markdown, json (stats: text, markdown, csv); goes to standard output
   --report-dir DIR           also write report.json and report.md there
 
 Force-finalize: off unless asked for; read the documentation first

@@ -1,10 +1,10 @@
+import { formatDuration } from './duration.ts';
 import type { Inputs } from './inputs.ts';
 import { stringAt } from './json.ts';
 import { type Outcome, verdict, worstOutcome } from './outcome.ts';
 import type { NamespaceResult, RunResult } from './report/report.ts';
 import { cannot, findTargets, requestDeletion, type Target } from './targets.ts';
 import { type Teardown, type TeardownDeps, tearDown } from './teardown.ts';
-import { formatDuration } from './duration.ts';
 
 export interface GateDeps extends TeardownDeps {
   gateVersion: string;

@@ -38,7 +38,8 @@ export class Progress {
   looked(diagnosis: Diagnosis): void {
     const cause = diagnosis.findings.find(({ id }) => id === diagnosis.rootCauses[0]);
     if (cause === undefined) return;
-    const more = diagnosis.rootCauses.length > 1 ? ` (and ${diagnosis.rootCauses.length - 1} more)` : '';
+    const more =
+      diagnosis.rootCauses.length > 1 ? ` (and ${diagnosis.rootCauses.length - 1} more)` : '';
     this.note(`${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`);
   }
 
@@ -76,13 +77,18 @@ export function describeRemaining(namespace: NamespaceFacts): string | undefined
     const sorted = [...remaining].sort((a, b) => b.count - a.count);
     const types = sorted
       .slice(0, MAX_TYPES_IN_A_LINE)
-      .map(({ count, resource, group }) => `${count} ${group === '' ? resource : `${resource}.${group}`}`);
+      .map(
+        ({ count, resource, group }) =>
+          `${count} ${group === '' ? resource : `${resource}.${group}`}`,
+      );
     const rest = sorted.slice(MAX_TYPES_IN_A_LINE).reduce((sum, { count }) => sum + count, 0);
     if (rest > 0) types.push(`${rest} more`);
     parts.push(`${total} ${total === 1 ? 'object' : 'objects'} left (${types.join(', ')})`);
   }
   if (finalizersRemaining.length > 0) {
-    const names = finalizersRemaining.slice(0, MAX_TYPES_IN_A_LINE).map(({ finalizer }) => finalizer);
+    const names = finalizersRemaining
+      .slice(0, MAX_TYPES_IN_A_LINE)
+      .map(({ finalizer }) => finalizer);
     parts.push(`finalizers: ${names.join(', ')}`);
   }
   if (discoveryFailures.length > 0) {

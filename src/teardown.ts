@@ -1,17 +1,17 @@
 import type { Clock } from './clock.ts';
-import type { Diagnosis } from './diagnose/diagnosis.ts';
 import { diagnose } from './diagnose/diagnose.ts';
+import type { Diagnosis } from './diagnose/diagnosis.ts';
 import { isPermanent } from './diagnose/permanent.ts';
 import { outcomeOf } from './diagnose/verdict.ts';
 import type { Inputs } from './inputs.ts';
-import type { Log } from './log.ts';
-import { observe } from './observe/observe.ts';
-import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 import type { KubernetesApi } from './kubernetes/api.ts';
+import type { Log } from './log.ts';
+import { look } from './look.ts';
+import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 import type { Outcome } from './outcome.ts';
 import { Progress } from './progress.ts';
-import { type Ended, followNamespace, type Follower } from './wait.ts';
 import type { TimelineEntry } from './report/report.ts';
+import { type Ended, type Follower, followNamespace } from './wait.ts';
 
 /** Reading for one diagnosis is bounded; what is not read by then is "not inspected". */
 const LOOK_LIMIT_MS = 45_000;
@@ -108,7 +108,7 @@ async function lookAt(
   const begin = deps.clock.now();
   const requests = deps.api.requestCount();
   const limit = AbortSignal.any([follower.over, AbortSignal.timeout(LOOK_LIMIT_MS)]);
-  const snapshot = await observe(follower.last, { ...deps, signal: limit });
+  const snapshot = await look(follower.last, before, { ...deps, signal: limit });
   // The end came while we were reading: what was read is a mixture of two states.
   if (follower.over.aborted) return undefined;
   return {

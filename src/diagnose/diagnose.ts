@@ -1,5 +1,5 @@
 import type { Snapshot } from '../observe/snapshot.ts';
-import { parseConditions } from './conditions.ts';
+import { viewOf } from './ask.ts';
 import { contradictionsOf } from './contradictions.ts';
 import type { Diagnosis, QueuedContent } from './diagnosis.ts';
 import type { Rule, View } from './draft.ts';
@@ -8,7 +8,10 @@ import { movementOf } from './movement.ts';
 import { notInspected } from './not-inspected.ts';
 import { apiserviceUnavailable } from './rules/apiservice-unavailable.ts';
 import { contentDeleting } from './rules/content-deleting.ts';
+import { contentFailure } from './rules/content-failure.ts';
+import { crdTerminating } from './rules/crd-terminating.ts';
 import { discoveryFailed } from './rules/discovery-failed.ts';
+import { namespaceControllerInactive } from './rules/namespace-controller-inactive.ts';
 import { namespaceFinalizer } from './rules/namespace-finalizer.ts';
 import { namespaceSpecFinalizer } from './rules/namespace-spec-finalizer.ts';
 import { objectFinalizer } from './rules/object-finalizer.ts';
@@ -25,8 +28,11 @@ const RULES: readonly Rule[] = [
   discoveryFailed,
   podGracePeriod,
   podOverdue,
+  contentFailure,
+  namespaceControllerInactive,
   objectFinalizer,
   volumeInUse,
+  crdTerminating,
   contentDeleting,
 ];
 
@@ -36,12 +42,7 @@ const RULES: readonly Rule[] = [
  * told apart.
  */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
-  const view: View = {
-    now,
-    before,
-    conditions: parseConditions(now.namespace.conditions),
-    nowMs: Date.parse(now.takenAt),
-  };
+  const view = viewOf(now, before);
   const unread = notInspected(view);
   const movement = movementOf(view);
   const drafts = RULES.flatMap((rule) => rule(view));

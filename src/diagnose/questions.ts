@@ -49,3 +49,9 @@ export function noQuestions(): Questions {
     provider: false,
   };
 }
+
+export function hasQuestions(questions: Questions): boolean {
+  return Object.values(questions).some((question) =>
+    Array.isArray(question) ? question.length > 0 : question === true,
+  );
+}

@@ -59,7 +59,7 @@ export function describeNetworkError(error: unknown): NetworkFailure {
       const clause = `the proxy answered ${refused[1]} when asked for a connection`;
       return { clause, isTransient: Number(refused[1]) >= 500, isTimeout: false };
     }
-    if (code.startsWith('HPE_')) {
+    if (link.name === 'HTTPParserError') {
       return { clause: 'the answer is not HTTP', isTransient: false, isTimeout: false };
     }
   }

@@ -48,4 +48,3 @@ export async function all<T>(reads: Promise<Read<T[]>>[]): Promise<Read<T[]>> {
   }
   return read(values);
 }
-

@@ -9,10 +9,10 @@ import {
   attachmentFacts,
   crdFacts,
   eventFacts,
+  isOnProvider,
   leaseFacts,
   objectStatus,
   serviceFacts,
-  isOnProvider,
   webhookFacts,
   workloadFacts,
 } from './owner-facts.ts';
@@ -108,7 +108,10 @@ const WORKLOADS = {
   DaemonSet: 'daemonsets',
 } as const;
 
-function readWorkloads(api: KubernetesApi, signal: AbortSignal): Promise<Details['workloads'] & {}> {
+function readWorkloads(
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<Details['workloads'] & {}> {
   const kinds = Object.keys(WORKLOADS) as (keyof typeof WORKLOADS)[];
   return all(
     kinds.map((kind) =>

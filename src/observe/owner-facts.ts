@@ -1,4 +1,14 @@
-import { arrayAt, at, isObject, type Json, type JsonObject, numberAt, recordAt, stringAt, stringsAt } from '../json.ts';
+import {
+  arrayAt,
+  at,
+  isObject,
+  type Json,
+  type JsonObject,
+  numberAt,
+  recordAt,
+  stringAt,
+  stringsAt,
+} from '../json.ts';
 import type {
   AttachmentFacts,
   CrdFacts,
@@ -185,7 +195,9 @@ export function isOnProvider(node: JsonObject): boolean {
   return id !== '' && !id.startsWith('kind://') && !id.startsWith('k3s://');
 }
 
-function serviceRef(clientConfig: Json | undefined): { namespace: string; name: string } | undefined {
+function serviceRef(
+  clientConfig: Json | undefined,
+): { namespace: string; name: string } | undefined {
   const service = at(clientConfig, 'service');
   if (!isObject(service)) return undefined;
   return {

@@ -6,7 +6,7 @@ export interface Chain {
   /** Whether the last link can proceed only after the namespace, or waits back. */
   isDeadlock: boolean;
   /** Other things that hold the namespace and end at the same root cause. */
-  alsoThroughHere: number;
+  others: Finding[];
 }
 
 /** The shortest chain to each root cause, in the diagnosis's order of importance. */
@@ -16,10 +16,10 @@ export function chainsOf(diagnosis: Diagnosis): Chain[] {
   return diagnosis.rootCauses.flatMap((id) => {
     const links = shortestChain(diagnosis.blockers, id, byId);
     if (links.length === 0) return [];
-    const ways = diagnosis.blockers.filter((blocker) => reached(blocker).has(id)).length;
-    return [
-      { links, isDeadlock: isInDeadlock(id, diagnosis), alsoThroughHere: Math.max(0, ways - 1) },
-    ];
+    const others = diagnosis.blockers
+      .filter((blocker) => blocker !== links[0]?.id && reached(blocker).has(id))
+      .flatMap((blocker) => byId.get(blocker) ?? []);
+    return [{ links, isDeadlock: isInDeadlock(id, diagnosis), others }];
   });
 }
 

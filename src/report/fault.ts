@@ -1,4 +1,4 @@
-import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
+import type { Diagnosis, Finding, FindingCode } from '../diagnose/diagnosis.ts';
 import { listWords, name, type Words } from './words.ts';
 
 const MAX_NAMESPACES_NAMED = 5;
@@ -11,56 +11,69 @@ export interface Fault {
   because: Words;
 }
 
+/** Nothing is wrong with these, or nothing is known: nobody can be blamed. */
+const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
+
 /** `undefined` when nothing was found that the question could be answered from. */
 export function faultOf(diagnosis: Diagnosis): Fault | undefined {
-  const causes = diagnosis.rootCauses.flatMap((id) => {
-    const cause = diagnosis.findings.find((finding) => finding.id === id);
-    return cause === undefined || isOpen(cause) ? [] : [cause];
-  });
+  const causes = diagnosis.rootCauses
+    .flatMap((id) => diagnosis.findings.find((finding) => finding.id === id) ?? [])
+    .filter(({ code }) => !BLAMELESS.includes(code));
   if (causes.length === 0) return undefined;
-  const inCluster = causes.filter((cause) => cause.scope === 'cluster').length;
-  if (inCluster === 0) return ownFault(causes, diagnosis);
+  const deadlocked = causes.filter(({ id }) =>
+    diagnosis.deadlocks.some((circle) => circle.includes(id)),
+  );
+  // What was deleted with the namespace was part of this environment, wherever it was registered.
+  const outside = causes.filter(
+    (cause) => cause.scope === 'cluster' && !deadlocked.includes(cause),
+  );
   const others = othersWords(diagnosis.alsoAffected);
-  if (inCluster === causes.length) {
+  if (outside.length === causes.length) {
     return {
       answer: 'Not caused by this change.',
       because: ['The cause lies in the cluster, outside of this namespace.', ...others],
     };
   }
+  if (outside.length > 0) {
+    return {
+      answer: 'Only in part caused by this change.',
+      because: [
+        `${outside.length} of ${causes.length} causes ${outside.length === 1 ? 'lies' : 'lie'} in the cluster, outside of this namespace.`,
+        ...others,
+      ],
+    };
+  }
   return {
-    answer: 'Only in part caused by this change.',
-    because: [
-      `${inCluster} of ${causes.length} causes lie in the cluster, outside of this namespace.`,
-      ...others,
-    ],
+    ...ownFault(causes, deadlocked),
+    ...(others.length === 0 ? {} : { because: others.slice(1) }),
   };
 }
 
-/** Findings that say "no evidence" cannot blame anybody. */
-function isOpen(cause: Finding): boolean {
-  return cause.code === 'unexplained' || cause.code === 'content-deleting';
-}
-
-function ownFault(causes: readonly Finding[], diagnosis: Diagnosis): Fault {
-  const isOrder = causes.some((cause) =>
-    diagnosis.deadlocks.some((circle) => circle.includes(cause.id)),
-  );
-  return isOrder
-    ? {
-        answer: "Caused by this environment's own teardown order.",
-        because: ['What had to clean up was deleted together with what it had to clean up.'],
-      }
-    : {
-        answer: 'The cause lies in this environment.',
-        because: ['Other namespaces are not affected by it.'],
-      };
+function ownFault(causes: readonly Finding[], deadlocked: readonly Finding[]): Fault {
+  if (deadlocked.length > 0) {
+    return {
+      answer: "Caused by this environment's own teardown order.",
+      because: ['What had to clean up was deleted together with what it had to clean up.'],
+    };
+  }
+  if (causes.every(({ code }) => code === 'owner-unknown')) {
+    return {
+      answer: 'Whose it is could not be found out.',
+      because: ['The evidence below says where was looked.'],
+    };
+  }
+  return {
+    answer: 'The cause lies in this environment.',
+    because: ['It is in this namespace, and holds no other one.'],
+  };
 }
 
 function othersWords(others: readonly string[]): Words {
   if (others.length === 0) return [];
   const many = others.length > 1;
   return [
-    ` ${others.length} other ${many ? 'namespaces wait' : 'namespace waits'} for the same: `,
+    ' ',
+    `${others.length} other ${many ? 'namespaces wait' : 'namespace waits'} for the same: `,
     ...listWords(
       others.map((other) => [name(other)]),
       MAX_NAMESPACES_NAMED,

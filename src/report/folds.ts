@@ -1,6 +1,7 @@
 import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
 import { NAMESPACE } from '../diagnose/diagnosis.ts';
 import { formatDuration } from '../duration.ts';
+import { withAges } from './ages.ts';
 import { bullets, folded, table } from './blocks.ts';
 import type { Detail } from './detail.ts';
 import { diagram } from './diagram.ts';
@@ -9,7 +10,7 @@ import { prose, toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { findingSubject, messageWords, subjectWords } from './sentences.ts';
-import { formatCount, name, said, type Words } from './words.ts';
+import { counted, formatCount, name, said, type Words } from './words.ts';
 
 /** Everything that is there for whoever wants to check or to dig; each section can be left out alone. */
 export function foldedSections(
@@ -18,20 +19,33 @@ export function foldedSections(
   run: RunResult,
   detail: Detail,
 ): string[] {
-  const { diagnosis } = namespace;
   return [
     forcedSection(namespace.forced, detail),
-    ...(diagnosis === undefined
+    ...(told.diagnosis === undefined
       ? []
       : [
-          evidenceSection(namespace, told, diagnosis, run, detail),
-          findingsSection(namespace, diagnosis, run, detail),
-          queuedSection(diagnosis, detail),
-          notInspectedSection(diagnosis, detail),
+          evidenceSection(namespace, told, told.diagnosis, run, detail),
+          findingsSection(namespace, told, told.diagnosis, run, detail),
         ]),
-    conditionsSection(namespace, detail),
-    timelineSection(namespace, detail),
+    readSection(namespace, told.diagnosis, run, detail),
   ].filter((section) => section !== '');
+}
+
+/** What else was read, in one fold: most readers never open it. */
+function readSection(
+  namespace: NamespaceResult,
+  diagnosis: Diagnosis | undefined,
+  run: RunResult,
+  detail: Detail,
+): string {
+  const parts = [
+    ...(diagnosis === undefined
+      ? []
+      : [queuedPart(diagnosis, detail), notInspectedPart(diagnosis, detail)]),
+    conditionsPart(namespace, detail),
+    timelinePart(namespace, run, detail),
+  ].filter((part) => part !== '');
+  return parts.length === 0 ? '' : folded('What else was read', parts.join('\n\n'));
 }
 
 function evidenceSection(
@@ -112,13 +126,16 @@ function chainEdges(told: Narrative, diagnosis: Diagnosis): ChainEdge[] {
   return [...edges.values()];
 }
 
+/** Only where there is more than the chains tell. */
 function findingsSection(
   namespace: NamespaceResult,
+  told: Narrative,
   diagnosis: Diagnosis,
   run: RunResult,
   detail: Detail,
 ): string {
-  if (detail.findings === 0 || diagnosis.findings.length === 0) return '';
+  const isAllTold = detail.hasEvidence && uniqueLinks(told).length === diagnosis.findings.length;
+  if (detail.findings === 0 || isAllTold || diagnosis.findings.length === 0) return '';
   const home = namespace.name;
   const shown = diagnosis.findings.slice(0, detail.findings);
   const rows = shown.map((finding) => [
@@ -127,17 +144,14 @@ function findingsSection(
     `${toMarkdown(messageWords(finding), detail.chars)}${ageOf(finding, run)}`,
     formatCount(finding.count ?? 1),
   ]);
+  const left = diagnosis.findings.length - shown.length;
   return folded(
     `All findings (${formatCount(diagnosis.findings.length)})`,
-    withRest(
-      table(['code', 'what', 'why', 'objects'], rows),
-      diagnosis.findings.length - shown.length,
-      'finding',
-    ),
+    withRest(table(['code', 'what', 'why', 'objects'], rows), left, 'finding'),
   );
 }
 
-function queuedSection(diagnosis: Diagnosis, detail: Detail): string {
+function queuedPart(diagnosis: Diagnosis, detail: Detail): string {
   if (detail.rows === 0 || diagnosis.queued.length === 0) return '';
   const total = diagnosis.queued.reduce((sum, { count }) => sum + count, 0);
   const shown = diagnosis.queued.slice(0, detail.rows);
@@ -146,58 +160,54 @@ function queuedSection(diagnosis: Diagnosis, detail: Detail): string {
     toMarkdown([name(apiVersion)]),
     formatCount(count),
   ]);
-  return folded(
-    `Queued: not asked to go yet, so no cause (${formatCount(total)} objects)`,
-    withRest(
-      table(['kind', 'apiVersion', 'objects'], rows),
-      diagnosis.queued.length - shown.length,
-      'kind',
-    ),
+  const content = table(['kind', 'apiVersion', 'objects'], rows);
+  return titled(
+    `Queued, so no cause: ${counted(total, 'object')} that nobody has asked to go yet`,
+    withRest(content, diagnosis.queued.length - shown.length, 'kind'),
   );
 }
 
-function notInspectedSection(diagnosis: Diagnosis, detail: Detail): string {
+function notInspectedPart(diagnosis: Diagnosis, detail: Detail): string {
   if (detail.rows === 0 || diagnosis.notInspected.length === 0) return '';
   const shown = diagnosis.notInspected.slice(0, detail.rows);
   const rows = shown.map(({ what, reason }) => [
     toMarkdown([said(what)]),
     prose(reason, [], detail.chars),
   ]);
-  return folded(
-    `Not inspected (${formatCount(diagnosis.notInspected.length)})`,
-    withRest(
-      table(['what', 'why not'], rows),
-      diagnosis.notInspected.length - shown.length,
-      'entry',
-      'entries',
-    ),
+  const left = diagnosis.notInspected.length - shown.length;
+  return titled(
+    'Not inspected',
+    withRest(table(['what', 'why not'], rows), left, 'entry', 'entries'),
   );
 }
 
-function conditionsSection(namespace: NamespaceResult, detail: Detail): string {
+function conditionsPart(namespace: NamespaceResult, detail: Detail): string {
   if (!detail.hasRawData || namespace.conditions.length === 0) return '';
   const rows = namespace.conditions
     .slice(0, 20)
     .map(({ type, status, reason, message }) => [
-      cell([name(type)]),
-      cell([name(status)]),
-      cell([name(reason)]),
-      toMarkdown([{ name: message }], detail.chars),
+      `${toMarkdown([name(type)])} ${toMarkdown([name(status)])}`,
+      toMarkdown([name(reason)]),
+      prose(message, [], detail.chars),
     ]);
-  return folded(
-    "The namespace's own conditions, as read",
-    table(['type', 'status', 'reason', 'message'], rows),
+  return titled(
+    "The namespace's own conditions, as the cluster words them",
+    table(['condition', 'reason', 'message'], rows),
   );
 }
 
-function timelineSection(namespace: NamespaceResult, detail: Detail): string {
+function timelinePart(namespace: NamespaceResult, run: RunResult, detail: Detail): string {
   if (!detail.hasRawData || namespace.timeline.length === 0) return '';
   const shown = namespace.timeline.slice(-detail.rows);
   const rows = shown.map(({ at, event }) => [
-    toMarkdown([name(at)]),
-    prose(event, [], detail.chars),
+    prose(withAges(at, run.finishedAt)),
+    prose(withAges(event, run.finishedAt), [], detail.chars),
   ]);
-  return folded('Timeline', table(['at', 'event'], rows));
+  return titled('Timeline', table(['when', 'what'], rows));
+}
+
+function titled(title: string, content: string): string {
+  return `**${title}**\n\n${content}`;
 }
 
 function cell(words: Words): string {

@@ -49,6 +49,11 @@ function notGone(namespace: NamespaceResult, run: RunResult): string {
   return age === undefined ? 'not gone' : `terminating for ${formatDuration(age)}`;
 }
 
+/** "Kubernetes 1.36.3". */
+export function clusterWords(run: RunResult): Words {
+  return ['Kubernetes ', name(run.cluster.version.replace(/^v(?=\d)/, ''))];
+}
+
 /** How long ago the deletion was asked for; undefined when that cannot be told. */
 export function terminatingFor(namespace: NamespaceResult, run: RunResult): number | undefined {
   const since = Date.parse(namespace.deletionTimestamp ?? '');
@@ -56,27 +61,27 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
   return Number.isNaN(since) || Number.isNaN(now) ? undefined : Math.max(0, now - since);
 }
 
-/** "stuck", "gone", as the log and chat say it: "preview-pr-42 is stuck". */
+/** The outcome as it follows the name in one line: "is stuck", "is gone after 38 s". */
 export function stateWords(namespace: NamespaceResult): string {
   const took = formatDuration(namespace.elapsedMs);
   switch (namespace.outcome) {
     case 'deleted':
-      return `gone after ${took}`;
+      return `is gone after ${took}`;
     case 'not-found':
       return 'does not exist';
     case 'recreated':
-      return `gone after ${took}; a new namespace has the name`;
+      return `is gone after ${took}; a new namespace has the name`;
     case 'forced':
-      return `gone after ${took}, force-finalized by the gate`;
+      return `is gone after ${took}, force-finalized by the gate`;
     case 'progressing':
-      return 'still going away';
+      return 'is still going away';
     case 'not-terminating':
-      return 'nobody has asked for its deletion';
+      return 'is there, and nobody has asked for its deletion';
     case 'inconclusive':
-      return 'not gone, and we could not see why';
+      return 'is not gone, and we could not see why';
     case 'stuck':
-      return 'stuck';
+      return 'is stuck';
     case 'cancelled':
-      return `still there when the run was cancelled, after ${took}`;
+      return `was still there when the run was cancelled, after ${took}`;
   }
 }

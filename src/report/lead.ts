@@ -7,26 +7,30 @@ import type { RemedyWords } from './remedies.ts';
 /** The part of a namespace's report that is seen without unfolding anything. */
 export function leadSections(told: Narrative, detail: Detail, level: '###' | '####'): string[] {
   return [
-    `${level} ${told.mark} ${toMarkdown(told.headline)}`,
-    whySection(told, detail),
+    ...openingSections(told, detail, level),
     remedySection(told.remedies, detail),
     notSeenSection(told, detail),
     told.queued === undefined ? '' : toMarkdown(told.queued),
   ].filter((section) => section !== '');
 }
 
+/** Outcome, why, whose fault: what stands above everything else. */
+export function openingSections(told: Narrative, detail: Detail, level: '###' | '####'): string[] {
+  return [
+    `${level} ${told.mark} ${toMarkdown(told.headline)}`,
+    whySection(told, detail),
+    told.fault === undefined ? '' : `**${told.fault.answer}** ${toMarkdown(told.fault.because)}`,
+  ].filter((section) => section !== '');
+}
+
 function whySection(told: Narrative, detail: Detail): string {
   const shown = told.why.slice(0, detail.causes).map((words) => toMarkdown(words, detail.chars));
   const left = told.why.length - shown.length;
-  if (left > 0) shown.push(`And ${left} more ${left === 1 ? 'cause' : 'causes'}.`);
-  const fault =
-    told.fault === undefined ? '' : `**${told.fault.answer}** ${toMarkdown(told.fault.because)}`;
   const [only] = shown;
-  if (only === undefined) return fault;
-  if (shown.length === 1) return [`**Why.** ${only}`, fault].filter(Boolean).join(' ');
-  return [`**Why.** ${told.why.length} things hold it:\n\n${bullets(shown)}`, fault]
-    .filter(Boolean)
-    .join('\n\n');
+  if (only === undefined) return '';
+  if (told.why.length === 1) return `**Why.** ${only}`;
+  if (left > 0) shown.push(`and ${left} more ${left === 1 ? 'cause' : 'causes'}`);
+  return `**Why.** ${told.chains.length > 1 ? `${told.chains.length} things hold it:` : ''}\n\n${bullets(shown)}`;
 }
 
 function remedySection(remedies: readonly RemedyWords[], detail: Detail): string {

@@ -30,7 +30,7 @@ export function renderLogLines(result: RunResult): LogEnd {
     .slice(0, MAX_EXPLAINED);
   return {
     lines: [
-      ...ordered.map((namespace) => plainText(`${namespace.name}: ${stateWords(namespace)}`)),
+      ...ordered.map((namespace) => plainText(`${namespace.name} ${stateWords(namespace)}`)),
       ...explained.flatMap((namespace) => ['', ...explanationLines(namespace, result)]),
     ],
     groups: explained.map((namespace) => ({

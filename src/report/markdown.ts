@@ -1,12 +1,14 @@
-import { codeHtml } from '../safe-text.ts';
+import { clockTime } from './ages.ts';
 import { type Detail, FILE, LADDER } from './detail.ts';
 import { foldedSections } from './folds.ts';
-import { leadSections } from './lead.ts';
+import { clusterWords } from './headline.ts';
+import { leadSections, openingSections } from './lead.ts';
 import { toMarkdown } from './markup.ts';
-import { narrate } from './narrative.ts';
+import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import { overviewSections } from './overview.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
+import { name, said } from './words.ts';
 
 export interface RenderContext {
   /** Address of this run, for links; ours, never from the cluster. */
@@ -53,16 +55,29 @@ export function renderDocument(
   return `${[...bodySections(result, detail), footer(result, context, isShortened)].join('\n\n')}\n`;
 }
 
-/** All namespaces, the worst first; beyond the first few only their state. */
+/** All namespaces, the worst first; those that simply went have only their line in the table. */
 export function bodySections(result: RunResult, detail: Detail): string[] {
   const ordered = worstFirst(result.namespaces);
   const [only] = ordered;
   if (only === undefined) return ['### ✅ No namespace matched the selector'];
-  if (ordered.length === 1) return namespaceSections(only, result, detail, '###');
-  const told = ordered.filter(needsTelling).slice(0, detail.namespaces);
+  if (ordered.length === 1) {
+    const told = narrate(only, result);
+    return [...leadSections(told, detail, '###'), ...foldedSections(only, told, result, detail)];
+  }
+  const toldOf = ordered.filter(needsTelling).slice(0, detail.namespaces);
+  const first = new Map<string, NamespaceResult>();
   return [
-    ...overviewSections(ordered, told, result),
-    ...told.flatMap((namespace) => namespaceSections(namespace, result, detail, '####')),
+    ...overviewSections(ordered, result),
+    ...toldOf.flatMap((namespace) => {
+      const told = narrate(namespace, result);
+      const same = first.get(sharedCause(told));
+      if (same !== undefined) return repeatedSections(told, same, detail);
+      if (sharedCause(told) !== '') first.set(sharedCause(told), namespace);
+      return [
+        ...leadSections(told, detail, '####'),
+        ...foldedSections(namespace, told, result, detail),
+      ];
+    }),
   ];
 }
 
@@ -70,14 +85,20 @@ function needsTelling(namespace: NamespaceResult): boolean {
   return namespace.verdict !== 'pass' || namespace.forced !== null;
 }
 
-function namespaceSections(
-  namespace: NamespaceResult,
-  result: RunResult,
-  detail: Detail,
-  level: '###' | '####',
-): string[] {
-  const told = narrate(namespace, result);
-  return [...leadSections(told, detail, level), ...foldedSections(namespace, told, result, detail)];
+/** Root causes outside of the namespaces, where there are no others; empty otherwise. */
+function sharedCause(told: Narrative): string {
+  const { diagnosis } = told;
+  if (diagnosis === undefined || diagnosis.rootCauses.length === 0) return '';
+  const causes = diagnosis.findings.filter(({ id }) => diagnosis.rootCauses.includes(id));
+  return causes.every(({ scope }) => scope === 'cluster') ? diagnosis.rootCauses.join('\n') : '';
+}
+
+/** One dead add-on holds them all: the second telling would only push other things out of sight. */
+function repeatedSections(told: Narrative, same: NamespaceResult, detail: Detail): string[] {
+  return [
+    ...openingSections({ ...told, fault: undefined }, detail, '####'),
+    `The same as for ${toMarkdown([name(same.name)])} above, with the same remedy.`,
+  ];
 }
 
 export function footer(result: RunResult, context: RenderContext, isShortened: boolean): string {
@@ -85,16 +106,14 @@ export function footer(result: RunResult, context: RenderContext, isShortened: b
     0,
     ...result.namespaces.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0),
   );
-  const run = context.runLabel ?? 'this run';
+  const run = toMarkdown([said(context.runLabel ?? 'this run')]);
   const parts = [
-    context.runUrl === undefined
-      ? toMarkdown([{ said: run }])
-      : `[${toMarkdown([{ said: run }])}](${context.runUrl})`,
-    toMarkdown([{ said: context.finishedAt }]),
-    toMarkdown(['Kubernetes ', { name: result.cluster.version }]),
+    context.runUrl === undefined ? run : `[${run}](${context.runUrl})`,
+    clockTime(context.finishedAt),
+    toMarkdown(clusterWords(result)),
     inspected === 0 ? '' : `${inspected} resource types inspected`,
     isShortened
-      ? `shortened; the full report is in ${codeHtml(context.reportPath ?? 'report.json')}`
+      ? `shortened; the full report is in ${toMarkdown([name(context.reportPath ?? 'report.json')])}`
       : '',
   ];
   return `<sub>${parts.filter((part) => part !== '').join(' · ')}</sub>`;

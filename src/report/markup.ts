@@ -36,7 +36,7 @@ export function prose(
     const [open, core, close] = split(token);
     if (isOrdinary(core, names)) {
       flush();
-      out.push(`${encode(open)}${core}${encode(close)}`);
+      out.push(`${punctuation(open, core)}${core}${punctuation(close, core)}`);
     } else if (open === '' && close === '') {
       code.push(core);
     } else {
@@ -44,7 +44,7 @@ export function prose(
       code.push(core);
       const joined = codeHtml(code.join(' '), maxChars);
       code = [];
-      out.push(`${encode(open)}${joined}${encode(close)}`);
+      out.push(`${punctuation(open, joined)}${joined}${punctuation(close, joined)}`);
     }
   }
   flush();
@@ -66,7 +66,13 @@ function isOrdinary(core: string, names: readonly string[]): boolean {
   );
 }
 
-/** Punctuation as entities, but for what no Markdown parser gives a meaning after a word. */
-function encode(punctuation: string): string {
-  return punctuation.replace(/[^,]/g, (char) => (char === '.' ? '.' : `&#${char.codePointAt(0)};`));
+/**
+ * Punctuation that no Markdown parser gives a meaning beside a word; after a number it could make the
+ * start of a list.
+ */
+function punctuation(text: string, core: string): string {
+  const harmless = /^\d/.test(core) || core === '' ? /[,]/ : /[,.:;!?()"']/;
+  return Array.from(text, (char) =>
+    harmless.test(char) ? char : `&#${char.codePointAt(0)};`,
+  ).join('');
 }

@@ -1,14 +1,17 @@
-import type { Movement } from '../diagnose/diagnosis.ts';
+import type { Diagnosis } from '../diagnose/diagnosis.ts';
 import { formatDuration } from '../duration.ts';
+import { diagnosisWithAges } from './ages.ts';
 import { type Chain, chainsOf } from './chains.ts';
 import { type Fault, faultOf } from './fault.ts';
 import { headlineWords, MARKS } from './headline.ts';
 import { grantLines, notSeenSentences, queuedSentence } from './not-seen.ts';
 import { deleteFirst, type RemedyWords, remediesOf } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
-import { chainSentences } from './sentences.ts';
+import { chainSentences, subjectWords } from './sentences.ts';
 import { termsOf } from './terms.ts';
-import { formatCount, said, type Words } from './words.ts';
+import { formatCount, listWords, name, type Words } from './words.ts';
+
+const MAX_OTHERS_NAMED = 3;
 
 /**
  * What is told about one namespace, in the order in which it is told, before any rendering: outcome,
@@ -28,6 +31,8 @@ export interface Narrative {
   grants: string[];
   /** How much waits behind the blockers. */
   queued: Words | undefined;
+  /** What was found, with ages instead of bare timestamps. */
+  diagnosis: Diagnosis | undefined;
   /** Words of the trade that the text above uses, explained. */
   terms: Words[];
 }
@@ -37,55 +42,91 @@ export function narrate(namespace: NamespaceResult, run: RunResult): Narrative {
     mark: MARKS[namespace.outcome],
     headline: headlineWords(namespace, run),
   };
-  const { diagnosis } = namespace;
-  if (diagnosis === undefined) return { ...base, ...untold(namespace) };
+  if (namespace.diagnosis === undefined) return { ...base, ...untold(namespace) };
+  const diagnosis = diagnosisWithAges(namespace.diagnosis, run.finishedAt);
   const chains = chainsOf(diagnosis);
-  const why = [
-    ...chains.map((chain) => causeSentences(chain, namespace.name)),
-    ...movementSentences(diagnosis.movement),
-  ];
-  return {
+  const told = {
     ...base,
-    why,
+    diagnosis,
+    why: chains.map((chain) => causeSentences(chain, namespace.name)),
     chains,
     fault: faultOf(diagnosis),
-    remedies: remediesOf(diagnosis, chains),
     notSeen: notSeenSentences(diagnosis.notInspected),
     grants: grantLines(diagnosis.notInspected),
-    queued: queuedSentence(diagnosis.queued),
     terms: termsOf(chains),
+  };
+  if (namespace.outcome === 'forced') {
+    return { ...told, why: heldBefore(told.why), remedies: [], queued: undefined };
+  }
+  return {
+    ...told,
+    why: [...told.why, ...movementSentences(diagnosis, run)],
+    remedies: [...patience(namespace, run), ...remediesOf(diagnosis, chains)],
+    queued: queuedSentence(diagnosis.queued),
   };
 }
 
 function causeSentences(chain: Chain, home: string): Words {
-  const more = chain.alsoThroughHere;
+  const sentences = chainSentences(chain, home);
+  if (chain.others.length === 0) return sentences;
+  const others = listWords(
+    chain.others.map((other) => subjectWords(other.subject, home)),
+    MAX_OTHERS_NAMED,
+  );
   return [
-    ...chainSentences(chain, home),
-    ...(more === 0
-      ? []
-      : [` ${formatCount(more)} more ${more === 1 ? 'thing waits' : 'things wait'} for the same.`]),
+    ...sentences,
+    ' ',
+    ...others,
+    chain.others.length === 1 ? ' waits' : ' wait',
+    ' for the same.',
   ];
 }
 
-function movementSentences(movement: Movement): Words[] {
+/** The diagnosis was made before anything was forced. */
+function heldBefore(why: readonly Words[]): Words[] {
+  return why.map((words) => ['Before that: ', ...words]);
+}
+
+function movementSentences({ movement, findings }: Diagnosis, run: RunResult): Words[] {
   switch (movement.kind) {
     case 'shrinking':
+      if (findings.some(({ code }) => code === 'content-deleting')) return [];
       return [
         [
-          `Its content is still shrinking: ${formatCount(movement.before)} objects, then ${formatCount(movement.now)}, ${formatDuration(movement.comparedMs)} apart. A longer timeout may be all that it needs.`,
+          `Its content is still going away: ${formatCount(movement.before)} objects, then ${formatCount(movement.now)}, ${formatDuration(movement.comparedMs)} apart.`,
         ],
       ];
-    case 'grace-period':
-      return [['A pod may still take until ', said(movement.until), ' to end (its grace period).']];
+    case 'grace-period': {
+      const left = Date.parse(movement.until) - Date.parse(run.finishedAt);
+      return Number.isNaN(left) || left <= 0
+        ? []
+        : [[`At the end of this run that was another ${formatDuration(left)}.`]];
+    }
     case 'none':
     case 'unknown':
       return [];
   }
 }
 
+/** What still moves may only need time. */
+function patience(namespace: NamespaceResult, run: RunResult): RemedyWords[] {
+  if (namespace.outcome !== 'progressing') return [];
+  const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
+  return [
+    {
+      text: [
+        'Give it more time: raise the input ',
+        name('timeout'),
+        `${now}, or run the gate again.`,
+      ],
+    },
+  ];
+}
+
 type Told = Omit<Narrative, 'mark' | 'headline'>;
 
 const NOTHING: Told = {
+  diagnosis: undefined,
   why: [],
   chains: [],
   fault: undefined,

@@ -4,16 +4,12 @@ import { MARKS, stateWords } from './headline.ts';
 import { toMarkdown } from './markup.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { namespaceCause } from './summary-line.ts';
-import { formatCount, name, said } from './words.ts';
+import { formatCount, name } from './words.ts';
 
 const MAX_ROWS = 100;
 
 /** Several namespaces in one report: how many did not pass, and a line for each. */
-export function overviewSections(
-  ordered: readonly NamespaceResult[],
-  _told: readonly NamespaceResult[],
-  run: RunResult,
-): string[] {
+export function overviewSections(ordered: readonly NamespaceResult[], run: RunResult): string[] {
   const failed = ordered.filter(({ verdict }) => verdict === 'fail').length;
   const mark = MARKS[run.outcome];
   const took = formatDuration(run.elapsedMs);
@@ -26,7 +22,7 @@ export function overviewSections(
     .map((namespace) => [
       `${MARKS[namespace.outcome]} ${toMarkdown([name(namespace.name)])}`,
       stateWords(namespace),
-      toMarkdown([said(namespaceCause(namespace, run))]),
+      toMarkdown(namespaceCause(namespace, run)),
     ]);
   const left = ordered.length - rows.length;
   const rest = left > 0 ? [`And ${formatCount(left)} more namespaces.`] : [];

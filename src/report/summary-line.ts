@@ -1,12 +1,10 @@
 import { formatDuration } from '../duration.ts';
 import { plainText, shorten } from '../safe-text.ts';
-import { chainsOf } from './chains.ts';
 import { stateWords } from './headline.ts';
 import { narrate } from './narrative.ts';
-import { notSeenSentences } from './not-seen.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { chainSentence } from './sentences.ts';
-import { toPlain } from './words.ts';
+import { toPlain, type Words } from './words.ts';
 
 const MAX_ROOT_CAUSE_CHARS = 1_000;
 const MAX_CHAT_CHARS = 500;
@@ -14,24 +12,26 @@ const MAX_CHAT_CHARS = 500;
 /** One sentence that follows the chain of the worst namespace to its end; empty without one. */
 export function rootCauseSentence(run: RunResult): string {
   const worst = worstNamespace(run);
-  return worst === undefined ? '' : shorten(namespaceCause(worst, run), MAX_ROOT_CAUSE_CHARS);
+  return worst === undefined
+    ? ''
+    : shorten(toPlain(namespaceCause(worst, run)), MAX_ROOT_CAUSE_CHARS);
 }
 
-/** Why one namespace is not gone, in one sentence without a full stop; empty when nothing explains. */
-export function namespaceCause(namespace: NamespaceResult, run: RunResult): string {
-  const { diagnosis } = namespace;
-  if (diagnosis === undefined) return '';
-  const [first, ...others] = chainsOf(diagnosis);
+/** Why one namespace is not gone, as one sentence without a full stop; empty when nothing explains. */
+export function namespaceCause(namespace: NamespaceResult, run: RunResult): Words {
+  const told = narrate(namespace, run);
+  if (told.diagnosis === undefined) return [];
+  const [first, ...others] = told.chains;
   if (first !== undefined) {
-    const more =
-      others.length === 0
-        ? ''
-        : ` (and ${others.length} more ${others.length === 1 ? 'cause' : 'causes'})`;
-    return toPlain(chainSentence(first, namespace.name)) + more;
+    const more = `and ${others.length} more ${others.length === 1 ? 'cause' : 'causes'}`;
+    return [
+      ...chainSentence(first, namespace.name),
+      ...(others.length === 0 ? [] : [` (${more})`]),
+    ];
   }
-  const [notSeen] = notSeenSentences(diagnosis.notInspected);
-  if (notSeen !== undefined) return `could not look at ${toPlain(notSeen)}`;
-  return narrate(namespace, run).why.map(toPlain).join(' ');
+  const [notSeen] = told.notSeen;
+  if (notSeen !== undefined) return ['could not look at ', ...notSeen];
+  return told.why[0] ?? [];
 }
 
 /** One line for chat; what chat programs take for mark-up or mentions is taken out. */
@@ -51,10 +51,10 @@ function summaryLine(run: RunResult): string {
   return `${left.length} of ${run.namespaces.length} namespaces did not pass (${took}): ${namespaceLine(worst, run)}`;
 }
 
-/** "preview-pr-42 is stuck: Widget db is held by …". */
+/** "preview-pr-42 is stuck: Widget db is held by …", "preview-pr-42 is gone after 38 s". */
 export function namespaceLine(namespace: NamespaceResult, run: RunResult): string {
-  const cause = namespaceCause(namespace, run);
-  const state = `${namespace.name}: ${stateWords(namespace)}`;
+  const cause = toPlain(namespaceCause(namespace, run));
+  const state = `${namespace.name} ${stateWords(namespace)}`;
   return cause === '' ? plainText(state) : plainText(`${state}: ${cause}`);
 }
 

@@ -1,4 +1,5 @@
 import { plainText } from '../safe-text.ts';
+import { clusterWords } from './headline.ts';
 import { narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import type { RemedyWords } from './remedies.ts';
@@ -18,14 +19,14 @@ export function renderText(result: RunResult): string {
 
 function namespaceText(namespace: NamespaceResult, run: RunResult): string[] {
   const told = narrate(namespace, run);
-  const headline = `${toPlain(told.headline)}  (Kubernetes ${plainText(run.cluster.version)})`;
+  const headline = `${toPlain(told.headline)}  (${toPlain(clusterWords(run))})`;
   return [headline, ...indented(explanationLines(namespace, run))];
 }
 
 /** Tree, why, whose fault, what to do, what could not be seen: for the terminal and for the log. */
 export function explanationLines(namespace: NamespaceResult, run: RunResult): string[] {
   const told = narrate(namespace, run);
-  const { diagnosis } = namespace;
+  const { diagnosis } = told;
   const paragraphs = [
     diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),
     told.why.map(toPlain),

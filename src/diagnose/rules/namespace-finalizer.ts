@@ -1,5 +1,5 @@
-import { type Draft, findingId, namespaceSubject, type View } from '../draft.ts';
-import { ownerDraft } from '../owners.ts';
+import { type Draft, namespaceSubject, type View } from '../draft.ts';
+import { ownerDrafts, ownerLink } from '../owners.ts';
 import { namespaceFinalizerRemedies } from '../remedies/namespace.ts';
 
 /**
@@ -11,7 +11,12 @@ export function namespaceFinalizer(view: View): Draft[] {
   const { namespace } = view.now;
   const subject = namespaceSubject(namespace.name);
   return namespace.finalizers.flatMap((finalizer, index) => {
-    const owner = ownerDraft(view, { finalizer, object: subject, writers: namespace.writers });
+    const owners = ownerDrafts(view, {
+      finalizer,
+      object: subject,
+      writers: namespace.writers,
+      count: 1,
+    });
     const done =
       namespace.specFinalizers.length === 0
         ? 'spec.finalizers is empty: the namespace controller has finished and only this entry is left'
@@ -29,14 +34,9 @@ export function namespaceFinalizer(view: View): Draft[] {
         scope: 'namespace',
         remedies: namespaceFinalizerRemedies({ namespace, finalizer, index }),
         blocksNamespace: `metadata.finalizers has the entry ${finalizer}`,
-        waitsFor: [
-          {
-            id: findingId(owner.code, owner.subject, owner.finalizer),
-            because: 'only its owner removes the entry',
-          },
-        ],
+        waitsFor: [ownerLink(owners[0])],
       } satisfies Draft,
-      owner,
+      ...owners,
     ];
   });
 }

@@ -1,5 +1,5 @@
-import { type Draft, findingId, namespaceSubject, type View } from '../draft.ts';
-import { ownerDraft } from '../owners.ts';
+import { type Draft, namespaceSubject, type View } from '../draft.ts';
+import { ownerDrafts, ownerLink } from '../owners.ts';
 import { namespaceSpecFinalizerRemedies } from '../remedies/namespace.ts';
 
 /** Belongs to the namespace controller, which drops it when everything inside is gone. */
@@ -15,7 +15,7 @@ export function namespaceSpecFinalizer(view: View): Draft[] {
   return namespace.specFinalizers
     .filter((finalizer) => finalizer !== OF_THE_CONTROLLER)
     .flatMap((finalizer) => {
-      const owner = ownerDraft(view, { finalizer, object: subject, writers: [] });
+      const owners = ownerDrafts(view, { finalizer, object: subject, writers: [], count: 1 });
       return [
         {
           code: 'namespace-spec-finalizer',
@@ -32,14 +32,9 @@ export function namespaceSpecFinalizer(view: View): Draft[] {
           scope: 'namespace',
           remedies: namespaceSpecFinalizerRemedies({ namespace, finalizer }),
           blocksNamespace: `spec.finalizers has the entry ${finalizer}`,
-          waitsFor: [
-            {
-              id: findingId(owner.code, owner.subject, owner.finalizer),
-              because: 'only its owner removes the entry, by PUT to /finalize',
-            },
-          ],
+          waitsFor: [ownerLink(owners[0])],
         } satisfies Draft,
-        owner,
+        ...owners,
       ];
     });
 }

@@ -1,37 +1,54 @@
+import type { ResourceType } from '../../kubernetes/api.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../observe/snapshot.ts';
-import { type Draft, findingId, type View } from '../draft.ts';
+import type { Draft, View } from '../draft.ts';
 import { shrinkingTypes } from '../movement.ts';
-import { ownerDraft } from '../owners.ts';
+import { ownerDrafts, ownerLink } from '../owners.ts';
+import type { Held } from '../ownership/held.ts';
 import { objectFinalizerRemedies } from '../remedies/object.ts';
 import { foldSubjects, subjectOf } from '../subjects.ts';
 import { isClaimInUse } from './volume-in-use.ts';
+
+/** A group of objects that one finalizer holds, with what is needed to look for its owner. */
+export interface HeldGroup {
+  held: Held;
+  group: ObjectGroup;
+  /** Examples, without claims that a pod still uses: those have a finding of their own. */
+  objects: ObjectFacts[];
+}
+
+/** Every finalizer that holds terminating objects which do not go away by themselves. */
+export function heldObjects(view: View): HeldGroup[] {
+  return view.now.content.flatMap((content) => {
+    if (!content.read.ok) return []; // listed under "not inspected"
+    return content.read.value.terminating
+      .filter((group) => !isMoving(view, content, group))
+      .flatMap((group) => group.finalizers.flatMap((name) => heldBy(view, content, group, name)));
+  });
+}
+
+function heldBy(
+  view: View,
+  { type }: TypeContent,
+  group: ObjectGroup,
+  finalizer: string,
+): HeldGroup[] {
+  const objects = group.examples.filter((object) => !isClaimInUse(view, object, finalizer));
+  const facts = objects[0];
+  if (facts === undefined) return [];
+  const count = group.count - (group.examples.length - objects.length);
+  const held = { finalizer, object: subjectOf(facts), writers: facts.writers, type, facts, count };
+  return [{ held, group, objects }];
+}
 
 /**
  * Objects that were asked to go and are held by finalizers. One finding per finalizer and cause;
  * objects without deletionTimestamp are queued and never appear here.
  */
 export function objectFinalizer(view: View): Draft[] {
-  return view.now.content.flatMap((content) => {
-    if (!content.read.ok) return []; // listed under "not inspected"
-    return content.read.value.terminating
-      .filter((group) => group.finalizers.length > 0 && !isMoving(view, content, group))
-      .flatMap((group) => draftsOf(view, content, group));
-  });
-}
-
-function draftsOf(view: View, content: TypeContent, group: ObjectGroup): Draft[] {
-  return group.finalizers.flatMap((finalizer) => {
-    const objects = group.examples.filter((object) => !isClaimInUse(view, object, finalizer));
-    const first = objects[0];
-    if (first === undefined) return [];
-    const count = group.count - (group.examples.length - objects.length);
-    const owner = ownerDraft(view, {
-      finalizer,
-      object: subjectOf(first),
-      writers: first.writers,
-      type: content.type,
-      facts: first,
-    });
+  return heldObjects(view).flatMap(({ held, group, objects }) => {
+    const { finalizer, count } = held;
+    const first = objects[0] as ObjectFacts;
+    const owners = ownerDrafts(view, held);
     return [
       {
         code: 'object-finalizer',
@@ -43,20 +60,15 @@ function draftsOf(view: View, content: TypeContent, group: ObjectGroup): Draft[]
         scope: 'namespace',
         remedies: objectFinalizerRemedies({
           object: first,
-          type: content.type,
+          type: held.type as ResourceType,
           finalizer,
           index: first.finalizers.indexOf(finalizer),
           count,
         }),
         blocksNamespace: `it is terminating since ${group.since} and has finalizer ${finalizer}`,
-        waitsFor: [
-          {
-            id: findingId(owner.code, owner.subject, owner.finalizer),
-            because: 'only its owner removes the finalizer',
-          },
-        ],
+        waitsFor: [ownerLink(owners[0])],
       } satisfies Draft,
-      owner,
+      ...owners,
     ];
   });
 }

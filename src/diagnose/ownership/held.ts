@@ -1,0 +1,85 @@
+import type { ResourceType } from '../../kubernetes/api.ts';
+import type { FinalizerWriter, ObjectFacts } from '../../observe/snapshot.ts';
+import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
+import type { Subject } from '../diagnosis.ts';
+import { typeName } from '../display.ts';
+import type { View } from '../draft.ts';
+
+/** An object that a finalizer holds; its owner is wanted. */
+export interface Held {
+  finalizer: string;
+  object: Subject;
+  writers: readonly FinalizerWriter[];
+  /** Absent for the namespace's own finalizers. */
+  type?: ResourceType;
+  facts?: ObjectFacts;
+  /** How many objects are held alike. */
+  count: number;
+}
+
+export function writerOf(held: Held): FinalizerWriter | undefined {
+  return held.writers.find((entry) => entry.finalizer === held.finalizer);
+}
+
+export function knownOwner(held: Held): CatalogueEntry | undefined {
+  return lookUpFinalizer(held.finalizer, {
+    kind: held.object.kind,
+    group: held.type?.group ?? '',
+  });
+}
+
+/** Removed by a controller inside kube-controller-manager, which no workload shows. */
+export function isOfControllerManager(held: Held): boolean {
+  return knownOwner(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
+}
+
+export function crdName(held: Held): string | undefined {
+  // Groups of built-in types have no dot, or end in k8s.io and are not served by CRDs unless they say so.
+  return held.type === undefined || !held.type.group.includes('.')
+    ? undefined
+    : typeName(held.type);
+}
+
+/**
+ * API groups that a finalizer speaks for: that of its object, if it is an extension, and those whose
+ * name is the domain of the finalizer or ends in it, or the other way round.
+ */
+export function groupsOf(view: View, held: Held): string[] {
+  const own = held.type?.group ?? '';
+  const isExtension = own !== '' && !isBuiltIn(own);
+  const domain = held.finalizer.split('/')[0] ?? '';
+  const served = view.now.discovery.ok ? view.now.discovery.value.groups : [];
+  const related = served.filter(
+    (group) =>
+      !isBuiltIn(group) &&
+      domain.includes('.') &&
+      (group === domain || group.endsWith(`.${domain}`) || domain.endsWith(`.${group}`)),
+  );
+  return [...new Set([...(isExtension ? [own] : []), ...related])];
+}
+
+/** Groups that the API server itself serves: no dot, or under k8s.io without being anybody's CRD. */
+export function isBuiltIn(group: string): boolean {
+  return !group.includes('.') || BUILT_IN.has(group);
+}
+
+const BUILT_IN: ReadonlySet<string> = new Set([
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'apiregistration.k8s.io',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'certificates.k8s.io',
+  'coordination.k8s.io',
+  'discovery.k8s.io',
+  'events.k8s.io',
+  'flowcontrol.apiserver.k8s.io',
+  'internal.apiserver.k8s.io',
+  'networking.k8s.io',
+  'node.k8s.io',
+  'rbac.authorization.k8s.io',
+  'resource.k8s.io',
+  'scheduling.k8s.io',
+  'storage.k8s.io',
+  'storagemigration.k8s.io',
+]);

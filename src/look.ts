@@ -1,0 +1,28 @@
+import { questionsOf } from './diagnose/ask.ts';
+import { hasQuestions } from './diagnose/questions.ts';
+import { noDetails } from './observe/details.ts';
+import { investigate } from './observe/investigate.ts';
+import { type ObserveDeps, observe } from './observe/observe.ts';
+import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
+
+/** Finalizer, then its owner, then what the owner waits for: deeper questions do not exist. */
+const MAX_ROUNDS = 4;
+
+/** One look at the cluster: the sweep, and then what the findings raise questions about. */
+export async function look(
+  namespace: NamespaceFacts,
+  before: Snapshot | undefined,
+  deps: ObserveDeps,
+): Promise<Snapshot> {
+  let snapshot = await observe(namespace, deps);
+  for (let round = 0; round < MAX_ROUNDS && !deps.signal.aborted; round++) {
+    const questions = questionsOf(snapshot, before);
+    if (!hasQuestions(questions)) break;
+    const known = snapshot.details ?? noDetails();
+    snapshot = {
+      ...snapshot,
+      details: await investigate(questions, known, deps.api, deps.signal),
+    };
+  }
+  return snapshot;
+}
