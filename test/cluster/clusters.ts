@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringAt } from '../../src/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
-import { ApiError, Client } from './client.ts';
+import { ApiError, Client, type Ref } from './client.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import type { Scenario } from './scenario.ts';
+import { takeAway } from './world.ts';
 
 /** Where scenarios run. */
 export interface Cluster {
@@ -15,6 +16,8 @@ export interface Cluster {
   plane: ControlPlane | undefined;
   alone: boolean;
   kubeconfig(identity: Identity): string | Promise<string>;
+  /** Keeps it until the cluster stops. */
+  leave(ref: Ref): void;
   stop(): Promise<void>;
 }
 
@@ -68,6 +71,7 @@ async function ownCluster(
     plane,
     alone,
     kubeconfig: (identity) => plane.kubeconfig(identity),
+    leave: () => {}, // it goes with its cluster
     stop: () => plane.stop(),
   };
 }
@@ -75,6 +79,7 @@ async function ownCluster(
 /** The users of these tests become ServiceAccounts: no cluster lets us choose our tokens. */
 async function foreignCluster(path: string): Promise<Cluster> {
   const client = Client.fromKubeconfig(path);
+  const left: Ref[] = [];
   const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-identities-'));
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: IDENTITY_NAMESPACE } },
@@ -99,7 +104,9 @@ async function foreignCluster(path: string): Promise<Cluster> {
       });
       return file;
     },
+    leave: (ref) => left.push(ref),
     stop: async () => {
+      for (const ref of left) await takeAway(client, ref);
       await client.close();
       await rm(folder, { recursive: true, force: true });
     },

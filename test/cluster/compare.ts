@@ -59,9 +59,9 @@ function chainDifferences(expected: Expectation, seen: ReportNamespace): string[
 }
 
 function scopeDifferences(expected: Expectation, roots: Finding[]): string[] {
-  const scope = expected.scope ?? 'namespace';
+  const { scope } = expected;
   return roots
-    .filter((root) => scope !== 'any' && root.scope !== scope)
+    .filter((root) => scope !== undefined && root.scope !== scope)
     .map((root) => `scope of ${findingText(root)} is ${root.scope}, expected ${scope}`);
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/json.ts';
  * admin, who may read and write everything and would hide a missing permission.
  */
 export const IDENTITIES = [
-  'teardown-waiter', // may only get namespaces
+  'teardown-waiter', // may only get namespaces: no watch, no diagnosis
   'teardown-partial', // reads everything but Secrets and widgets.example.com
   'teardown-reader', // reads everything a diagnosis needs
   'teardown-gate', // the same, and may delete namespaces
@@ -77,7 +77,7 @@ const PARTIAL = [
 ];
 
 const RULES: Record<Identity, Rule[]> = {
-  'teardown-waiter': WAIT,
+  'teardown-waiter': [rule('', ['namespaces'], ['get'])],
   'teardown-partial': [...WAIT, ...CLUSTER, ...PARTIAL],
   'teardown-reader': READ,
   'teardown-gate': [...READ, ...DELETE],

@@ -51,8 +51,8 @@ export interface Expectation {
   queued?: { kinds: readonly string[]; exactly?: boolean };
   /** Words that entries of `notInspected` must contain, one entry each. None: it must be empty. */
   notInspected?: readonly (string | RegExp)[];
-  /** Scope of the root causes; `namespace` unless given. `any`: they differ from each other. */
-  scope?: 'namespace' | 'cluster' | 'any';
+  /** Of every root cause; not looked at unless given. */
+  scope?: 'namespace' | 'cluster';
   /** Exit code of the process, where the outcome alone does not tell it. */
   exitCode?: number;
   /** Requests with which the gate may change something, as `verb resource/name`; default: none. */

@@ -10,8 +10,11 @@ import {
   UnknownKind,
 } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { IDENTITY_NAMESPACE, type Identity } from './identities.ts';
+import type { Identity } from './identities.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
+
+/** Begins the suffix of a run: nothing else in a cluster has names with such a part. */
+const MARK = 'zz';
 
 export interface WorldOptions {
   client: Client;
@@ -19,8 +22,10 @@ export interface WorldOptions {
   plane: ControlPlane | undefined;
   /** Base name of the namespace under test. */
   namespace: string;
-  /** Nobody else is on the cluster: names are used as they are, and nothing is cleaned up. */
+  /** Nobody else is on the cluster: names are used as they are, and nothing is taken away. */
   alone: boolean;
+  /** Takes what must not go while other scenarios run. */
+  leave(ref: Ref): void;
   kubeconfig(identity: Identity): string | Promise<string>;
 }
 
@@ -34,15 +39,17 @@ export class World {
   readonly namespace: string;
   readonly kubeconfig: (identity: Identity) => string | Promise<string>;
   readonly #suffix: string;
+  readonly #leave: (ref: Ref) => void;
   readonly #made: Ref[] = [];
   readonly #endings: (() => void | Promise<void>)[] = [];
   #version: Promise<[major: number, minor: number]> | undefined;
 
-  constructor({ client, plane, namespace, alone, kubeconfig }: WorldOptions) {
+  constructor({ client, plane, namespace, alone, kubeconfig, leave }: WorldOptions) {
+    this.#leave = leave;
     this.client = client;
     this.plane = plane;
     this.kubeconfig = kubeconfig;
-    this.#suffix = alone ? '' : randomLetters(5);
+    this.#suffix = alone ? '' : `${MARK}${randomLetters(4)}`;
     this.namespace = this.name(namespace);
   }
 
@@ -54,6 +61,12 @@ export class World {
   /** A DNS domain of this scenario's own, for API groups and finalizers. */
   domain(base: string): string {
     return this.#suffix === '' ? base : `${this.#suffix}.${base}`;
+  }
+
+  /** Is it about what another scenario on this cluster made? That comes and goes at any time. */
+  concernsOthers(text: string): boolean {
+    const suffixes = text.match(new RegExp(`\\b${MARK}[a-z]{4}\\b`, 'g')) ?? [];
+    return suffixes.some((suffix) => suffix !== this.#suffix);
   }
 
   get namespaceRef(): Ref {
@@ -189,22 +202,25 @@ export class World {
   async end(): Promise<void> {
     for (const end of this.#endings.splice(0)) await end();
     if (this.#suffix === '') return;
-    for (const ref of this.#made.splice(0).reverse()) await this.#takeAway(ref);
-  }
-
-  /** Also what hangs: finalizers first. What cannot be taken away must not fail the scenario. */
-  async #takeAway(ref: Ref): Promise<void> {
-    if (ref.kind === 'Namespace' && ref.name === IDENTITY_NAMESPACE) return;
-    try {
-      await this.client.delete(ref);
-      const left = await this.client.find(ref);
-      if (stringsAt(left, 'metadata', 'finalizers').length > 0) {
-        await this.client.patch(ref, { metadata: { finalizers: null } });
-      }
-      if (ref.kind === 'Namespace') await dropSpecFinalizers(this.client, ref);
-    } catch {
-      // Not ours to judge: the scenario has been judged already.
+    for (const ref of this.#made.splice(0).reverse()) {
+      // A type that goes while another gate reads it would be "not inspected" there.
+      if (ref.kind === 'CustomResourceDefinition') this.#leave(ref);
+      else await takeAway(this.client, ref);
     }
+  }
+}
+
+/** Also what hangs: finalizers first. What cannot be taken away must not fail the scenario. */
+export async function takeAway(client: Client, ref: Ref): Promise<void> {
+  try {
+    await client.delete(ref);
+    const left = await client.find(ref);
+    if (stringsAt(left, 'metadata', 'finalizers').length > 0) {
+      await client.patch(ref, { metadata: { finalizers: null } });
+    }
+    if (ref.kind === 'Namespace') await dropSpecFinalizers(client, ref);
+  } catch {
+    // Not ours to judge: the scenario has been judged already.
   }
 }
 

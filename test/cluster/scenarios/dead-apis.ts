@@ -97,7 +97,6 @@ const seed2c: Scenario = {
         ownerMissing(world.namespaceRef, KUBESPHERE),
       ],
     ],
-    scope: 'any',
     notInspected: notInspected(METRICS),
   }),
 };
@@ -177,7 +176,6 @@ const seed3d: Scenario = {
         [unavailable('custom.metrics.k8s.io', 'v1beta1', /ServiceNotFound|not present|not exist/)],
         [objectFinalizer(held, INVENTED), ownerUnknown(held, INVENTED)],
       ],
-      scope: 'any',
       notInspected: notInspected('custom.metrics.k8s.io'),
     };
   },

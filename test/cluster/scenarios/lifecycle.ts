@@ -26,6 +26,7 @@ export const deletedByGate: Scenario = {
 export const recreated: Scenario = {
   id: 'S48',
   title: 'goes and is created again with the same name while the gate waits',
+  identity: 'teardown-waiter', // a watch would see the moment in between, and say "deleted"
   setUp: (world) => world.createNamespace().then(() => {}),
   settle: (world) => world.terminating(world.namespaceRef),
   inputs: { timeout: '60s' },

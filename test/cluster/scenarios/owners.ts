@@ -152,11 +152,11 @@ const s4Queued: Scenario = {
   settle: settledWithPod,
   expect: async (world) => {
     const operator = operatorOf(world);
-    const owner = ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer);
-    const guardedPod = objectFinalizer(podRef(world.namespace, 'db-0'), operator.finalizer);
+    const { finalizer } = operator;
+    const guarded = podRef(world.namespace, 'db-0');
     const chains = [
-      [held(world, operator), owner],
-      [guardedPod, owner],
+      [held(world, operator), ownerMissing(typeRef(operator.group, operator.kind), finalizer)],
+      [objectFinalizer(guarded, finalizer), ownerMissing(guarded, finalizer)],
     ];
     if (!(await world.deletesPodsFirst())) return { outcome: 'stuck', chains, deadlock: true };
     return {
