@@ -85,9 +85,6 @@ function evidenceSection(
       ? ''
       : bullets(diagnosis.contradictions.slice(0, 10).map((line) => prose(line, [], detail.chars))),
     detail.hasDiagram ? diagram(diagnosis, home) : '',
-    told.terms.length === 0
-      ? ''
-      : told.terms.map((term) => `<sub>${toMarkdown(term)}</sub>`).join('<br>\n'),
   ].filter((part) => part !== '');
   return folded('The chain, with evidence', parts.join('\n\n'));
 }

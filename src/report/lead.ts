@@ -4,13 +4,19 @@ import { toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
 import type { RemedyWords } from './remedies.ts';
 
+const MAX_REASONS = 3;
+
 /** The part of a namespace's report that is seen without unfolding anything. */
 export function leadSections(told: Narrative, detail: Detail, level: '###' | '####'): string[] {
+  const isBlind = told.chains.length === 0;
+  const notSeen = notSeenSection(told, detail);
   return [
     ...openingSections(told, detail, level),
+    isBlind ? notSeen : '',
     remedySection(told.remedies, detail),
-    notSeenSection(told, detail),
+    isBlind ? '' : notSeen,
     told.queued === undefined ? '' : toMarkdown(told.queued),
+    termsSection(told),
   ].filter((section) => section !== '');
 }
 
@@ -43,28 +49,29 @@ function remedySection(remedies: readonly RemedyWords[], detail: Detail): string
 }
 
 function remedyItem(remedy: RemedyWords, number: number, detail: Detail): string {
+  const text = toMarkdown(remedy.text, detail.chars);
   const risk =
     remedy.risk === undefined ? '' : ` **Risk:** ${toMarkdown(remedy.risk, detail.chars)}.`;
-  const text = toMarkdown(remedy.text, detail.chars);
-  const end = /[.:;!?]$/.test(text) ? '' : '.';
-  const indent = ' '.repeat(`${number}. `.length);
-  const command =
-    remedy.command === undefined ? '' : `\n${codeBlock('sh', [remedy.command], indent)}`;
-  return `${number}. ${text}${risk === '' && command !== '' ? ':' : end}${risk}${command}`.replace(
-    '.:',
-    ':',
-  );
+  const block = remedyBlock(remedy, ' '.repeat(`${number}. `.length));
+  const end = block !== '' && risk === '' ? ':' : '.';
+  return `${number}. ${text.replace(/[.:]$/, '')}${end}${risk}${block}`;
+}
+
+function remedyBlock(remedy: RemedyWords, indent: string): string {
+  if (remedy.command !== undefined) return `\n${codeBlock('sh', [remedy.command], indent)}`;
+  return remedy.rules === undefined ? '' : `\n${codeBlock('yaml', remedy.rules, indent)}`;
 }
 
 function notSeenSection(told: Narrative, detail: Detail): string {
   if (told.notSeen.length === 0) return '';
-  const lines = told.notSeen.slice(0, 3).map((words) => toMarkdown(words, detail.chars));
+  const lines = told.notSeen.slice(0, MAX_REASONS).map((words) => toMarkdown(words, detail.chars));
   const left = told.notSeen.length - lines.length;
   if (left > 0) lines.push(`and ${left} more, for other reasons`);
-  const seen =
-    lines.length === 1
-      ? `**Not inspected:** ${lines[0]}`
-      : `**Not inspected**\n\n${bullets(lines)}`;
-  if (told.grants.length === 0) return seen;
-  return `${seen}\n\nTo see it, give this identity these rights:\n\n${codeBlock('yaml', told.grants.slice(0, 20))}`;
+  return lines.length === 1
+    ? `**Not inspected:** ${lines[0]}`
+    : `**Not inspected**\n\n${bullets(lines)}`;
+}
+
+function termsSection(told: Narrative): string {
+  return told.terms.map((term) => `<sub>${toMarkdown(term)}</sub>`).join('<br>\n');
 }

@@ -12,6 +12,7 @@ import { termsOf } from './terms.ts';
 import { formatCount, listWords, name, type Words } from './words.ts';
 
 const MAX_OTHERS_NAMED = 3;
+const MAX_RULES = 20;
 
 /**
  * What is told about one namespace, in the order in which it is told, before any rendering: outcome,
@@ -27,7 +28,7 @@ export interface Narrative {
   remedies: RemedyWords[];
   /** "Secrets and Widgets: 403 Forbidden for …", one per reason. */
   notSeen: Words[];
-  /** RBAC rules that would show it. */
+  /** RBAC rules that would show it, one line of YAML each. */
   grants: string[];
   /** How much waits behind the blockers. */
   queued: Words | undefined;
@@ -60,8 +61,12 @@ export function narrate(namespace: NamespaceResult, run: RunResult): Narrative {
   }
   return {
     ...told,
-    why: [...told.why, ...movementSentences(diagnosis, run)],
-    remedies: [...patience(namespace, run), ...remediesOf(diagnosis, chains)],
+    why: [...told.why, ...movementSentences(diagnosis, run), ...nothingFound(diagnosis)],
+    remedies: [
+      ...patience(namespace, run),
+      ...remediesOf(diagnosis, chains),
+      ...letLook(told.grants, diagnosis),
+    ],
     queued: queuedSentence(diagnosis.queued),
   };
 }
@@ -106,6 +111,18 @@ function movementSentences({ movement, findings }: Diagnosis, run: RunResult): W
     case 'unknown':
       return [];
   }
+}
+
+function nothingFound({ rootCauses, notInspected }: Diagnosis): Words[] {
+  if (rootCauses.length > 0 || notInspected.length === 0) return [];
+  return [['Nothing that could be read holds it, but not everything could be read.']];
+}
+
+/** Where nothing was found, seeing more comes first; where something was, it is an aside. */
+function letLook(grants: readonly string[], { rootCauses }: Diagnosis): RemedyWords[] {
+  if (grants.length === 0) return [];
+  const text: Words = ['Let the gate see more: add these rules to the role of its identity'];
+  return rootCauses.length > 0 ? [] : [{ text, rules: grants.slice(0, MAX_RULES) }];
 }
 
 /** What still moves may only need time. */

@@ -1,21 +1,18 @@
 import type { NotInspected } from '../diagnose/diagnosis.ts';
-import { counted, listWords, said, type Words } from './words.ts';
+import { counted, listWords, name, said, type Words } from './words.ts';
 
 const MAX_NAMED = 4;
 
 /** What could not be read, grouped by reason: twelve types behind one 403 are one sentence. */
 export function notSeenSentences(entries: readonly NotInspected[]): Words[] {
-  const byReason = new Map<string, string[]>();
-  for (const { what, reason } of entries) {
-    const list = byReason.get(reason);
-    if (list === undefined) byReason.set(reason, [what]);
-    else list.push(what);
+  const byReason = new Map<string, Words[]>();
+  for (const { what, reason, grant } of entries) {
+    // Resource types have the names that kubectl takes; other entries are phrases.
+    const words: Words = [grant === undefined ? said(what) : name(what)];
+    byReason.set(reason, [...(byReason.get(reason) ?? []), words]);
   }
   return [...byReason].map(([reason, whats]) => [
-    ...listWords(
-      whats.map((what) => [said(what)]),
-      MAX_NAMED,
-    ),
+    ...listWords(whats, MAX_NAMED),
     ': ',
     said(reason),
   ]);

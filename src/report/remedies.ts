@@ -5,6 +5,8 @@ import { name, said, type Words } from './words.ts';
 export interface RemedyWords {
   text: Words;
   command?: string;
+  /** Lines of YAML to put into a role. */
+  rules?: string[];
   risk?: Words;
 }
 

@@ -34,8 +34,6 @@ export function explanationLines(namespace: NamespaceResult, run: RunResult): st
     remedyLines(told.remedies),
     [
       ...told.notSeen.map((words) => `Not inspected: ${toPlain(words)}`),
-      ...(told.grants.length === 0 ? [] : ['To see it, give this identity these rights:']),
-      ...told.grants.map((line) => `  ${line}`),
       ...(told.queued === undefined ? [] : [toPlain(told.queued)]),
       ...(diagnosis !== undefined && told.notSeen.length === 0
         ? ['Nothing was left uninspected.']
@@ -53,6 +51,7 @@ function remedyLines(remedies: readonly RemedyWords[]): string[] {
   const lines = shown.flatMap((remedy, at) => [
     `${at + 1}. ${toPlain(remedy.text)}${remedy.risk === undefined ? '' : ` (risk: ${toPlain(remedy.risk)})`}`,
     ...(remedy.command === undefined ? [] : [`   ${plainText(remedy.command)}`]),
+    ...(remedy.rules ?? []).map((line) => `   ${plainText(line)}`),
   ]);
   const left = remedies.length - shown.length;
   return left > 0 ? [...lines, `and ${left} more in report.json`] : lines;

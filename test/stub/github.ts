@@ -1,0 +1,307 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { isObject, type Json, type JsonObject, stringAt } from '../../src/json.ts';
+import { REPOSITORY_NAME } from './runner.ts';
+
+/** A server that speaks GitHub's API as far as the gate uses it, or Gitea's dialect of it. */
+export interface Github {
+  /** What `GITHUB_API_URL` is set to. */
+  readonly url: string;
+  readonly token: string;
+  /** In the order of their arrival. */
+  readonly requests: GithubRequest[];
+  commentsOn(issue: number): StubComment[];
+  /** A comment that is there already; by the token's own login unless given. */
+  addComment(issue: number, body: string, author?: { login: string; type: string }): StubComment;
+  addPull(pull: Partial<StubPull> & { number: number }): void;
+  /** Answers in place of the real thing, `times` times (for ever unless given). */
+  fail(fault: Fault): void;
+  /** Called with every request before it is answered, for what happens in between. */
+  onRequest: ((request: GithubRequest) => void) | undefined;
+  close(): Promise<void>;
+}
+
+export interface GithubRequest {
+  method: string;
+  /** With the query. */
+  path: string;
+  body: Json | undefined;
+  status: number | undefined;
+}
+
+export interface StubComment {
+  id: number;
+  issue: number;
+  body: string;
+  user: { login: string; type: string };
+}
+
+export interface StubPull {
+  number: number;
+  baseRepository: string;
+  headSha: string;
+  headRef: string;
+  headOwner: string;
+  mergedAt: string | null;
+  mergeCommitSha: string | null;
+  /** Commits that `commits/{sha}/pulls` finds it by; none for commits of a fork. */
+  commits: string[];
+}
+
+export interface Fault {
+  /** Matched against "GET /repos/o/r/…". */
+  request: RegExp;
+  times?: number;
+  answer:
+    | { status: number; headers?: Record<string, string>; body?: Json; text?: string }
+    | 'hang'
+    | 'reset';
+}
+
+export interface GithubOptions {
+  flavour?: 'github' | 'gitea';
+  repository?: string;
+  /** Who the token is. */
+  login?: string;
+  /** Whether the server tells who the token is, by GraphQL and `/user`. */
+  isViewerKnown?: boolean;
+  /** Whether every number is a pull request; otherwise only those that were added. */
+  hasAnyPull?: boolean;
+  /** Comments per page, however many are asked for. */
+  pageSize?: number;
+}
+
+const TOKEN = 'token-of-the-workflow-run';
+
+export async function startGithub(options: GithubOptions = {}): Promise<Github> {
+  const stub = new GithubStub(options);
+  const server = createServer((request, response) => void stub.handle(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stub.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  stub.server = server;
+  return stub;
+}
+
+class GithubStub implements Github {
+  url = '';
+  server: Server | undefined;
+  readonly token = TOKEN;
+  readonly requests: GithubRequest[] = [];
+  onRequest: ((request: GithubRequest) => void) | undefined;
+  readonly #comments: StubComment[] = [];
+  readonly #pulls: StubPull[] = [];
+  readonly #faults: (Fault & { left: number })[] = [];
+  readonly #options: Required<GithubOptions>;
+  #nextId = 1_000;
+
+  constructor(options: GithubOptions) {
+    const isGitea = options.flavour === 'gitea';
+    this.#options = {
+      flavour: 'github',
+      repository: REPOSITORY_NAME,
+      login: isGitea ? 'gitea-actions' : 'github-actions[bot]',
+      isViewerKnown: !isGitea,
+      hasAnyPull: true,
+      pageSize: 100,
+      ...options,
+    };
+  }
+
+  commentsOn(issue: number): StubComment[] {
+    return this.#comments.filter((comment) => comment.issue === issue);
+  }
+
+  addComment(issue: number, body: string, user = this.#self()): StubComment {
+    const comment = { id: this.#nextId++, issue, body, user };
+    this.#comments.push(comment);
+    return comment;
+  }
+
+  addPull(pull: Partial<StubPull> & { number: number }): void {
+    this.#pulls.push({
+      baseRepository: this.#options.repository,
+      headSha: 'a'.repeat(40),
+      headRef: 'feature',
+      headOwner: this.#options.repository.split('/')[0] ?? '',
+      mergedAt: null,
+      mergeCommitSha: null,
+      commits: [],
+      ...pull,
+    });
+  }
+
+  fail(fault: Fault): void {
+    this.#faults.push({ ...fault, left: fault.times ?? Number.POSITIVE_INFINITY });
+  }
+
+  async close(): Promise<void> {
+    this.server?.closeAllConnections();
+    await new Promise((resolve) => this.server?.close(resolve));
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const entry: GithubRequest = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      body: await readJson(request),
+      status: undefined,
+    };
+    this.requests.push(entry);
+    this.onRequest?.(entry);
+    const answer = this.#faultFor(entry) ?? this.#answer(entry, request.headers.authorization);
+    if (answer === 'hang') return;
+    if (answer === 'reset') {
+      request.socket.destroy();
+      return;
+    }
+    entry.status = answer.status;
+    const type = 'text' in answer ? 'text/html' : 'application/json; charset=utf-8';
+    response.writeHead(answer.status, { 'content-type': type, ...answer.headers });
+    if (answer.status === 204) response.end();
+    else response.end('text' in answer ? answer.text : JSON.stringify(answer.body ?? {}));
+  }
+
+  #self(): { login: string; type: string } {
+    const { login } = this.#options;
+    return { login, type: login.endsWith('[bot]') ? 'Bot' : 'User' };
+  }
+
+  #faultFor({ method, path }: GithubRequest): Fault['answer'] | undefined {
+    const fault = this.#faults.find((one) => one.left > 0 && one.request.test(`${method} ${path}`));
+    if (fault === undefined) return undefined;
+    fault.left--;
+    return fault.answer;
+  }
+
+  #answer(entry: GithubRequest, authorization: string | undefined): Answer {
+    if (authorization !== `token ${TOKEN}`) return message(401, 'Bad credentials');
+    const url = new URL(entry.path, this.url);
+    const { isViewerKnown, login, repository, flavour } = this.#options;
+    if (url.pathname === '/graphql' && flavour === 'github') {
+      return isViewerKnown
+        ? { status: 200, body: { data: { viewer: { login } } } }
+        : message(403, 'Resource not accessible by integration');
+    }
+    if (url.pathname === '/user' && isViewerKnown) return { status: 200, body: { login } };
+    if (url.pathname === '/user') return message(403, 'Resource not accessible by integration');
+    const prefix = `/repos/${repository}`;
+    if (!url.pathname.startsWith(`${prefix}/`)) return message(404, 'Not Found');
+    return this.#inRepository(entry, url, url.pathname.slice(prefix.length));
+  }
+
+  #inRepository(entry: GithubRequest, url: URL, path: string): Answer {
+    const onIssue = /^\/issues\/(\d+)\/comments$/.exec(path);
+    if (onIssue !== null) return this.#issueComments(entry, url, Number(onIssue[1]));
+    const one = /^\/issues\/comments\/(\d+)$/.exec(path);
+    if (one !== null) return this.#oneComment(entry, Number(one[1]));
+    const pull = /^\/pulls\/(\d+)$/.exec(path);
+    if (pull !== null) return this.#onePull(Number(pull[1]));
+    const commit = /^\/commits\/([0-9a-f]+)\/(pulls?)$/.exec(path);
+    if (commit !== null) return this.#pullsOfCommit(commit[1] ?? '', commit[2] ?? '');
+    if (path === '/pulls') return this.#pullsOfBranch(url.searchParams.get('head'));
+    return message(404, 'Not Found');
+  }
+
+  #issueComments({ method, body }: GithubRequest, url: URL, issue: number): Answer {
+    if (method === 'POST') {
+      const text = stringAt(body, 'body') ?? '';
+      if (text.length > 65_536) {
+        return message(422, 'Validation Failed: body is too long (maximum is 65536 characters)');
+      }
+      return { status: 201, body: this.#commentJson(this.addComment(issue, text)) };
+    }
+    const all = this.commentsOn(issue);
+    // Gitea gives them all at once, whatever it is asked for, and has no Link header.
+    if (this.#options.flavour === 'gitea')
+      return { status: 200, body: all.map((c) => this.#commentJson(c)) };
+    const size = Math.min(this.#options.pageSize, Number(url.searchParams.get('per_page') ?? 30));
+    const page = Number(url.searchParams.get('page') ?? 1);
+    const shown = all.slice((page - 1) * size, page * size);
+    const next = new URL(url);
+    next.searchParams.set('page', String(page + 1));
+    return {
+      status: 200,
+      headers:
+        page * size < all.length ? { link: `<${next}>; rel="next", <${url}>; rel="first"` } : {},
+      body: shown.map((comment) => this.#commentJson(comment)),
+    };
+  }
+
+  #oneComment({ method, body }: GithubRequest, id: number): Answer {
+    const at = this.#comments.findIndex((comment) => comment.id === id);
+    const comment = this.#comments[at];
+    if (comment === undefined) return message(404, 'Not Found');
+    if (method === 'DELETE') {
+      this.#comments.splice(at, 1);
+      return { status: 204 };
+    }
+    comment.body = stringAt(body, 'body') ?? '';
+    return { status: 200, body: this.#commentJson(comment) };
+  }
+
+  #onePull(number: number): Answer {
+    const pull = this.#pulls.find((one) => one.number === number);
+    if (pull !== undefined) return { status: 200, body: pullJson(pull) };
+    if (!this.#options.hasAnyPull) return message(404, 'Not Found');
+    this.addPull({ number });
+    return this.#onePull(number);
+  }
+
+  #pullsOfCommit(sha: string, path: string): Answer {
+    const found = this.#pulls.filter(({ commits }) => commits.includes(sha));
+    const isGitea = this.#options.flavour === 'gitea';
+    if (isGitea !== (path === 'pull')) return message(404, 'Not Found');
+    if (!isGitea) return { status: 200, body: found.map(pullJson) };
+    const merged = found.find(({ mergedAt }) => mergedAt !== null);
+    return merged === undefined
+      ? message(404, 'Not Found')
+      : { status: 200, body: pullJson(merged) };
+  }
+
+  #pullsOfBranch(head: string | null): Answer {
+    // Gitea knows no such filter.
+    const found = this.#pulls.filter(
+      (pull) => this.#options.flavour === 'gitea' || `${pull.headOwner}:${pull.headRef}` === head,
+    );
+    return { status: 200, body: found.map(pullJson).reverse() };
+  }
+
+  #commentJson({ id, issue, body, user }: StubComment): JsonObject {
+    const { repository, flavour } = this.#options;
+    return {
+      id,
+      body,
+      html_url: `https://github.com/${repository}/pull/${issue}#issuecomment-${id}`,
+      user: flavour === 'gitea' ? { login: user.login } : { ...user },
+    };
+  }
+}
+
+type Answer = Exclude<Fault['answer'], 'hang' | 'reset'>;
+
+function message(status: number, text: string): Answer {
+  return { status, body: { message: text, documentation_url: 'https://docs.github.com/rest' } };
+}
+
+function pullJson(pull: StubPull): JsonObject {
+  return {
+    number: pull.number,
+    merged_at: pull.mergedAt,
+    merge_commit_sha: pull.mergeCommitSha,
+    base: { repo: { full_name: pull.baseRepository } },
+    head: {
+      sha: pull.headSha,
+      ref: pull.headRef,
+      repo: { owner: { login: pull.headOwner } },
+    },
+  };
+}
+
+async function readJson(request: IncomingMessage): Promise<Json | undefined> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString('utf8');
+  if (text === '') return undefined;
+  const parsed: unknown = JSON.parse(text);
+  return isObject(parsed) ? parsed : undefined;
+}
