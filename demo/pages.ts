@@ -51,7 +51,7 @@ export function commentPage(pr: PullRequest, markdown: string, isEdited: boolean
   return page(
     `${pr.title} · Pull request #${pr.number}`,
     `<h1 class="title">${pr.title} <span>#${pr.number}</span></h1>
-<div class="state">Closed</div>
+<div class="state">Merged</div>
 <div class="thread">
 <div class="avatar">⚙</div>
 <div class="box">

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import type { StepRun } from '../test/stub/runner.ts';
 import { parseLogLine } from '../test/stub/step-log.ts';
 
 /** Prints a step's log as the page of a workflow run shows it: groups unfolded, annotations coloured. */
@@ -8,6 +9,27 @@ export class StepView {
 
   constructor(print: (line: string) => void) {
     this.#print = print;
+  }
+
+  start(inputs: Readonly<Record<string, string>>): void {
+    this.#show('▾ Run namespace-teardown-gate@v1', 'bold');
+    this.#show('  with:');
+    for (const [name, value] of Object.entries(inputs)) this.#show(`    ${name}: ${value}`);
+  }
+
+  end({ exitCode, elapsedMs, outputs }: StepRun): void {
+    const isGood = exitCode === 0;
+    const seconds = Math.round(elapsedMs / 1_000);
+    const verdict = `${isGood ? '✓ passed' : '✗ failed'} after ${seconds} s`;
+    this.#print(`  ${styleText(isGood ? 'green' : 'red', verdict)}; outputs among others:`);
+    for (const name of [
+      'outcome',
+      'blocking-finalizer',
+      'blocking-resource',
+      'blocking-apiservice',
+    ]) {
+      if (outputs[name]) this.#print(`      ${name}: ${outputs[name]}`);
+    }
   }
 
   line(raw: string): void {

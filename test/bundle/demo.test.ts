@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { REPOSITORY } from '../stub/action-yml.ts';
+
+const out = mkdtempSync(join(tmpdir(), 'gate-demo-'));
+afterAll(() => rmSync(out, { recursive: true, force: true }));
+
+interface Demo {
+  code: number | null;
+  text: string;
+  page: (name: string) => string;
+}
+
+function runDemo(scenario: string): Promise<Demo> {
+  const folder = join(out, scenario);
+  const script = join(REPOSITORY, 'demo', 'run.ts');
+  const child = spawn(process.execPath, [script, '--scenario', scenario, '--out', folder], {
+    env: { ...process.env, NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+  }
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    // Not before every process that holds the pipes has ended: the demo leaves none behind.
+    child.once('close', (code) =>
+      resolve({ code, text, page: (name) => readFileSync(join(folder, name), 'utf8') }),
+    );
+  });
+}
+
+describe.concurrent('npm run demo', () => {
+  test('shows a hang, its cause and its cure', { timeout: 60_000 }, async () => {
+    const demo = await runDemo('preview-pr-42');
+
+    expect(demo.text).toContain('Widget db');
+    expect(demo.code, demo.text).toBe(0);
+    for (const name of ['summary.html', 'comment.html']) {
+      expect(demo.page(name)).toContain('widgets.example.com/cleanup');
+      expect(demo.page(name)).toContain('What to do');
+      expect(demo.page(name)).not.toContain('<script');
+    }
+    expect(demo.page('comment-green.html')).toContain('✅');
+  });
+
+  test('shows another recorded cluster by name', { timeout: 60_000 }, async () => {
+    const demo = await runDemo('dead-apiservice');
+
+    expect(demo.code, demo.text).toBe(0);
+    expect(demo.text).toMatch(/Error: .*APIService/);
+    expect(demo.text).toMatch(/in the cluster: kubectl delete apiservice /);
+  });
+
+  test('lists the recordings when it does not know the name', { timeout: 60_000 }, async () => {
+    const demo = await runDemo('nope');
+
+    expect(demo.code).toBe(1);
+    expect(demo.text).toContain('there is no recording "nope"');
+    expect(demo.text).toContain('preview-pr-42, dead-apiservice');
+  });
+});
