@@ -72,7 +72,6 @@ export class Client implements KubernetesApi {
         ? { ok: true, value: 'expired' }
         : failed(opened.failure);
     }
-    options.onOpen?.();
     return readEvents(opened.value.body, options);
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { ActionError, describeError } from '../errors.ts';
+import { ActionError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { ReadFailure } from '../read.ts';
 import type { Redactor } from '../redact.ts';
@@ -122,7 +122,7 @@ export class Exchange {
     if (isLate) return fail('timeout', `no answer within ${limits.timeoutMs / 1_000} s`, false);
     if (error instanceof BodyTooLarge) return fail('unreadable', error.message, false);
     // The plugin or the token file: no request went out, and none could be authenticated.
-    if (error instanceof ActionError) return fail('unauthorized', describeError(error), false);
+    if (error instanceof ActionError) return fail('unauthorized', error.message, false);
     const network = describeNetworkError(error);
     const kind = network.isTimeout ? 'timeout' : 'network';
     return fail(kind, `${network.clause}${this.options.via}`, network.isTransient);

@@ -28,6 +28,7 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
   const seconds = options.watchSeconds ?? WATCH_SECONDS;
   const overdue = setTimeout(() => body.destroy(), seconds * 1_000 + OVERDUE_MS);
   try {
+    options.onOpen?.();
     for await (const line of lines(body)) {
       const event = parseEvent(line);
       if (event === undefined) {

@@ -1,0 +1,293 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
+import { failure, inTurn, json, namespace, statusObject, text } from './servers/answers.ts';
+import { type Answer, startServer } from './servers/http-server.ts';
+
+const PATH = '/api/v1/namespaces/demo';
+
+describe('an answer that is no success', () => {
+  const forbidden = 'namespaces "demo" is forbidden: User "ci" cannot get resource "namespaces"';
+  const about = { name: 'demo', kind: 'namespaces' };
+
+  test.each<{ what: string; answer: Answer; kind: string; message: string; requests: number }>([
+    {
+      what: '403 with a Status',
+      answer: failure(403, 'Forbidden', forbidden, about),
+      kind: 'forbidden',
+      message: `403 Forbidden: ${forbidden}`,
+      requests: 1,
+    },
+    {
+      what: '404 with a Status about the object',
+      answer: failure(404, 'NotFound', 'namespaces "demo" not found', about),
+      kind: 'not-found',
+      message: '404 Not Found: namespaces "demo" not found',
+      requests: 1,
+    },
+    {
+      what: '404 with a Status about something else (a gateway that does not know the cluster)',
+      answer: failure(404, 'NotFound', 'cluster "prod" not found', { name: 'prod' }),
+      kind: 'unreadable',
+      message: '404 Not Found: cluster "prod" not found',
+      requests: 1,
+    },
+    {
+      what: '404 of an ingress',
+      answer: text(404, '<html><h1>404</h1></html>', 'text/html'),
+      kind: 'unreadable',
+      message: 'the server at SERVER did not answer like a Kubernetes API server (404, text/html)',
+      requests: 1,
+    },
+    {
+      what: '404 for a path that no API is behind',
+      answer: text(404, '404 page not found\n'),
+      kind: 'unreadable',
+      message:
+        'the server at SERVER did not answer like a Kubernetes API server (404, text/plain): 404 page not found',
+      requests: 1,
+    },
+    {
+      what: '404 as JSON that is no Status',
+      answer: json({ message: 'no Route matched' }, 404),
+      kind: 'unreadable',
+      message:
+        'the server at SERVER did not answer like a Kubernetes API server (404, application/json)',
+      requests: 1,
+    },
+    {
+      what: '409',
+      answer: failure(409, 'Conflict', 'the object has been modified'),
+      kind: 'conflict',
+      message: '409 Conflict: the object has been modified',
+      requests: 1,
+    },
+    {
+      what: '422',
+      answer: failure(422, 'Invalid', 'Widget "a" is invalid'),
+      kind: 'invalid',
+      message: '422 Unprocessable Entity: Widget "a" is invalid',
+      requests: 1,
+    },
+    {
+      what: '429 in plain text, again and again',
+      answer: text(429, 'Too many requests, please try again later.\n'),
+      kind: 'throttled',
+      message: '429 Too Many Requests: Too many requests, please try again later.',
+      requests: 4,
+    },
+    {
+      what: '500 with a Status, again and again',
+      answer: failure(500, 'InternalError', 'conversion webhook failed'),
+      kind: 'server-error',
+      message: '500 Internal Server Error: conversion webhook failed',
+      requests: 4,
+    },
+    {
+      what: '503 of the aggregator in plain text',
+      answer: text(503, 'service unavailable\n'),
+      kind: 'server-error',
+      message: '503 Service Unavailable: service unavailable',
+      requests: 4,
+    },
+    {
+      what: "502 with a proxy's page",
+      answer: text(502, '<html>Bad Gateway</html>', 'text/html; charset=utf-8'),
+      kind: 'unreadable',
+      message: 'the server at SERVER did not answer like a Kubernetes API server (502, text/html)',
+      requests: 4,
+    },
+    {
+      what: 'a login page with 200',
+      answer: text(200, '<html>Sign in</html>', 'text/html'),
+      kind: 'unreadable',
+      message: 'the server at SERVER did not answer like a Kubernetes API server (200, text/html)',
+      requests: 1,
+    },
+    {
+      what: 'JSON that ends too early',
+      answer: text(200, '{"kind":"Namespace","meta', 'application/json'),
+      kind: 'unreadable',
+      message: 'the server at SERVER sent an answer that is not complete JSON',
+      requests: 1,
+    },
+    {
+      what: 'JSON of a captive portal',
+      answer: json({ error: 'please log in' }),
+      kind: 'unreadable',
+      message: `the server at SERVER did not answer with the object that ${PATH} names`,
+      requests: 1,
+    },
+    {
+      what: 'another object than the one asked for',
+      answer: json(namespace('other')),
+      kind: 'unreadable',
+      message: `the server at SERVER did not answer with the object that ${PATH} names`,
+      requests: 1,
+    },
+  ])('$what is $kind', async ({ answer, kind, message, requests }) => {
+    const server = await startServer(answer);
+    const api = await connectTo(server.url);
+    const result = failureIn(await api.get(PATH));
+    expect(result.kind).toBe(kind);
+    expect(result.message).toBe(message.replace('SERVER', server.url));
+    expect(server.requests).toHaveLength(requests);
+    expect(api.requestCount()).toBe(requests);
+  });
+
+  test('a redirect is reported, not followed, and its query is not shown', async () => {
+    const login = 'https://login.example.com/start?state=abc123secret';
+    const server = await startServer(text(302, '', 'text/html', { location: login }));
+    const api = await connectTo(server.url, { user: { token: 'token-of-the-test' } });
+    const result = failureIn(await api.get(PATH));
+    expect(result.kind).toBe('unreadable');
+    expect(result.message).toBe(
+      `the server at ${server.url} did not answer like a Kubernetes API server (302, text/html, a redirect to login.example.com)`,
+    );
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('the status and its reason are there for callers', async () => {
+    const server = await startServer(failure(410, 'Expired', 'too old'));
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH))).toMatchObject({ status: 410, statusReason: 'Expired' });
+  });
+
+  test('messages are one bounded line', async () => {
+    const server = await startServer(
+      failure(403, 'Forbidden', `a\nb\u001b[31m${'x'.repeat(9_000)}`),
+    );
+    const { message } = failureIn(await (await connectTo(server.url)).get(PATH));
+    expect(message).toMatch(/^403 Forbidden: a b \[31mx+…$/);
+    expect(message.length).toBeLessThanOrEqual(500);
+  });
+
+  test('a secret that the server repeats is not in the message, wherever it is cut', async () => {
+    const token = 'kube-token-0123456789abcdefghij';
+    for (const before of [0, 440, 460, 480, 490]) {
+      const server = await startServer(
+        failure(
+          403,
+          'Forbidden',
+          `${'x '.repeat(before / 2)}${token} is not allowed; Bearer ${token}`,
+        ),
+      );
+      const api = await connectTo(server.url, { user: { token } });
+      const { message } = failureIn(await api.get(PATH));
+      expect(message).not.toContain(token.slice(0, 10));
+    }
+  });
+});
+
+describe('repeating a GET', () => {
+  test('a server error that passes is not noticed', async () => {
+    const server = await startServer(
+      inTurn(
+        text(503, 'no'),
+        failure(500, 'InternalError', 'etcd leader changed'),
+        json(namespace('demo')),
+      ),
+    );
+    const api = await connectTo(server.url);
+    expect(valueIn(await api.get(PATH))).toEqual(namespace('demo'));
+    expect(server.requests).toHaveLength(3);
+  });
+
+  test('Retry-After is honoured, in seconds, as a date and in the Status', async () => {
+    const clock = new TestClock();
+    const date = new Date(clock.now() + 20_000).toUTCString();
+    const server = await startServer(
+      inTurn(
+        text(429, 'later', 'text/plain', { 'retry-after': '7' }),
+        text(429, 'later', 'text/plain', { 'retry-after': date }),
+        failure(429, 'TooManyRequests', 'later', { retryAfterSeconds: 9 }),
+        json(namespace('demo')),
+      ),
+    );
+    const api = await connectTo(server.url, { options: { clock } });
+    valueIn(await api.get(PATH));
+    expect(clock.slept[0]).toBe(7_000);
+    // 20 s from the start, and the first pause has passed.
+    expect(clock.slept[1]).toBeGreaterThan(11_000);
+    expect(clock.slept[1]).toBeLessThanOrEqual(13_000);
+    expect(clock.slept[2]).toBe(9_000);
+  });
+
+  test('a server that asks for minutes gets no further try', async () => {
+    const clock = new TestClock();
+    const server = await startServer(text(429, 'later', 'text/plain', { 'retry-after': '600' }));
+    const api = await connectTo(server.url, { options: { clock } });
+    expect(failureIn(await api.get(PATH)).kind).toBe('throttled');
+    expect(clock.slept).toEqual([]);
+  });
+
+  test('the caller says how often', async () => {
+    const server = await startServer(text(503, 'no'));
+    const api = await connectTo(server.url);
+    await api.get(PATH, { retries: 0 });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('a mutation is sent once, whatever comes back', async () => {
+    const server = await startServer(text(503, 'no'));
+    const api = await connectTo(server.url);
+    const result = await api.send({ method: 'DELETE', path: PATH });
+    expect(failureIn(result).kind).toBe('server-error');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('nothing is repeated once the caller has stopped', async () => {
+    const stop = new AbortController();
+    const server = await startServer((request, response, index) => {
+      stop.abort();
+      return text(503, 'no')(request, response, index);
+    });
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH, { signal: stop.signal })).kind).toBe('aborted');
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('a mutation', () => {
+  test('carries its body, type and dry run', async () => {
+    const server = await startServer(json(namespace('demo')));
+    const api = await connectTo(server.url);
+    const body = [{ op: 'test', path: '/metadata/uid', value: 'uid-1' }];
+    valueIn(await api.send({ method: 'PATCH', path: PATH, body, dryRun: true }));
+    expect(server.requests[0]).toMatchObject({
+      method: 'PATCH',
+      url: `${PATH}?dryRun=All`,
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json-patch+json' },
+    });
+  });
+
+  test('a success without an object counts as well (DELETE answers with a Status)', async () => {
+    const done = { ...statusObject(200, '', ''), status: 'Success' };
+    const server = await startServer(json(done));
+    const api = await connectTo(server.url);
+    const body = { preconditions: { uid: 'uid-1' } };
+    expect(valueIn(await api.send({ method: 'DELETE', path: PATH, body }))).toEqual(done);
+    expect(server.requests[0]?.headers['content-type']).toBe('application/json');
+  });
+});
+
+test('compressed answers are read', async () => {
+  const server = await startServer((request, response) => {
+    expect(request.headers['accept-encoding']).toBe('gzip');
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+    response.end(gzipSync(JSON.stringify(namespace('demo'))));
+  });
+  expect(valueIn(await (await connectTo(server.url)).get(PATH))).toEqual(namespace('demo'));
+});
+
+test('the clock of the server is known from its answers', async () => {
+  const clock = new TestClock();
+  const date = new Date(clock.now() - 90_000).toUTCString();
+  const server = await startServer(json(namespace('demo'), 200, { date }));
+  const api = await connectTo(server.url, { options: { clock } });
+  expect(api.clockOffsetMs()).toBe(0);
+  await api.get(PATH);
+  expect(api.clockOffsetMs()).toBeLessThan(-88_000);
+  expect(api.clockOffsetMs()).toBeGreaterThan(-93_000);
+});

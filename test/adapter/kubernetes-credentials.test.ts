@@ -1,0 +1,199 @@
+import { describe, expect, test } from 'vitest';
+import { createRedactor } from '../../src/redact.ts';
+import {
+  connectTo,
+  failureIn,
+  TestClock,
+  temporaryFolder,
+  valueIn,
+  writeFile,
+} from './connect-to.ts';
+import { failure, json, namespace } from './servers/answers.ts';
+import { type Answer, type Recorded, startServer } from './servers/http-server.ts';
+
+const PATH = '/api/v1/namespaces/demo';
+const answer = json(namespace('demo'));
+const unauthorized = failure(401, 'Unauthorized', 'Unauthorized');
+
+/** Lets only these tokens in. */
+function accepting(...tokens: string[]): Answer {
+  return (request, response, index) => {
+    const isKnown = tokens.some((token) => request.headers.authorization === `Bearer ${token}`);
+    return (isKnown ? answer : unauthorized)(request, response, index);
+  };
+}
+
+function sentTokens(requests: readonly Recorded[]): (string | undefined)[] {
+  return requests.map((request) => request.headers.authorization?.replace('Bearer ', ''));
+}
+
+describe('a token', () => {
+  test('is sent, with a line break around it removed', async () => {
+    const server = await startServer(accepting('token-0001'));
+    const api = await connectTo(server.url, { user: { token: 'token-0001\n' } });
+    valueIn(await api.get(PATH));
+  });
+
+  test('with a line break inside is refused before it is sent', async () => {
+    const connecting = connectTo('http://127.0.0.1:1', { user: { token: 'token-00\n01-token' } });
+    await expect(connecting).rejects.toMatchObject({
+      code: 'kube-config',
+      message: 'the token of user "u" is empty or has characters in it that no token has',
+    });
+  });
+
+  test('that is refused is an authorization failure, and is not tried twice', async () => {
+    const server = await startServer(unauthorized);
+    const api = await connectTo(server.url, { user: { token: 'token-0001' } });
+    expect(failureIn(await api.get(PATH))).toMatchObject({
+      kind: 'unauthorized',
+      status: 401,
+      message: '401 Unauthorized: Unauthorized',
+    });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('nothing is sent for a user without credentials', async () => {
+    const server = await startServer(answer);
+    await (await connectTo(server.url)).get(PATH);
+    expect(server.requests[0]?.headers.authorization).toBeUndefined();
+  });
+});
+
+describe.each(['tokenFile', 'token-file'])('a token file (%s)', (field) => {
+  test('is read relative to the kubeconfig and trimmed', async () => {
+    const folder = temporaryFolder();
+    writeFile(folder, 'token', 'token-0001\n');
+    const server = await startServer(accepting('token-0001'));
+    const api = await connectTo(server.url, { folder, user: { [field]: 'token' } });
+    valueIn(await api.get(PATH));
+  });
+});
+
+describe('a token file', () => {
+  test('is read again after a minute', async () => {
+    const folder = temporaryFolder();
+    const clock = new TestClock();
+    writeFile(folder, 'token', 'token-0001');
+    const server = await startServer(answer);
+    const user = { tokenFile: 'token' };
+    const api = await connectTo(server.url, { folder, user, options: { clock } });
+    await api.get(PATH);
+    writeFile(folder, 'token', 'token-0002');
+    await api.get(PATH);
+    clock.advance(61_000);
+    await api.get(PATH);
+    expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0001', 'token-0002']);
+  });
+
+  test('is read again after a 401, for mutations too', async () => {
+    const folder = temporaryFolder();
+    writeFile(folder, 'token', 'token-0001');
+    const server = await startServer(accepting('token-0002'));
+    const api = await connectTo(server.url, { folder, user: { tokenFile: 'token' } });
+    writeFile(folder, 'token', 'token-0002');
+    valueIn(await api.send({ method: 'DELETE', path: PATH }));
+    expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0002']);
+  });
+
+  test('with the same token after a 401 is not tried again', async () => {
+    const folder = temporaryFolder();
+    writeFile(folder, 'token', 'token-0001');
+    const server = await startServer(unauthorized);
+    const api = await connectTo(server.url, { folder, user: { tokenFile: 'token' } });
+    expect(failureIn(await api.get(PATH)).kind).toBe('unauthorized');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('that is empty for a moment does not stop the work', async () => {
+    const folder = temporaryFolder();
+    const clock = new TestClock();
+    writeFile(folder, 'token', 'token-0001');
+    const server = await startServer(accepting('token-0001'));
+    const user = { tokenFile: 'token' };
+    const api = await connectTo(server.url, { folder, user, options: { clock } });
+    writeFile(folder, 'token', '');
+    clock.advance(61_000);
+    valueIn(await api.get(PATH));
+  });
+
+  test('wins over a token, which is used while the file is not there', async () => {
+    const folder = temporaryFolder();
+    const user = { token: 'token-0001', tokenFile: 'token' };
+    const server = await startServer(answer);
+    await (await connectTo(server.url, { folder, user })).get(PATH);
+    writeFile(folder, 'token', 'token-0002');
+    await (await connectTo(server.url, { folder, user })).get(PATH);
+    expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0002']);
+  });
+
+  test('that is not there is an error with its path', async () => {
+    const folder = temporaryFolder();
+    const connecting = connectTo('http://127.0.0.1:1', { folder, user: { tokenFile: 'token' } });
+    await expect(connecting).rejects.toMatchObject({
+      code: 'kube-config',
+      message: expect.stringContaining(`cannot read the token file ${folder}/token: `),
+    });
+  });
+});
+
+test('name and password are sent as basic authentication', async () => {
+  const server = await startServer(answer);
+  const user = { username: 'ci', password: 'correct horse' };
+  await (await connectTo(server.url, { user })).get(PATH);
+  const sent = Buffer.from('ci:correct horse').toString('base64');
+  expect(server.requests[0]?.headers.authorization).toBe(`Basic ${sent}`);
+});
+
+test('impersonation is sent with every group on a line of its own', async () => {
+  const server = await startServer(answer);
+  const user = {
+    token: 'token-0001',
+    as: 'robot',
+    'as-uid': 'u-1',
+    'as-groups': ['system:masters', 'a,b'],
+    'as-user-extra': { 'example.com/scope': ['one', 'two'] },
+  };
+  await (await connectTo(server.url, { user })).get(PATH);
+  const raw = server.requests[0]?.rawHeaders ?? [];
+  const sent = raw.flatMap((name, index) =>
+    index % 2 === 0 && name.toLowerCase().startsWith('impersonate-')
+      ? [`${name.toLowerCase()}: ${raw[index + 1]}`]
+      : [],
+  );
+  expect(sent).toEqual([
+    'impersonate-user: robot',
+    'impersonate-uid: u-1',
+    'impersonate-group: system:masters',
+    'impersonate-group: a,b',
+    'impersonate-extra-example.com%2fscope: one',
+    'impersonate-extra-example.com%2fscope: two',
+  ]);
+});
+
+test.each([
+  { name: 'gcp', hint: /gke-gcloud-auth-plugin/ },
+  { name: 'azure', hint: /kubelogin/ },
+  { name: 'oidc', hint: /exec credential plugin/ },
+])('the auth provider $name is refused with advice', async ({ name, hint }) => {
+  const user = { 'auth-provider': { name, config: { 'access-token': 'token-0001' } } };
+  const failing = connectTo('http://127.0.0.1:1', { user });
+  await expect(failing).rejects.toMatchObject({
+    code: 'kube-config',
+    message: `user "u" logs in through the auth provider "${name}", which is no longer supported`,
+    hint: expect.stringMatching(hint),
+  });
+});
+
+test('every secret is announced, and no short one', async () => {
+  const heard: string[] = [];
+  const redactor = createRedactor();
+  const options = { redactor, onSecret: (value: string) => heard.push(value) };
+  await connectTo('http://127.0.0.1:1', { user: { token: 'token-0001' }, options });
+  const user = { username: 'ci', password: 'correct horse' };
+  await connectTo('http://127.0.0.1:1', { user, options });
+  await connectTo('http://127.0.0.1:1', { user: { token: 'short' }, options });
+  const basic = Buffer.from('ci:correct horse').toString('base64');
+  expect(heard).toEqual(['token-0001', 'correct horse', basic]);
+  expect(redactor.redact(`a token-0001 b correct horse c ${basic}`)).toBe('a *** b *** c ***');
+});

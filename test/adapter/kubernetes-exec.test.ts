@@ -1,0 +1,386 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { createRedactor } from '../../src/redact.ts';
+import {
+  connectTo,
+  failureIn,
+  TestClock,
+  type To,
+  temporaryFolder,
+  valueIn,
+  writeFile,
+} from './connect-to.ts';
+import { failure, json, namespace } from './servers/answers.ts';
+import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
+import { type Answer, startServer } from './servers/http-server.ts';
+
+const PATH = '/api/v1/namespaces/demo';
+const V1 = 'client.authentication.k8s.io/v1';
+const answer = json(namespace('demo'));
+
+/** A folder with an executable `plugin` in it. */
+function pluginFolder(script: string): string {
+  const folder = temporaryFolder();
+  chmodSync(writeFile(folder, 'plugin', `#!/bin/sh\n${script}\n`), 0o755);
+  return folder;
+}
+
+function credential(status: object, apiVersion = V1): string {
+  return `cat <<'END'\n${JSON.stringify({ kind: 'ExecCredential', apiVersion, status })}\nEND`;
+}
+
+/** Gives token-1, token-2 and so on, one per run; `status` may have more fields. */
+function counting(status = ''): string {
+  return `cd "$(dirname "$0")"
+echo run >> runs
+n=$(wc -l < runs | tr -d ' ')
+echo '{"kind":"ExecCredential","apiVersion":"${V1}","status":{"token":"token-number-'$n'"${status}}}'`;
+}
+
+function runsIn(folder: string): number {
+  const file = join(folder, 'runs');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').length : 0;
+}
+
+function connectWith(server: string, folder: string, exec: object = {}, to: To = {}) {
+  const user = { exec: { apiVersion: V1, command: './plugin', interactiveMode: 'Never', ...exec } };
+  return connectTo(server, { ...to, folder, user });
+}
+
+function refusing(...tokens: string[]): Answer {
+  return (request, response, index) => {
+    const isBad = tokens.some((token) => request.headers.authorization === `Bearer ${token}`);
+    const reply = isBad ? failure(401, 'Unauthorized', 'Unauthorized') : answer;
+    return reply(request, response, index);
+  };
+}
+
+// The plugins of these tests are shell scripts.
+describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
+  test('beside the kubeconfig gives the token, once for many calls', async () => {
+    const folder = pluginFolder(counting());
+    const server = await startServer(answer);
+    const api = await connectWith(server.url, folder);
+    await Promise.all(Array.from({ length: 20 }, () => api.get(PATH)));
+    expect(server.requests[0]?.headers.authorization).toBe('Bearer token-number-1');
+    expect(runsIn(folder)).toBe(1);
+  });
+
+  test('is found on PATH, gets its arguments and environment, and not the inputs', async () => {
+    const script = `printf '%s|' "$@" > "$SEEN"; env > "$SEEN.env"; ${credential({ token: 'token-0001' })}`;
+    const folder = pluginFolder(script);
+    const seen = join(folder, 'seen');
+    const exec = {
+      command: 'plugin',
+      args: ['get-token', 'a b'],
+      env: [{ name: 'SEEN', value: seen }],
+    };
+    const env = {
+      PATH: `${folder}:${process.env['PATH']}`,
+      AWS_PROFILE: 'ci',
+      'INPUT_GITHUB-TOKEN': 'ghs_0000',
+    };
+    const server = await startServer(answer);
+    valueIn(await (await connectWith(server.url, folder, exec, { options: { env } })).get(PATH));
+    expect(readFileSync(seen, 'utf8')).toBe('get-token|a b|');
+    const passedOn = readFileSync(`${seen}.env`, 'utf8');
+    expect(passedOn).toContain('AWS_PROFILE=ci');
+    expect(passedOn).not.toContain('ghs_0000');
+  });
+
+  test.each([
+    { provides: false, cluster: undefined },
+    {
+      provides: true,
+      cluster: {
+        server: 'SERVER/prefix',
+        'tls-server-name': 'api.example.com',
+        'certificate-authority-data': 'CA',
+        config: { audience: 'x' },
+      },
+    },
+  ])('is told about the cluster if it asks for it: $provides', async ({ provides, cluster }) => {
+    const folder = pluginFolder(
+      `cd "$(dirname "$0")"; printf '%s' "$KUBERNETES_EXEC_INFO" > info; ${credential({ token: 'token-0001' })}`,
+    );
+    const server = await startServer(answer);
+    const ca = base64((await createAuthority('ca')).cert);
+    await connectWith(
+      `${server.url}/prefix/`,
+      folder,
+      { provideClusterInfo: provides },
+      {
+        cluster: {
+          'certificate-authority-data': ca,
+          'tls-server-name': 'api.example.com',
+          extensions: [{ name: 'client.authentication.k8s.io/exec', extension: { audience: 'x' } }],
+        },
+      },
+    );
+    const info = readFileSync(join(folder, 'info'), 'utf8');
+    expect(JSON.parse(info.replace(server.url, 'SERVER').replace(ca, 'CA'))).toEqual({
+      kind: 'ExecCredential',
+      apiVersion: V1,
+      spec: { interactive: false, ...(cluster === undefined ? {} : { cluster }) },
+    });
+  });
+
+  test('cannot wait for somebody to type: its input is at its end', async () => {
+    const folder = pluginFolder(`cat > /dev/null; ${credential({ token: 'token-0001' })}`);
+    const server = await startServer(answer);
+    valueIn(await (await connectWith(server.url, folder)).get(PATH));
+  });
+
+  test('may leave a helper behind that keeps its output open', async () => {
+    const folder = pluginFolder(`sleep 30 & ${credential({ token: 'token-0001' })}`);
+    const server = await startServer(answer);
+    valueIn(await (await connectWith(server.url, folder)).get(PATH));
+  });
+
+  describe('that fails', () => {
+    test('is quoted without its secrets, on one line', async () => {
+      const folder = pluginFolder(
+        `echo "Error: login failed" >&2; echo "  tried eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhYmMifQ.sig0123 and hunter2-secret" >&2; exit 3`,
+      );
+      const redactor = createRedactor();
+      redactor.add('hunter2-secret');
+      const connecting = connectWith('http://127.0.0.1:1', folder, {}, { options: { redactor } });
+      await expect(connecting).rejects.toMatchObject({
+        code: 'kube-unauthorized',
+        message: `the credential plugin "${folder}/plugin" of user "u" failed with exit code 3: Error: login failed tried *** and ***`,
+      });
+    });
+
+    test('hides the secrets in its own arguments and environment', async () => {
+      const folder = pluginFolder('echo "bad: $2 $KEY_SECRET" >&2; exit 1');
+      const exec = {
+        args: ['--client-secret', 'from-the-arguments'],
+        env: [{ name: 'KEY_SECRET', value: 'from-the-environment' }],
+      };
+      await expect(connectWith('http://127.0.0.1:1', folder, exec)).rejects.toMatchObject({
+        message: expect.stringMatching(/: bad: \*\*\* \*\*\*$/),
+      });
+    });
+
+    test('is not there: the install hint says what to do', async () => {
+      const exec = { command: 'no-such-plugin', installHint: 'Get it at https://example.com\n' };
+      await expect(
+        connectWith('http://127.0.0.1:1', temporaryFolder(), exec),
+      ).rejects.toMatchObject({
+        code: 'kube-config',
+        message: 'the credential plugin "no-such-plugin" of user "u" is not installed',
+        hint: 'Get it at https://example.com',
+      });
+    });
+
+    test('hangs: it is killed with everything it started, and named', async () => {
+      const folder = pluginFolder(
+        'cd "$(dirname "$0")"; echo "open https://login.example.com and enter the code" >&2; sleep 600 & echo $! > pid; wait',
+      );
+      const connecting = connectWith(
+        'http://127.0.0.1:1',
+        folder,
+        {},
+        {
+          options: { pluginTimeoutMs: 300 },
+        },
+      );
+      await expect(connecting).rejects.toMatchObject({
+        code: 'kube-unauthorized',
+        message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 0.3 s and was stopped: open https://login.example.com and enter the code`,
+        hint: expect.stringContaining('log in'),
+      });
+      const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+      await expect.poll(() => isAlive(pid)).toBe(false);
+    });
+
+    test.each([
+      { what: 'nothing', script: 'true', says: 'printed nothing' },
+      {
+        what: 'text',
+        script: 'echo secret-token-0001',
+        says: 'printed something that is not JSON',
+      },
+      {
+        what: 'other JSON',
+        script: "echo '{}'",
+        says: 'printed JSON that is not an ExecCredential',
+      },
+      {
+        what: 'no credential',
+        script: credential({}),
+        says: 'gave neither a token nor a client certificate',
+      },
+      {
+        what: 'half a certificate',
+        script: credential({ clientCertificateData: 'x' }),
+        says: 'gave a client certificate without its key, or the other way round',
+      },
+      {
+        what: 'another version',
+        script: credential({ token: 't' }, 'client.authentication.k8s.io/v1beta1'),
+        says: `answered in version "client.authentication.k8s.io/v1beta1" instead of "${V1}"`,
+      },
+      {
+        what: 'megabytes',
+        script: 'yes secret-token | head -c 3000000',
+        says: 'printed far more than a credential and was stopped',
+      },
+    ])('prints $what', async ({ script, says }) => {
+      const folder = pluginFolder(script);
+      await expect(connectWith('http://127.0.0.1:1', folder)).rejects.toMatchObject({
+        code: 'kube-unauthorized',
+        message: `the credential plugin "${folder}/plugin" of user "u" ${says}`,
+      });
+    });
+
+    test.each([
+      { what: 'wants a terminal', exec: { interactiveMode: 'Always' }, says: 'needs a terminal' },
+      {
+        what: 'is of a version that kubectl dropped',
+        exec: { apiVersion: 'client.authentication.k8s.io/v1alpha1' },
+        says: 'is configured for "client.authentication.k8s.io/v1alpha1"',
+      },
+      { what: 'has no command', exec: { command: '' }, says: 'has no "command"' },
+    ])('$what', async ({ exec, says }) => {
+      await expect(
+        connectWith('http://127.0.0.1:1', temporaryFolder(), exec),
+      ).rejects.toMatchObject({
+        code: 'kube-config',
+        message: expect.stringContaining(says),
+      });
+    });
+  });
+
+  describe('is run again', () => {
+    test('a minute before its credential ends', async () => {
+      const clock = new TestClock();
+      const ends = new Date(clock.now() + 600_000).toISOString();
+      const folder = pluginFolder(counting(`,"expirationTimestamp":"${ends}"`));
+      const server = await startServer(answer);
+      const api = await connectWith(server.url, folder, {}, { options: { clock } });
+      clock.advance(530_000);
+      await api.get(PATH);
+      expect(runsIn(folder)).toBe(1);
+      clock.advance(20_000);
+      await api.get(PATH);
+      expect(runsIn(folder)).toBe(2);
+      expect(server.requests.map((request) => request.headers.authorization)).toEqual([
+        'Bearer token-number-1',
+        'Bearer token-number-2',
+      ]);
+    });
+
+    test('once after a 401, however many calls got one', async () => {
+      const folder = pluginFolder(counting());
+      const server = await startServer(refusing('token-number-1'));
+      const api = await connectWith(server.url, folder);
+      const results = await Promise.all(Array.from({ length: 8 }, () => api.get(PATH)));
+      expect(results.every((result) => result.ok)).toBe(true);
+      expect(runsIn(folder)).toBe(2);
+    });
+
+    test('and a second 401 is final', async () => {
+      const folder = pluginFolder(counting());
+      const server = await startServer(refusing('token-number-1', 'token-number-2'));
+      const api = await connectWith(server.url, folder);
+      expect(failureIn(await api.get(PATH)).kind).toBe('unauthorized');
+      expect(server.requests).toHaveLength(2);
+      expect(runsIn(folder)).toBe(2);
+    });
+
+    test('and if it fails then, the call says so', async () => {
+      const folder = pluginFolder(
+        `cd "$(dirname "$0")"; test -e ran && { echo "session expired" >&2; exit 1; }; touch ran; ${credential({ token: 'token-0001' })}`,
+      );
+      const server = await startServer(refusing('token-0001'));
+      const api = await connectWith(server.url, folder);
+      expect(failureIn(await api.get(PATH))).toEqual({
+        kind: 'unauthorized',
+        message: `the credential plugin "${folder}/plugin" of user "u" failed with exit code 1: session expired`,
+      });
+    });
+
+    test('and if it fails early, what it gave before is used until its end', async () => {
+      const clock = new TestClock();
+      const expirationTimestamp = new Date(clock.now() + 600_000).toISOString();
+      const folder = pluginFolder(
+        `cd "$(dirname "$0")"; test -e ran && exit 1; touch ran; ${credential({ token: 'token-0001', expirationTimestamp })}`,
+      );
+      const server = await startServer(answer);
+      const api = await connectWith(server.url, folder, {}, { options: { clock } });
+      clock.advance(570_000);
+      valueIn(await api.get(PATH));
+      clock.advance(40_000);
+      expect(failureIn(await api.get(PATH)).kind).toBe('unauthorized');
+    });
+  });
+
+  test('does not count against the time limit of a call', async () => {
+    const folder = pluginFolder(
+      `cd "$(dirname "$0")"; test -e ran && sleep 0.3; touch ran; ${counting()}`,
+    );
+    const server = await startServer(refusing('token-number-1'));
+    const api = await connectWith(server.url, folder);
+    valueIn(await api.get(PATH, { timeoutMs: 150 }));
+  });
+
+  describe('that gives client certificates', () => {
+    let authority: KeyPair;
+    let server: KeyPair;
+    beforeAll(async () => {
+      authority = await createAuthority('cluster-ca');
+      server = await issue(authority);
+    });
+
+    async function nameSeen(api: KubernetesApi, seen: () => string | undefined) {
+      valueIn(await api.get(PATH));
+      return seen();
+    }
+
+    test('has them used, and the next ones after them', async () => {
+      const clock = new TestClock();
+      const ends = new Date(clock.now() + 600_000).toISOString();
+      const folder = pluginFolder('cd "$(dirname "$0")"; cat now');
+      const give = async (commonName: string, expirationTimestamp: string): Promise<void> => {
+        const pair = await issue(authority, { commonName });
+        const status = {
+          clientCertificateData: pair.cert,
+          clientKeyData: pair.key,
+          expirationTimestamp,
+        };
+        writeFile(
+          folder,
+          'now',
+          JSON.stringify({ kind: 'ExecCredential', apiVersion: V1, status }),
+        );
+      };
+      const fake = await startServer(answer, { ...server, clientCa: authority.cert });
+      const seen = (): string | undefined => fake.requests.at(-1)?.clientName;
+      await give('robot-1', ends);
+      const api = await connectWith(
+        fake.url,
+        folder,
+        {},
+        {
+          cluster: { 'certificate-authority-data': base64(authority.cert) },
+          options: { clock },
+        },
+      );
+      expect(await nameSeen(api, seen)).toBe('robot-1');
+      await give('robot-2', new Date(clock.now() + 1_200_000).toISOString());
+      clock.advance(590_000);
+      expect(await nameSeen(api, seen)).toBe('robot-2');
+    });
+  });
+});
+
+/** Killed processes whose parent is gone may stay in the process table until somebody collects them. */
+function isAlive(pid: number): boolean {
+  const found = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
+  const state = found.stdout.trim();
+  return state !== '' && !state.startsWith('Z');
+}

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest';
+import { connectTo, failureIn, valueIn } from './connect-to.ts';
+import { json, namespace } from './servers/answers.ts';
+import { startServer } from './servers/http-server.ts';
+import { closedPort, startRawServer } from './servers/raw-server.ts';
+
+const PATH = '/api/v1/namespaces/demo';
+const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
+
+describe('a network that fails', () => {
+  test('nobody listens', async () => {
+    const api = await connectTo(`http://127.0.0.1:${await closedPort()}`);
+    expect(failureIn(await api.get(PATH))).toEqual({
+      kind: 'network',
+      message: 'connection refused',
+    });
+    expect(api.requestCount()).toBe(4);
+  });
+
+  test('the host has no address', async () => {
+    const api = await connectTo('https://no-such-host.invalid');
+    const result = failureIn(await api.get(PATH, { retries: 0 }));
+    expect(result.kind).toBe('network');
+    expect(result.message).toMatch(/^host not found/);
+  });
+
+  test('reset before the headers', async () => {
+    const server = await startRawServer((socket) => socket.resetAndDestroy());
+    const api = await connectTo(server.url);
+    const result = failureIn(await api.get(PATH));
+    expect(result).toEqual({ kind: 'network', message: 'connection reset' });
+    expect(server.connections).toBe(4);
+  });
+
+  test('closed before the headers', async () => {
+    const server = await startRawServer((socket) => socket.end());
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH))).toEqual({
+      kind: 'network',
+      message: 'the connection was closed before the answer was complete',
+    });
+  });
+
+  test('a reset that passes is not noticed', async () => {
+    const body = JSON.stringify(namespace('demo'));
+    const server = await startRawServer((socket, _request, index) => {
+      if (index === 0) socket.resetAndDestroy();
+      else socket.end(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`);
+    });
+    expect(valueIn(await (await connectTo(server.url)).get(PATH))).toEqual(namespace('demo'));
+  });
+
+  test.each([
+    { how: 'Content-Length', end: 'Content-Length: 500\r\n\r\n{"kind":' },
+    { how: 'chunks', end: 'Transfer-Encoding: chunked\r\n\r\n8\r\n{"kind":\r\n' },
+  ])('closed in the middle of a body with $how', async ({ end }) => {
+    const server = await startRawServer((socket) => socket.end(HEAD + end));
+    const result = failureIn(await (await connectTo(server.url)).get(PATH));
+    expect(result).toEqual({
+      kind: 'network',
+      message: 'the connection was closed before the answer was complete',
+    });
+  });
+
+  test('reset in the middle of a body', async () => {
+    const server = await startRawServer((socket) => {
+      socket.write(`${HEAD}Content-Length: 500\r\n\r\n{"kind":`, () => socket.resetAndDestroy());
+    });
+    expect(failureIn(await (await connectTo(server.url)).get(PATH)).kind).toBe('network');
+  });
+
+  test('a mutation that gets no answer is not repeated', async () => {
+    const server = await startRawServer((socket) => socket.resetAndDestroy());
+    const api = await connectTo(server.url);
+    const result = await api.send({ method: 'POST', path: '/api/v1/namespaces', body: {} });
+    expect(failureIn(result).kind).toBe('network');
+    expect(server.connections).toBe(1);
+  });
+
+  test('something else than HTTP answers', async () => {
+    const server = await startRawServer((socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'));
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH))).toEqual({
+      kind: 'network',
+      message: 'the answer is not HTTP',
+    });
+    expect(server.connections).toBe(1);
+  });
+
+  test('compressed data breaks off', async () => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]));
+    });
+    expect(failureIn(await (await connectTo(server.url)).get(PATH)).kind).toBe('network');
+  });
+});
+
+describe('time limits', () => {
+  test('a server that never answers ends the call, which is not repeated', async () => {
+    const server = await startRawServer(() => undefined);
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH, { timeoutMs: 60 }))).toEqual({
+      kind: 'timeout',
+      message: 'no answer within 0.06 s',
+    });
+    expect(server.connections).toBe(1);
+  });
+
+  test('a body that never ends is no answer either', async () => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 10);
+      response.on('close', () => clearInterval(drip));
+    });
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH, { timeoutMs: 60 })).kind).toBe('timeout');
+  });
+
+  test('our own signal ends a call', async () => {
+    const stop = new AbortController();
+    const server = await startRawServer(() => stop.abort());
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH, { signal: stop.signal })).kind).toBe('aborted');
+  });
+
+  test('a signal that was there before sends nothing', async () => {
+    const server = await startServer(json(namespace('demo')));
+    const api = await connectTo(server.url);
+    const result = await api.get(PATH, { signal: AbortSignal.abort() });
+    expect(failureIn(result).kind).toBe('aborted');
+    expect(server.requests).toHaveLength(0);
+  });
+
+  test('closing ends what is under way', async () => {
+    const server = await startRawServer(() => void api.close());
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get(PATH)).kind).toBe('aborted');
+    expect(failureIn(await api.get(PATH)).kind).toBe('aborted');
+  });
+});
+
+describe('connections', () => {
+  test('sixty calls share eight of them', async () => {
+    const server = await startServer((request, response) => {
+      setTimeout(() => json(namespace('demo'))(request, response, 0), 5);
+    });
+    const api = await connectTo(server.url);
+    const answers = await Promise.all(Array.from({ length: 60 }, () => api.get(PATH)));
+    expect(answers.filter((answer) => answer.ok)).toHaveLength(60);
+    expect(server.connections).toBe(8);
+  });
+
+  test('a path prefix of the server is kept', async () => {
+    const server = await startServer(json(namespace('demo')));
+    const api = await connectTo(`${server.url}/k8s/clusters/c-1/`);
+    valueIn(await api.get(PATH));
+    expect(server.requests[0]?.url).toBe(`/k8s/clusters/c-1${PATH}`);
+    expect(api.target.server).toBe(`${server.url}/k8s/clusters/c-1`);
+  });
+
+  test('a name and a password in the URL of the server are not shown', async () => {
+    const server = await startServer(json(namespace('demo')));
+    const api = await connectTo(server.url.replace('://', '://user:pass@'));
+    expect(api.target.server).toBe(server.url);
+  });
+});

@@ -1,0 +1,140 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { createRedactor } from '../../src/redact.ts';
+import { connectTo, failureIn, type To, valueIn } from './connect-to.ts';
+import { json, namespace } from './servers/answers.ts';
+import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
+import { startConnectProxy } from './servers/connect-proxy.ts';
+import { type FakeServer, startServer } from './servers/http-server.ts';
+import { closedPort } from './servers/raw-server.ts';
+import { startSocksProxy } from './servers/socks-proxy.ts';
+
+const PATH = '/api/v1/namespaces/demo';
+
+let authority: KeyPair;
+let pair: KeyPair;
+beforeAll(async () => {
+  authority = await createAuthority('cluster-ca');
+  pair = await issue(authority, { hosts: ['127.0.0.1', 'kubernetes.test'] });
+});
+
+/** Loopback is never proxied by the environment, so these tests name the proxy in the kubeconfig. */
+async function through(
+  proxyUrl: string,
+  to: To = {},
+): Promise<{ api: KubernetesApi; server: FakeServer }> {
+  const server = await startServer(json(namespace('demo')), pair);
+  const cluster = {
+    'certificate-authority-data': base64(authority.cert),
+    'proxy-url': proxyUrl,
+    ...to.cluster,
+  };
+  return { api: await connectTo(server.url, { ...to, cluster }), server };
+}
+
+test('a request goes through the proxy of the kubeconfig, and TLS through its tunnel', async () => {
+  const proxy = await startConnectProxy();
+  const { api, server } = await through(proxy.url);
+  valueIn(await api.get(PATH));
+  expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
+  expect(server.requests).toHaveLength(1);
+});
+
+test('sixty calls through a proxy share eight connections', async () => {
+  const proxy = await startConnectProxy();
+  const { api, server } = await through(proxy.url);
+  const answers = await Promise.all(Array.from({ length: 60 }, () => api.get(PATH)));
+  expect(answers.filter((answer) => answer.ok)).toHaveLength(60);
+  expect(server.connections).toBeLessThanOrEqual(8);
+});
+
+test('the certificate of the server is checked behind the proxy too', async () => {
+  const proxy = await startConnectProxy();
+  const stranger = await createAuthority('other-ca');
+  const cluster = { 'certificate-authority-data': base64(stranger.cert) };
+  const { api } = await through(proxy.url, { cluster });
+  expect(failureIn(await api.get(PATH)).message).toBe(
+    `unknown certificate authority (through the proxy ${proxy.url})`,
+  );
+});
+
+test('name and password of the proxy are sent to it and appear nowhere else', async () => {
+  const proxy = await startConnectProxy();
+  const redactor = createRedactor();
+  const lines: string[] = [];
+  const options = { redactor, debug: (line: string) => lines.push(line) };
+  const withPassword = proxy.url.replace('://', '://ci:p%40ssw0rd-1@');
+  const { api, server } = await through(withPassword, { options });
+  valueIn(await api.get(PATH));
+  expect(proxy.authorizations).toEqual([`Basic ${base64('ci:p@ssw0rd-1')}`]);
+  expect(server.requests[0]?.headers['proxy-authorization']).toBeUndefined();
+  expect(lines.join('\n')).not.toContain('ssw0rd');
+  expect(redactor.redact('p@ssw0rd-1')).toBe('***');
+});
+
+describe('a proxy that does not help', () => {
+  test('refuses', async () => {
+    const proxy = await startConnectProxy(407);
+    const { api } = await through(proxy.url);
+    expect(failureIn(await api.get(PATH))).toEqual({
+      kind: 'network',
+      message: `the proxy answered 407 when asked for a connection (through the proxy ${proxy.url})`,
+    });
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  test('is not there', async () => {
+    const url = `http://127.0.0.1:${await closedPort()}`;
+    const { api } = await through(url);
+    expect(failureIn(await api.get(PATH)).message).toBe(
+      `connection refused (through the proxy ${url})`,
+    );
+  });
+});
+
+test('a SOCKS5 proxy of the kubeconfig is used', async () => {
+  const proxy = await startSocksProxy();
+  const { api, server } = await through(proxy.url);
+  valueIn(await api.get(PATH));
+  expect(proxy.asked).toEqual([`127.0.0.1:${server.port}`]);
+});
+
+test.each(['ftp://127.0.0.1', 'socks4://127.0.0.1:1080', '127.0.0.1:3128'])(
+  'the proxy-url %s is refused',
+  async (url) => {
+    await expect(through(url)).rejects.toMatchObject({
+      code: 'kube-config',
+      message: 'the "proxy-url" of the cluster is not one of http://, https:// or socks5://',
+    });
+  },
+);
+
+describe('the proxy of the environment', () => {
+  test('is asked for a host that is not on loopback', async () => {
+    const proxy = await startConnectProxy(502);
+    const options = { env: { HTTPS_PROXY: proxy.url } };
+    const api = await connectTo('https://kubernetes.test:6443', { options });
+    const result = failureIn(await api.get(PATH, { retries: 0 }));
+    expect(result.message).toBe(
+      `the proxy answered 502 when asked for a connection (through the proxy ${proxy.url})`,
+    );
+    expect(proxy.asked).toEqual(['CONNECT kubernetes.test:6443']);
+  });
+
+  test('is not asked for a host within a CIDR block of NO_PROXY', async () => {
+    const proxy = await startConnectProxy();
+    // 192.0.2.0/24 is for documentation: nobody answers there.
+    const env = { HTTPS_PROXY: proxy.url, NO_PROXY: '10.0.0.0/8,192.0.2.0/24' };
+    const api = await connectTo('https://192.0.2.7', { options: { env } });
+    await api.get(PATH, { retries: 0, timeoutMs: 50 });
+    expect(proxy.asked).toEqual([]);
+  });
+
+  test('is not asked for a server on loopback', async () => {
+    const proxy = await startConnectProxy();
+    const server = await startServer(json(namespace('demo')));
+    const env = { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url };
+    valueIn(await (await connectTo(server.url, { options: { env } })).get(PATH));
+    expect(proxy.asked).toEqual([]);
+  });
+});

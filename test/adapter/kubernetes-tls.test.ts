@@ -1,0 +1,197 @@
+import { createServer } from 'node:tls';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { connectTo, failureIn, temporaryFolder, valueIn, writeFile } from './connect-to.ts';
+import { json, namespace } from './servers/answers.ts';
+import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
+import { endServer, listen, startServer, trackSockets } from './servers/http-server.ts';
+
+const PATH = '/api/v1/namespaces/demo';
+const answer = json(namespace('demo'));
+
+let authority: KeyPair;
+let stranger: KeyPair;
+let serverPair: KeyPair;
+
+beforeAll(async () => {
+  authority = await createAuthority('cluster-ca');
+  stranger = await createAuthority('some-other-ca');
+  serverPair = await issue(authority);
+});
+
+function trusting(ca: KeyPair): { 'certificate-authority-data': string } {
+  return { 'certificate-authority-data': base64(ca.cert) };
+}
+
+describe('the certificate of the server', () => {
+  test('is accepted from the authority in the kubeconfig', async () => {
+    const server = await startServer(answer, serverPair);
+    const api = await connectTo(server.url, { cluster: trusting(authority) });
+    expect(valueIn(await api.get(PATH))).toEqual(namespace('demo'));
+  });
+
+  test('is accepted from an authority in a file beside the kubeconfig', async () => {
+    const server = await startServer(answer, serverPair);
+    const folder = temporaryFolder();
+    writeFile(folder, 'ca.crt', authority.cert);
+    const api = await connectTo(server.url, {
+      folder,
+      cluster: { 'certificate-authority': 'ca.crt' },
+    });
+    valueIn(await api.get(PATH));
+  });
+
+  test('data wins over a file, as in kubectl', async () => {
+    const server = await startServer(answer, serverPair);
+    const cluster = { ...trusting(authority), 'certificate-authority': '/no/such/file' };
+    valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
+  });
+
+  test('is refused from another authority, at once', async () => {
+    const server = await startServer(answer, serverPair);
+    const api = await connectTo(server.url, { cluster: trusting(stranger) });
+    expect(failureIn(await api.get(PATH))).toEqual({
+      kind: 'network',
+      message: 'unknown certificate authority',
+    });
+    expect(server.connections).toBe(1);
+    expect(server.requests).toHaveLength(0);
+  });
+
+  test('is refused when no authority is named and the public ones did not sign it', async () => {
+    const server = await startServer(answer, serverPair);
+    const result = failureIn(await (await connectTo(server.url)).get(PATH));
+    expect(result.message).toBe('unknown certificate authority');
+  });
+
+  test('is refused when it has expired', async () => {
+    const server = await startServer(answer, await issue(authority, { isExpired: true }));
+    const api = await connectTo(server.url, { cluster: trusting(authority) });
+    expect(failureIn(await api.get(PATH))).toEqual({
+      kind: 'network',
+      message: 'certificate has expired',
+    });
+  });
+
+  test('is refused when it is for another name', async () => {
+    const server = await startServer(
+      answer,
+      await issue(authority, { hosts: ['api.example.com'] }),
+    );
+    const api = await connectTo(server.url, { cluster: trusting(authority) });
+    expect(failureIn(await api.get(PATH)).message).toBe('certificate is not valid for 127.0.0.1');
+  });
+
+  test('is judged by tls-server-name where there is one', async () => {
+    const server = await startServer(
+      answer,
+      await issue(authority, { hosts: ['api.example.com'] }),
+    );
+    const cluster = { ...trusting(authority), 'tls-server-name': 'api.example.com' };
+    valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
+  });
+
+  test('is not looked at with insecure-skip-tls-verify', async () => {
+    const server = await startServer(answer, await issue(stranger, { isExpired: true }));
+    const cluster = { 'insecure-skip-tls-verify': true };
+    valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
+  });
+
+  test('is looked at whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
+    // Node warns about the variable itself, on the first connection.
+    const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      warnings.mockRestore();
+    });
+    const server = await startServer(answer, serverPair);
+    const api = await connectTo(server.url, { cluster: trusting(stranger) });
+    expect(failureIn(await api.get(PATH)).message).toBe('unknown certificate authority');
+  });
+});
+
+describe('a client certificate', () => {
+  test('is sent from data', async () => {
+    const server = await startServer(answer, { ...serverPair, clientCa: authority.cert });
+    const client = await issue(authority, { commonName: 'ci-robot' });
+    const api = await connectTo(server.url, {
+      cluster: trusting(authority),
+      user: {
+        'client-certificate-data': base64(client.cert),
+        'client-key-data': base64(client.key),
+      },
+    });
+    valueIn(await api.get(PATH));
+    expect(server.requests[0]?.clientName).toBe('ci-robot');
+  });
+
+  test('is sent from files beside the kubeconfig', async () => {
+    const server = await startServer(answer, { ...serverPair, clientCa: authority.cert });
+    const client = await issue(authority, { commonName: 'ci-robot' });
+    const folder = temporaryFolder();
+    writeFile(folder, 'me.crt', client.cert);
+    writeFile(folder, 'me.key', client.key);
+    const api = await connectTo(server.url, {
+      folder,
+      cluster: trusting(authority),
+      user: { 'client-certificate': 'me.crt', 'client-key': 'me.key' },
+    });
+    valueIn(await api.get(PATH));
+    expect(server.requests[0]?.clientName).toBe('ci-robot');
+  });
+
+  test.each([
+    { what: 'a key of another certificate', key: () => stranger.key },
+    {
+      what: 'a damaged key',
+      key: () => '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----',
+    },
+  ])('with $what is refused before anything is sent', async ({ key }) => {
+    const client = await issue(authority, { commonName: 'ci-robot' });
+    const user = {
+      'client-certificate-data': base64(client.cert),
+      'client-key-data': base64(key()),
+    };
+    await expect(connectTo('https://127.0.0.1:1', { user })).rejects.toMatchObject({
+      code: 'kube-config',
+      message: expect.stringMatching(/^the certificates of context "x" cannot be used: /),
+    });
+  });
+
+  test('without a key is refused', async () => {
+    const user = { 'client-certificate-data': base64(authority.cert) };
+    await expect(connectTo('https://127.0.0.1:1', { user })).rejects.toMatchObject({
+      code: 'kube-config',
+      message: 'user "u" of the kubeconfig has no "client-key"',
+    });
+  });
+});
+
+test('https to a port that speaks http is named', async () => {
+  const server = await startServer(answer);
+  const api = await connectTo(server.url.replace('http:', 'https:'));
+  expect(failureIn(await api.get(PATH)).message).toBe(
+    'the server does not speak TLS (https) on this port',
+  );
+});
+
+test('HTTP/2 is not offered, and connections are kept alive with TLS too', async () => {
+  const offered: (string | false | null)[] = [];
+  const server = createServer({ ...serverPair, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
+    offered.push(socket.alpnProtocol);
+    const body = JSON.stringify(namespace('demo'));
+    socket.on('error', () => undefined);
+    socket.on('data', () =>
+      socket.write(
+        `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      ),
+    );
+  });
+  const sockets = trackSockets(server);
+  const port = await listen(server);
+  onTestFinished(() => endServer(server, sockets.open));
+  const api = await connectTo(`https://127.0.0.1:${port}`, { cluster: trusting(authority) });
+  for (let call = 0; call < 5; call++) valueIn(await api.get(PATH));
+  expect(new Set(offered)).toEqual(new Set(['http/1.1']));
+  expect(offered.length).toBeLessThan(5);
+});

@@ -1,0 +1,191 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import type { WatchEvent, WatchOptions } from '../../src/kubernetes/api.ts';
+import { connectTo, failureIn, valueIn } from './connect-to.ts';
+import { failure, json, namespace, statusObject, text } from './servers/answers.ts';
+import { type Answer, startServer } from './servers/http-server.ts';
+
+const PATH = '/api/v1/namespaces';
+
+function event(type: string, object: unknown = namespace('demo')): string {
+  return `${JSON.stringify({ type, object })}\n`;
+}
+
+function accept(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+}
+
+/** Sends these and ends the watch. */
+function sending(...parts: (string | Buffer)[]): Answer {
+  return (_request, response) => {
+    accept(response);
+    for (const part of parts) response.write(part);
+    response.end();
+  };
+}
+
+async function watch(answer: Answer, options: Partial<WatchOptions> = {}) {
+  const server = await startServer(answer);
+  const api = await connectTo(server.url);
+  const events: WatchEvent[] = [];
+  let opened = 0;
+  const end = await api.watch(PATH, {
+    resourceVersion: '7',
+    ...options,
+    onOpen: () => {
+      opened++;
+      options.onOpen?.();
+    },
+    onEvent: (received) => {
+      events.push(received);
+      options.onEvent?.(received);
+    },
+  });
+  return { end, events, opened, server };
+}
+
+test('hands events over until the server closes the watch', async () => {
+  const { end, events, opened, server } = await watch(
+    sending(event('MODIFIED'), event('BOOKMARK'), event('DELETED')),
+    { fieldSelector: 'metadata.name=demo', watchSeconds: 30 },
+  );
+  expect(valueIn(end)).toBe('closed');
+  expect(opened).toBe(1);
+  expect(events.map(({ type }) => type)).toEqual(['MODIFIED', 'BOOKMARK', 'DELETED']);
+  expect(events[0]?.object).toEqual(namespace('demo'));
+  expect(server.requests[0]?.url).toBe(
+    `${PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds=30&fieldSelector=metadata.name%3Ddemo&resourceVersion=7`,
+  );
+});
+
+test('without a resourceVersion none is sent: the server starts from its latest state', async () => {
+  const { server } = await watch(sending(), { resourceVersion: '' });
+  expect(server.requests[0]?.url).not.toContain('resourceVersion');
+});
+
+test('events may come in pieces, several at once, and with blank lines', async () => {
+  const bytes = Buffer.from(event('ADDED', namespace('größe')) + event('MODIFIED'));
+  const pieces = [...bytes].map((byte) => Buffer.from([byte]));
+  const { events } = await watch(sending('\n', ...pieces, event('ADDED') + event('DELETED')));
+  expect(events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'ADDED', 'DELETED']);
+  expect(events[0]?.object).toEqual(namespace('größe'));
+});
+
+describe('silence', () => {
+  test('is normal: the watch is open with the headers and stays open', async () => {
+    const stop = new AbortController();
+    const { end, opened, events } = await watch((_request, response) => accept(response), {
+      // Far beyond this limit, which is for the headers alone.
+      timeoutMs: 200,
+      signal: stop.signal,
+      onOpen: () => setTimeout(() => stop.abort(), 500),
+    });
+    expect(valueIn(end)).toBe('aborted');
+    expect(opened).toBe(1);
+    expect(events).toEqual([]);
+  });
+
+  test('before the headers is a timeout', async () => {
+    const { end, opened } = await watch(() => undefined, { timeoutMs: 60 });
+    expect(failureIn(end).kind).toBe('timeout');
+    expect(opened).toBe(0);
+  });
+});
+
+describe('a resourceVersion that is too old', () => {
+  test('as an answer', async () => {
+    const { end, opened } = await watch(failure(410, 'Expired', 'too old resource version'));
+    expect(valueIn(end)).toBe('expired');
+    expect(opened).toBe(0);
+  });
+
+  test('as an event', async () => {
+    const status = statusObject(410, 'Expired', 'too old resource version: 7 (100)');
+    const { end, events } = await watch(sending(event('ERROR', status), event('ADDED')));
+    expect(valueIn(end)).toBe('expired');
+    expect(events.map(({ type }) => type)).toEqual(['ERROR']);
+  });
+});
+
+test('another error event closes the watch', async () => {
+  const status = statusObject(500, 'InternalError', 'etcd event received with PrevKv=nil');
+  expect(valueIn((await watch(sending(event('ERROR', status)))).end)).toBe('closed');
+});
+
+test.each<{ what: string; answer: Answer; kind: string }>([
+  { what: '403', answer: failure(403, 'Forbidden', 'cannot watch'), kind: 'forbidden' },
+  { what: '401', answer: failure(401, 'Unauthorized', 'Unauthorized'), kind: 'unauthorized' },
+  { what: '429', answer: text(429, 'storage is (re)initializing'), kind: 'throttled' },
+  { what: 'HTML', answer: text(200, '<html>', 'text/html'), kind: 'unreadable' },
+  { what: 'lines that are no events', answer: sending('hello\n'), kind: 'unreadable' },
+  { what: 'an event without an object', answer: sending('{"type":"ADDED"}\n'), kind: 'unreadable' },
+])('$what is a failure, and is not repeated', async ({ answer, kind }) => {
+  const { end, server } = await watch(answer);
+  expect(failureIn(end).kind).toBe(kind);
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a connection that breaks closes the watch', async () => {
+  const { end, events } = await watch((_request, response) => {
+    accept(response);
+    response.write(event('ADDED') + event('MODIFIED').slice(0, 20), () => response.destroy());
+  });
+  expect(valueIn(end)).toBe('closed');
+  expect(events).toHaveLength(1);
+});
+
+test('stopping between two events hands over no more of them', async () => {
+  const stop = new AbortController();
+  const { end, events } = await watch(sending(event('ADDED') + event('MODIFIED')), {
+    signal: stop.signal,
+    onEvent: () => stop.abort(),
+  });
+  expect(valueIn(end)).toBe('aborted');
+  expect(events).toHaveLength(1);
+});
+
+test('stopping before the headers is a failed watch', async () => {
+  const stop = new AbortController();
+  const { end } = await watch(() => stop.abort(), { signal: stop.signal });
+  expect(failureIn(end).kind).toBe('aborted');
+});
+
+test('an error in the caller comes back to the caller', async () => {
+  const watching = watch(sending(event('ADDED')), {
+    onEvent: () => {
+      throw new Error('a bug');
+    },
+  });
+  await expect(watching).rejects.toThrow('a bug');
+});
+
+test('twenty open watches leave connections for calls', async () => {
+  const server = await startServer((request, response, index) => {
+    if (request.url.includes('watch=1')) accept(response);
+    else json(namespace('demo'))(request, response, index);
+  });
+  const api = await connectTo(server.url);
+  const stop = new AbortController();
+  let opened = 0;
+  const onOpen = (): void => {
+    opened++;
+  };
+  const options = { resourceVersion: '', signal: stop.signal, onOpen, onEvent: () => undefined };
+  const watches = Array.from({ length: 20 }, () => api.watch(PATH, options));
+  await expect.poll(() => opened).toBe(20);
+  valueIn(await api.get(`${PATH}/demo`));
+  stop.abort();
+  for (const end of await Promise.all(watches)) expect(valueIn(end)).toBe('aborted');
+});
+
+test('closing ends an open watch', async () => {
+  const server = await startServer((_request, response) => accept(response));
+  const api = await connectTo(server.url);
+  const end = await api.watch(PATH, {
+    resourceVersion: '',
+    onOpen: () => void api.close(),
+    onEvent: () => undefined,
+  });
+  expect(valueIn(end)).toBe('closed');
+});
