@@ -148,7 +148,8 @@ function closedPullRequest(): JsonObject {
 
 function closing(out: string, print: Print): void {
   const show = (file: string, what: string): void => {
-    print(`  ${relative(process.cwd(), join(out, file)).padEnd(30)} ${what}`);
+    const path = relative(process.cwd(), join(out, file));
+    print(`  ${(path.startsWith('..') ? join(out, file) : path).padEnd(30)} ${what}`);
   };
   heading(print, 'Look at', 'three pages, as GitHub shows them');
   show('summary.html', 'the job summary of the failed run: the same story with all evidence');
