@@ -15,6 +15,7 @@ export function withAges(text: string, nowIso: string): string {
     if (Number.isNaN(age)) return stamp;
     const isSameDay = Math.abs(age) < DAY_MS / 2;
     const clock = isSameDay ? `${time} UTC` : `${date} ${time.slice(0, 5)} UTC`;
+    if (Math.abs(age) < 1_000) return clock;
     return `${clock} (${age < 0 ? `in ${distance(-age)}` : `${distance(age)} ago`})`;
   });
 }

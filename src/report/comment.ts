@@ -58,12 +58,13 @@ export function renderComment(
 
 function historySections(result: RunResult, history: readonly Teardown[]): string[] {
   if (history.length < 2) return [];
-  const line = historyLine(history);
-  if (result.verdict === 'fail') return [folded('Teardowns of this pull request', line)];
+  if (result.verdict === 'fail') {
+    return [folded('Teardowns of this pull request', historyLine(history, true))];
+  }
   const failure = lastFailure(history);
   const before =
     failure === undefined
       ? ''
       : `Earlier on this pull request: ${toMarkdown(teardownWords(failure))}. `;
-  return [`${before}Teardowns: ${line}`];
+  return [`${before}Teardowns: ${historyLine(history, false)}`];
 }

@@ -1,5 +1,7 @@
 import { type Diagnosis, NAMESPACE } from '../diagnose/diagnosis.ts';
 import { plainText, shorten } from '../safe-text.ts';
+import { linkWords } from './sentences.ts';
+import { toPlain } from './words.ts';
 
 const MAX_NODES = 40;
 const MAX_LABEL_CHARS = 60;
@@ -16,10 +18,7 @@ export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
   const shown = order.slice(0, order.length > MAX_NODES ? MAX_NODES - 1 : MAX_NODES);
   const idOf = new Map(shown.map((id, at) => [id, `n${at}`]));
   const labels = new Map(
-    diagnosis.findings.map((finding) => [
-      finding.id,
-      `${finding.subject.kind} ${finding.subject.name}${(finding.count ?? 1) > 1 ? ` +${(finding.count ?? 1) - 1}` : ''}`,
-    ]),
+    diagnosis.findings.map((finding) => [finding.id, toPlain(linkWords(finding, namespace))]),
   );
   const lines = ['graph TD'];
   for (const id of shown) {

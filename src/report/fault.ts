@@ -58,8 +58,8 @@ function ownFault(causes: readonly Finding[], deadlocked: readonly Finding[]): F
   }
   if (causes.every(({ code }) => code === 'owner-unknown')) {
     return {
-      answer: 'Whose it is could not be found out.',
-      because: ['The evidence below says where was looked.'],
+      answer: 'Who should act could not be found out.',
+      because: ['The evidence below says what was looked at.'],
     };
   }
   return {

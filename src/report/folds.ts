@@ -9,8 +9,8 @@ import { forcedSection } from './forced.ts';
 import { prose, toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
-import { findingSubject, messageWords, subjectWords } from './sentences.ts';
-import { counted, formatCount, name, said, type Words } from './words.ts';
+import { findingSentence, linkWords, messageWords, subjectWords } from './sentences.ts';
+import { capitalized, counted, formatCount, name, said, type Words } from './words.ts';
 
 /** Everything that is there for whoever wants to check or to dig; each section can be left out alone. */
 export function foldedSections(
@@ -19,6 +19,8 @@ export function foldedSections(
   run: RunResult,
   detail: Detail,
 ): string[] {
+  // One that simply went has nothing to unfold.
+  if (namespace.diagnosis === undefined && namespace.verdict === 'pass') return [];
   return [
     forcedSection(namespace.forced, detail),
     ...(told.diagnosis === undefined
@@ -29,6 +31,12 @@ export function foldedSections(
         ]),
     readSection(namespace, told.diagnosis, run, detail),
   ].filter((section) => section !== '');
+}
+
+interface Part {
+  /** For the title of the fold, so that one knows what one would unfold. */
+  title: string;
+  text: string;
 }
 
 /** What else was read, in one fold: most readers never open it. */
@@ -44,8 +52,11 @@ function readSection(
       : [queuedPart(diagnosis, detail), notInspectedPart(diagnosis, detail)]),
     conditionsPart(namespace, detail),
     timelinePart(namespace, run, detail),
-  ].filter((part) => part !== '');
-  return parts.length === 0 ? '' : folded('What else was read', parts.join('\n\n'));
+  ].filter((part) => part !== undefined);
+  if (parts.length === 0) return '';
+  const titles = parts.map(({ title }) => title).join(', ');
+  const content = parts.map(({ text }) => text).join('\n\n');
+  return folded(`What else was read: ${titles}`, content);
 }
 
 function evidenceSection(
@@ -62,10 +73,8 @@ function evidenceSection(
   const rows = edges
     .slice(0, detail.rows)
     .map(({ from, to, because }) => [
-      from === undefined
-        ? `Namespace ${toMarkdown([name(home)])}`
-        : cell(findingSubject(from, home)),
-      to === undefined ? '*nobody: this is the root cause*' : cell(findingSubject(to, home)),
+      from === undefined ? `Namespace ${toMarkdown([name(home)])}` : cell(linkWords(from, home)),
+      to === undefined ? '*nobody: this is the root cause*' : cell(linkWords(to, home)),
       prose(because, [], detail.chars),
     ]);
   const evidence = links
@@ -73,7 +82,7 @@ function evidenceSection(
     .slice(0, detail.rows)
     .map(
       (link) =>
-        `${toMarkdown(findingSubject(link, home))} ${toMarkdown(messageWords(link), detail.chars)}${ageOf(link, run)}:\n${link.evidence
+        `${toMarkdown(capitalized(findingSentence(link, home)), detail.chars)}${ageOf(link, run)}:\n${link.evidence
           .slice(0, 20)
           .map((line) => `  - ${prose(line, [], detail.chars)}`)
           .join('\n')}`,
@@ -148,8 +157,8 @@ function findingsSection(
   );
 }
 
-function queuedPart(diagnosis: Diagnosis, detail: Detail): string {
-  if (detail.rows === 0 || diagnosis.queued.length === 0) return '';
+function queuedPart(diagnosis: Diagnosis, detail: Detail): Part | undefined {
+  if (detail.rows === 0 || diagnosis.queued.length === 0) return undefined;
   const total = diagnosis.queued.reduce((sum, { count }) => sum + count, 0);
   const shown = diagnosis.queued.slice(0, detail.rows);
   const rows = shown.map(({ apiVersion, kind, count }) => [
@@ -158,28 +167,32 @@ function queuedPart(diagnosis: Diagnosis, detail: Detail): string {
     formatCount(count),
   ]);
   const content = table(['kind', 'apiVersion', 'objects'], rows);
-  return titled(
-    `Queued, so no cause: ${counted(total, 'object')} that nobody has asked to go yet`,
-    withRest(content, diagnosis.queued.length - shown.length, 'kind'),
-  );
+  return {
+    title: counted(total, 'queued object'),
+    text: titled(
+      `Queued: ${counted(total, 'object')} that nobody has asked to go yet, so no cause`,
+      withRest(content, diagnosis.queued.length - shown.length, 'kind'),
+    ),
+  };
 }
 
-function notInspectedPart(diagnosis: Diagnosis, detail: Detail): string {
-  if (detail.rows === 0 || diagnosis.notInspected.length === 0) return '';
+function notInspectedPart(diagnosis: Diagnosis, detail: Detail): Part | undefined {
+  if (detail.rows === 0 || diagnosis.notInspected.length === 0) return undefined;
   const shown = diagnosis.notInspected.slice(0, detail.rows);
   const rows = shown.map(({ what, reason }) => [
     toMarkdown([said(what)]),
     prose(reason, [], detail.chars),
   ]);
   const left = diagnosis.notInspected.length - shown.length;
-  return titled(
-    'Not inspected',
-    withRest(table(['what', 'why not'], rows), left, 'entry', 'entries'),
-  );
+  const content = table(['what', 'why not'], rows);
+  return {
+    title: `${formatCount(diagnosis.notInspected.length)} not inspected`,
+    text: titled('Not inspected', withRest(content, left, 'entry', 'entries')),
+  };
 }
 
-function conditionsPart(namespace: NamespaceResult, detail: Detail): string {
-  if (!detail.hasRawData || namespace.conditions.length === 0) return '';
+function conditionsPart(namespace: NamespaceResult, detail: Detail): Part | undefined {
+  if (!detail.hasRawData || namespace.conditions.length === 0) return undefined;
   const rows = namespace.conditions
     .slice(0, 20)
     .map(({ type, status, reason, message }) => [
@@ -187,20 +200,27 @@ function conditionsPart(namespace: NamespaceResult, detail: Detail): string {
       toMarkdown([name(reason)]),
       prose(message, [], detail.chars),
     ]);
-  return titled(
-    "The namespace's own conditions, as the cluster words them",
-    table(['condition', 'reason', 'message'], rows),
-  );
+  return {
+    title: 'conditions',
+    text: titled(
+      "The namespace's own conditions, as the cluster words them",
+      table(['condition', 'reason', 'message'], rows),
+    ),
+  };
 }
 
-function timelinePart(namespace: NamespaceResult, run: RunResult, detail: Detail): string {
-  if (!detail.hasRawData || namespace.timeline.length === 0) return '';
+function timelinePart(
+  namespace: NamespaceResult,
+  run: RunResult,
+  detail: Detail,
+): Part | undefined {
+  if (!detail.hasRawData || namespace.timeline.length === 0) return undefined;
   const shown = namespace.timeline.slice(-detail.rows);
   const rows = shown.map(({ at, event }) => [
     prose(withAges(at, run.finishedAt)),
     prose(withAges(event, run.finishedAt), [], detail.chars),
   ]);
-  return titled('Timeline', table(['when', 'what'], rows));
+  return { title: 'timeline', text: titled('Timeline', table(['when', 'what'], rows)) };
 }
 
 function titled(title: string, content: string): string {

@@ -96,16 +96,23 @@ function readTeardown(value: unknown): Teardown[] {
   ];
 }
 
-/** "🔴 5m 02s `owner-missing` (Widget `db`)". */
+/** "🔴 5m 02s `owner-missing` (`Widget db`)". */
 export function teardownWords(entry: Teardown): Words {
-  return [
-    `${MARKS[entry.outcome]} ${formatDuration(entry.seconds * 1_000)}`,
-    ...(entry.outcome === 'deleted' || entry.code !== undefined ? [] : [` ${entry.outcome}`]),
-    ...(entry.code === undefined ? [] : [' ', name(entry.code)]),
-    ...(entry.code === undefined || entry.subject === undefined
-      ? []
-      : [' (', name(entry.subject), ')']),
-  ];
+  const { code, subject } = entry;
+  if (code === undefined) return briefWords(entry);
+  const where: Words = subject === undefined ? [] : [' (', name(subject), ')'];
+  return [...markAndTime(entry), ' ', name(code), ...where];
+}
+
+/** "🔴 5m 02s stuck", "✅ 38 s". */
+function briefWords(entry: Teardown): Words {
+  return entry.outcome === 'deleted'
+    ? markAndTime(entry)
+    : [...markAndTime(entry), ` ${entry.outcome}`];
+}
+
+function markAndTime({ outcome, seconds }: Teardown): Words {
+  return [`${MARKS[outcome]} ${formatDuration(seconds * 1_000)}`];
 }
 
 /** The last teardown that did not pass, before this one. */
@@ -113,11 +120,9 @@ export function lastFailure(history: readonly Teardown[]): Teardown | undefined 
   return history.findLast(({ isPass }) => !isPass);
 }
 
-export function historyLine(history: readonly Teardown[]): string {
-  return history
-    .map(
-      (entry, at) =>
-        `${toMarkdown(teardownWords(entry))}${at === history.length - 1 ? ' ← this run' : ''}`,
-    )
-    .join(' · ');
+/** All of them in one line; with their causes where there is room to read them. */
+export function historyLine(history: readonly Teardown[], hasCauses: boolean): string {
+  const words = hasCauses ? teardownWords : briefWords;
+  const items = history.map((entry) => toMarkdown(words(entry)));
+  return `${items.join(' · ')} ← this run`;
 }

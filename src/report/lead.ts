@@ -34,9 +34,9 @@ function whySection(told: Narrative, detail: Detail): string {
   const left = told.why.length - shown.length;
   const [only] = shown;
   if (only === undefined) return '';
-  if (told.why.length === 1) return `**Why.** ${only}`;
+  if (told.why.length === 1) return `**${told.whyTitle}.** ${only}`;
   if (left > 0) shown.push(`and ${left} more ${left === 1 ? 'cause' : 'causes'}`);
-  return `**Why.** ${told.chains.length > 1 ? `${told.chains.length} things hold it:` : ''}\n\n${bullets(shown)}`;
+  return `**${told.whyTitle}.** ${told.chains.length > 1 ? `${told.chains.length} things hold it:` : ''}\n\n${bullets(shown)}`;
 }
 
 function remedySection(remedies: readonly RemedyWords[], detail: Detail): string {
@@ -73,5 +73,5 @@ function notSeenSection(told: Narrative, detail: Detail): string {
 }
 
 function termsSection(told: Narrative): string {
-  return told.terms.map((term) => `<sub>${toMarkdown(term)}</sub>`).join('<br>\n');
+  return told.terms.map((term) => `<sub>${toMarkdown(term)}</sub>`).join('<br>');
 }

@@ -57,13 +57,16 @@ function split(token: string): [string, string, string] {
   return [match?.[1] ?? '', match?.[2] ?? '', match?.[3] ?? ''];
 }
 
+const WORD = /^\p{L}+(?:[-'’]\p{L}+)*$/u;
+const NUMBER = /^\d[\d,]*(?:ms|s|m|h|%)?$/;
+const CLOCK_TIME = /^\d{1,2}:\d{2}(?::\d{2})?$/;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+
 function isOrdinary(core: string, names: readonly string[]): boolean {
   if (names.includes(core)) return false;
   // Seven and more hexadecimal letters are linked as a commit where one has that name.
   if (/^[0-9a-f]{7,40}$/.test(core)) return false;
-  return (
-    /^\p{L}+(?:[-'’]\p{L}+)*$/u.test(core) || /^\d[\d,]*(?:ms|s|m|h|%)?$/.test(core) || core === ''
-  );
+  return core === '' || [WORD, NUMBER, CLOCK_TIME, DATE].some((ordinary) => ordinary.test(core));
 }
 
 /**
@@ -71,7 +74,7 @@ function isOrdinary(core: string, names: readonly string[]): boolean {
  * start of a list.
  */
 function punctuation(text: string, core: string): string {
-  const harmless = /^\d/.test(core) || core === '' ? /[,]/ : /[,.:;!?()"']/;
+  const harmless = /^\d/.test(core) || core === '' ? /[,:;("']/ : /[,.:;!?()"']/;
   return Array.from(text, (char) =>
     harmless.test(char) ? char : `&#${char.codePointAt(0)};`,
   ).join('');

@@ -21,6 +21,7 @@ const MAX_RULES = 20;
 export interface Narrative {
   mark: string;
   headline: Words;
+  whyTitle: string;
   /** One entry per root cause, each a sentence or more that follows its chain. */
   why: Words[];
   chains: Chain[];
@@ -41,6 +42,7 @@ export interface Narrative {
 export function narrate(namespace: NamespaceResult, run: RunResult): Narrative {
   const base = {
     mark: MARKS[namespace.outcome],
+    whyTitle: 'Why',
     headline: headlineWords(namespace, run),
   };
   if (namespace.diagnosis === undefined) return { ...base, ...untold(namespace) };
@@ -57,7 +59,8 @@ export function narrate(namespace: NamespaceResult, run: RunResult): Narrative {
     terms: termsOf(chains),
   };
   if (namespace.outcome === 'forced') {
-    return { ...told, why: heldBefore(told.why), remedies: [], queued: undefined };
+    // Looked at before anything was forced; there is nothing left to do about it.
+    return { ...told, whyTitle: 'What held it until then', remedies: [], queued: undefined };
   }
   return {
     ...told,
@@ -85,11 +88,6 @@ function causeSentences(chain: Chain, home: string): Words {
     chain.others.length === 1 ? ' waits' : ' wait',
     ' for the same.',
   ];
-}
-
-/** The diagnosis was made before anything was forced. */
-function heldBefore(why: readonly Words[]): Words[] {
-  return why.map((words) => ['Before that: ', ...words]);
 }
 
 function movementSentences({ movement, findings }: Diagnosis, run: RunResult): Words[] {
@@ -140,7 +138,7 @@ function patience(namespace: NamespaceResult, run: RunResult): RemedyWords[] {
   ];
 }
 
-type Told = Omit<Narrative, 'mark' | 'headline'>;
+type Told = Omit<Narrative, 'mark' | 'headline' | 'whyTitle'>;
 
 const NOTHING: Told = {
   diagnosis: undefined,

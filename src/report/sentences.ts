@@ -21,9 +21,42 @@ export function findingSubject(finding: Finding, home: string): Words {
   return more > 0 ? [...words, ` (and ${formatCount(more)} more like it)`] : words;
 }
 
+/**
+ * A finding as a link of a chain: what is waited for. A finalizer of the namespace, or an owner that
+ * nobody could name, has the object that waits as its subject, and "x waits for x" tells nothing.
+ */
+export function linkWords(finding: Finding, home: string): Words {
+  const { code, finalizer, subject } = finding;
+  if (finalizer === undefined) return findingSubject(finding, home);
+  if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
+    return ['finalizer ', name(finalizer)];
+  }
+  const isUnnamed = code.startsWith('owner-') && !WORKLOADS.has(subject.kind);
+  return isUnnamed ? ['the owner of finalizer ', name(finalizer)] : findingSubject(finding, home);
+}
+
+const WORKLOADS = new Set([
+  'Deployment',
+  'StatefulSet',
+  'DaemonSet',
+  'ReplicaSet',
+  'ReplicationController',
+  'Job',
+  'CronJob',
+  'Pod',
+]);
+
 /** What a finding says, as a clause that follows its subject. */
 export function messageWords(finding: Finding): Words {
   return [said(finding.message, finding.finalizer === undefined ? [] : [finding.finalizer])];
+}
+
+/** A finding on its own: "Widget db is held by …", "the owner of finalizer x: nothing shows who …". */
+export function findingSentence(finding: Finding, home: string): Words {
+  return clause(
+    isPredicate(finding.message) ? findingSubject(finding, home) : linkWords(finding, home),
+    finding,
+  );
 }
 
 /** The clauses of a chain, each about one link, each readable after the one before it. */

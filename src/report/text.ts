@@ -1,6 +1,6 @@
 import { plainText } from '../safe-text.ts';
 import { clusterWords } from './headline.ts';
-import { narrate } from './narrative.ts';
+import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import type { RemedyWords } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
@@ -29,7 +29,7 @@ export function explanationLines(namespace: NamespaceResult, run: RunResult): st
   const { diagnosis } = told;
   const paragraphs = [
     diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),
-    told.why.map(toPlain),
+    whyLines(told),
     told.fault === undefined ? [] : [`${told.fault.answer} ${toPlain(told.fault.because)}`],
     remedyLines(told.remedies),
     [
@@ -44,6 +44,11 @@ export function explanationLines(namespace: NamespaceResult, run: RunResult): st
   return paragraphs
     .filter((lines) => lines.length > 0)
     .flatMap((lines, at) => (at === 0 ? lines : ['', ...lines]));
+}
+
+function whyLines({ why, whyTitle }: Narrative): string[] {
+  const lines = why.map(toPlain);
+  return whyTitle === 'Why' || lines.length === 0 ? lines : [`${whyTitle}:`, ...lines];
 }
 
 function remedyLines(remedies: readonly RemedyWords[]): string[] {

@@ -1,5 +1,5 @@
 import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
-import { findingSubject, messageWords } from './sentences.ts';
+import { linkWords, messageWords } from './sentences.ts';
 import { toPlain } from './words.ts';
 
 const MAX_LINES = 60;
@@ -48,7 +48,7 @@ interface Row {
 
 function rowOf(finding: Finding, namespace: string, lead: string): { left: string; right: string } {
   return {
-    left: `${lead}${toPlain(findingSubject(finding, namespace))}`,
+    left: `${lead}${toPlain(linkWords(finding, namespace))}`,
     right: toPlain(messageWords(finding)),
   };
 }
