@@ -16,7 +16,7 @@ import type { Log } from './log.ts';
 import { type OutputContext, outputsOf } from './outputs.ts';
 import { createRedactor, type Redactor } from './redact.ts';
 import { renderLogLines } from './report/log-lines.ts';
-import { type CommentDeps, publish } from './report/publish.ts';
+import { type CommentDeps, type PublishDeps, type Published, publish } from './report/publish.ts';
 import type { RunResult } from './report/report.ts';
 import { GATE_VERSION } from './version.ts';
 
@@ -46,8 +46,7 @@ export async function runAction(env: Environment = process.env): Promise<number>
   try {
     const inputs = readInputs((name) => core.getInput(name));
     redactor.add(inputs.githubToken);
-    const { result, server } = await runInCluster(inputs, parts);
-    return await report(result, server, inputs, parts);
+    return await runInCluster(inputs, parts);
   } catch (error) {
     return fail(error, parts);
   } finally {
@@ -55,10 +54,9 @@ export async function runAction(env: Environment = process.env): Promise<number>
   }
 }
 
-async function runInCluster(
-  inputs: Inputs,
-  { env, redactor, log, cancellation }: Parts,
-): Promise<{ result: RunResult; server: string }> {
+async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
+  const { env, redactor, log, cancellation } = parts;
+  const { signal } = cancellation;
   const api = await connect({
     kubeconfig: inputs.kubeconfig,
     context: inputs.context,
@@ -70,43 +68,41 @@ async function runInCluster(
     homeDir: homedir(),
   });
   try {
-    const { signal } = cancellation;
+    const publishing = publishDeps(inputs, api.target.server, parts);
+    let announced: Published | undefined;
     const result = await runGate(inputs, {
       api,
       clock: systemClock,
       log,
       signal,
       gateVersion: GATE_VERSION,
+      announce: async (planned) => {
+        announced = await publish(planned, publishing, signal);
+      },
     });
-    return { result, server: api.target.server };
+    writeLog(result, log);
+    // A cancelled run may still use the seconds that the runner leaves it.
+    const limit = signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : signal;
+    const start = announced?.summaryStart;
+    const again = start === undefined ? publishing : { ...publishing, summaryStart: start };
+    const published = await publish(result, again, limit);
+    setOutputs(result, published, parts);
+    return result.verdict === 'fail' ? 1 : 0;
   } finally {
     await api.close();
   }
 }
 
-async function report(
-  result: RunResult,
-  server: string,
-  inputs: Inputs,
-  parts: Parts,
-): Promise<number> {
-  const { env, log, redactor, cancellation, startedAt } = parts;
-  writeLog(result, log);
+function publishDeps(inputs: Inputs, server: string, { env, log, redactor }: Parts): PublishDeps {
   const run = readGithubRun(env);
-  const published = await publish(
-    result,
-    {
-      log,
-      redactor,
-      summaryFile: env['GITHUB_STEP_SUMMARY'],
-      reportDir: reportDir(inputs, env),
-      run: run === undefined ? undefined : { url: run.url, label: run.label },
-      comment: commentDeps(inputs, server, run),
-    },
-    cancellation.signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : cancellation.signal,
-  );
-  setOutputs(result, published, parts, systemClock.now() - startedAt);
-  return result.verdict === 'fail' ? 1 : 0;
+  return {
+    log,
+    redactor,
+    summaryFile: env['GITHUB_STEP_SUMMARY'],
+    reportDir: reportDir(inputs, env),
+    run: run === undefined ? undefined : { url: run.url, label: run.label },
+    comment: commentDeps(inputs, server, run),
+  };
 }
 
 function writeLog(result: RunResult, log: Log): void {
@@ -141,9 +137,9 @@ function reportDir(inputs: Inputs, env: Environment): string {
 function setOutputs(
   result: RunResult | undefined,
   context: OutputContext,
-  { redactor }: Parts,
-  elapsedMs: number,
+  { redactor, startedAt }: Parts,
 ): void {
+  const elapsedMs = systemClock.now() - startedAt;
   for (const [name, value] of Object.entries(outputsOf(result, context, elapsedMs))) {
     core.setOutput(name, redactor.redact(value));
   }
@@ -159,7 +155,7 @@ function fail(error: unknown, parts: Parts): number {
   if (error instanceof Error) log.debug(error.stack ?? '');
   try {
     const none = { reportJsonPath: '', reportMarkdownPath: '', commentUrl: '' };
-    setOutputs(undefined, none, parts, systemClock.now() - parts.startedAt);
+    setOutputs(undefined, none, parts);
   } catch (outputError) {
     log.warning(`could not set the outputs: ${describeError(outputError)}`);
   }

@@ -1,6 +1,8 @@
 import { formatDuration } from './duration.ts';
+import { type Forced, force, type Planned, planFor } from './forcing.ts';
 import type { Inputs } from './inputs.ts';
 import { stringAt } from './json.ts';
+import { callRoll, isWorthwhile } from './observe/roll-call.ts';
 import { type Outcome, verdict, worstOutcome } from './outcome.ts';
 import type { NamespaceResult, RunResult } from './report/report.ts';
 import { cannot, findTargets, requestDeletion, type Target } from './targets.ts';
@@ -8,6 +10,8 @@ import { type Teardown, type TeardownDeps, tearDown } from './teardown.ts';
 
 export interface GateDeps extends TeardownDeps {
   gateVersion: string;
+  /** Reports what is known before the first forced write: a write may destroy the evidence. */
+  announce?: (result: RunResult) => Promise<void>;
 }
 
 /**
@@ -22,16 +26,83 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     `namespace-teardown-gate ${deps.gateVersion} · ${deps.api.target.server} (Kubernetes ${await version}), context ${deps.api.target.context}`,
   );
   const targets = inputs.delete ? await deleteAll(found, deps) : found;
-  const namespaces = await Promise.all(
-    targets.map((target) => guard(target, inputs, startedAt, deps)),
-  );
-  const outcome = worst(namespaces, inputs);
+  const cases = await Promise.all(targets.map((target) => guard(target, inputs, startedAt, deps)));
+  const conclude = async (): Promise<RunResult> =>
+    runResult(
+      cases.map(({ result }) => result),
+      { version: await version, startedAt },
+      inputs,
+      deps,
+    );
+  await forceAll(cases, inputs, deps, conclude);
+  return conclude();
+}
+
+/** A namespace on its way through the run. */
+interface Case {
+  result: NamespaceResult;
+  teardown: Teardown | undefined;
+}
+
+/** All plans are made, printed and reported before anything is changed. */
+async function forceAll(
+  cases: readonly Case[],
+  inputs: Inputs,
+  deps: GateDeps,
+  conclude: () => Promise<RunResult>,
+): Promise<void> {
+  const planned: { at: Case; teardown: Teardown; plan: Planned }[] = [];
+  for (const at of cases) {
+    if (at.teardown === undefined) continue;
+    const plan = await planFor(at.teardown, inputs, deps);
+    if (plan === undefined) continue;
+    planned.push({ at, teardown: at.teardown, plan });
+    at.result = { ...at.result, forced: plan.record };
+  }
+  if (planned.length === 0 || deps.signal.aborted) return;
+  if (inputs.force.mode !== 'plan') await deps.announce?.(await conclude());
+  for (const { at, teardown, plan } of planned) {
+    if (deps.signal.aborted) return;
+    const forced = await force(plan, teardown, deps);
+    at.result = withForced(at.result, forced, inputs, deps.signal.aborted);
+  }
+}
+
+function withForced(
+  result: NamespaceResult,
+  forced: Forced,
+  inputs: Inputs,
+  isCancelled: boolean,
+): NamespaceResult {
+  const outcome = forced.outcome ?? (isCancelled ? 'cancelled' : result.outcome);
+  const { diagnosis } = result;
+  return {
+    ...result,
+    outcome,
+    verdict: verdict(outcome, inputs.policy),
+    diagnosis:
+      diagnosis === undefined
+        ? undefined
+        : { ...diagnosis, notInspected: [...diagnosis.notInspected, ...forced.unread] },
+    timeline: [...result.timeline, ...forced.timeline],
+    forced: forced.record,
+  };
+}
+
+function runResult(
+  namespaces: NamespaceResult[],
+  { version, startedAt }: { version: string; startedAt: number },
+  inputs: Inputs,
+  deps: GateDeps,
+): RunResult {
+  const outcome =
+    deps.signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, inputs);
   return {
     gateVersion: deps.gateVersion,
     finishedAt: new Date(deps.clock.now()).toISOString(),
     elapsedMs: deps.clock.now() - startedAt,
     timeoutMs: inputs.timeoutMs,
-    cluster: { server: deps.api.target.server, version: await version, identity: undefined },
+    cluster: { server: deps.api.target.server, version, identity: undefined },
     outcome,
     verdict: verdict(outcome, inputs.policy),
     namespaces,
@@ -52,12 +123,15 @@ async function readVersion(deps: GateDeps): Promise<string> {
   return got.ok ? (stringAt(got.value, 'gitVersion') ?? 'unknown') : 'unknown';
 }
 
+/** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
 async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Target[]> {
   const asked: Target[] = [];
   for (const target of targets) {
+    const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
+    const rollCall = isActive ? await callRoll(target.name, deps) : undefined;
     const after = await requestDeletion(target, deps.api, deps.signal);
-    if (after !== target) deps.log.line(`${target.name}: asked for its deletion`);
-    asked.push(after);
+    if (isActive) deps.log.line(`${target.name}: asked for its deletion`);
+    asked.push(rollCall === undefined ? after : { ...after, rollCall: Promise.resolve(rollCall) });
   }
   return asked;
 }
@@ -68,27 +142,33 @@ async function guard(
   inputs: Inputs,
   startedAt: number,
   deps: GateDeps,
-): Promise<NamespaceResult> {
+): Promise<Case> {
   const { first } = target;
   if (first === undefined) {
-    return settled(target.name, 'not-found', 'it does not exist', inputs, startedAt, deps);
+    const event = 'it does not exist';
+    const result = settled(target.name, 'not-found', event, inputs, startedAt, deps);
+    return { result, teardown: undefined };
   }
   if (first.deletionTimestamp === undefined) {
     const event = 'it exists and nobody has asked for its deletion';
-    return {
+    const result = {
       ...settled(target.name, 'not-terminating', event, inputs, startedAt, deps),
       uid: first.uid,
       conditions: first.conditions,
     };
+    return { result, teardown: undefined };
   }
   deps.log.line(
     `${target.name}: terminating since ${first.deletionTimestamp}${inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`}`,
   );
-  const teardown = await tearDown(first, inputs, startedAt, deps);
+  const serverNow = deps.clock.now() + deps.api.clockOffsetMs();
+  const isYoung = inputs.timeoutMs > 0 && isWorthwhile(first.deletionTimestamp, serverNow);
+  const rollCall = target.rollCall ?? (isYoung ? callRoll(target.name, deps) : undefined);
+  const teardown = await tearDown(first, inputs, startedAt, deps, rollCall);
   if (teardown.unauthorized !== undefined) {
     throw cannot('get', `namespace "${target.name}"`, teardown.unauthorized.failure, deps.api);
   }
-  return resultOf(teardown, inputs, startedAt, deps);
+  return { result: resultOf(teardown, inputs, startedAt, deps), teardown };
 }
 
 function settled(

@@ -94,7 +94,7 @@ function checkTogether(inputs: Inputs): void {
   if (inputs.namespaces.length === 0 && inputs.selector === '') {
     throw invalid(
       'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector',
-      'When the value comes from an expression such as ${{ steps.x.outputs.namespace }}, check that the step has set it.',
+      'When the value comes from the output of an earlier step, check that the step ran and has set it.',
     );
   }
   const writes = inputs.force.mode === 'objects' || inputs.force.mode === 'namespace';

@@ -1,6 +1,6 @@
 import { questionsOf } from './diagnose/ask.ts';
 import { hasQuestions } from './diagnose/questions.ts';
-import { noDetails } from './observe/details.ts';
+import { noDetails, type RollCall } from './observe/details.ts';
 import { investigate } from './observe/investigate.ts';
 import { type ObserveDeps, observe } from './observe/observe.ts';
 import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
@@ -12,9 +12,11 @@ const MAX_ROUNDS = 4;
 export async function look(
   namespace: NamespaceFacts,
   before: Snapshot | undefined,
+  rollCall: RollCall | undefined,
   deps: ObserveDeps,
 ): Promise<Snapshot> {
-  let snapshot = await observe(namespace, deps);
+  const seen = await observe(namespace, deps);
+  let snapshot = rollCall === undefined ? seen : { ...seen, rollCall };
   for (let round = 0; round < MAX_ROUNDS && !deps.signal.aborted; round++) {
     const questions = questionsOf(snapshot, before);
     if (!hasQuestions(questions)) break;

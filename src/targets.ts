@@ -1,8 +1,9 @@
 import { ActionError, type ErrorCode } from './errors.ts';
+import { isProtectedNamespace } from './force/policy.ts';
 import type { Inputs } from './inputs.ts';
-import { stringAt } from './json.ts';
 import type { KubernetesApi } from './kubernetes/api.ts';
 import { namespacePath } from './kubernetes/paths.ts';
+import type { RollCall } from './observe/details.ts';
 import { namespaceFacts } from './observe/facts.ts';
 import type { NamespaceFacts } from './observe/snapshot.ts';
 import type { FailureKind, ReadFailure } from './read.ts';
@@ -12,25 +13,30 @@ import { readNamespace } from './wait.ts';
 export interface Target {
   name: string;
   first: NamespaceFacts | undefined;
+  /** Who was in it, asked before its content goes; never rejects. */
+  rollCall?: Promise<RollCall>;
 }
 
-/** Names from the input and from the selector, each read once: this pins the UIDs. */
+/**
+ * Names from the input and from the selector, each read once: this pins the UIDs. A run that is
+ * cancelled meanwhile has no targets.
+ */
 export async function findTargets(
   inputs: Inputs,
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<Target[]> {
   const selected = await select(inputs.selector, api, signal);
+  const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const named = await Promise.all(
-    inputs.namespaces
-      .filter((name) => !selected.some((facts) => facts.name === name))
-      .map(async (name): Promise<Target> => {
-        const got = await readNamespace(api, name, signal);
-        if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
-        return { name, first: got.value };
-      }),
+    names.map(async (name) => ({ name, got: await readNamespace(api, name, signal) })),
   );
-  return [...named, ...selected.map((first) => ({ name: first.name, first }))];
+  if (signal.aborted) return [];
+  const targets = named.map(({ name, got }): Target => {
+    if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
+    return { name, first: got.value };
+  });
+  return [...targets, ...selected.map((first) => ({ name: first.name, first }))];
 }
 
 async function select(
@@ -48,7 +54,7 @@ async function select(
       found.length = 0;
     },
   });
-  if (end.ok) return found;
+  if (end.ok || signal.aborted) return found;
   if (end.failure.status === 400) {
     throw new ActionError(
       'invalid-input',
@@ -58,45 +64,52 @@ async function select(
   throw cannot('list', `namespaces with the labels "${selector}"`, end.failure, api);
 }
 
+/** A namespace that changes all the time is not chased for ever. */
+const MAX_DELETE_TRIES = 3;
+
 /**
- * Asks for the deletion of exactly the namespace that was read. An answered DELETE is not the end of
- * the namespace: the wait decides that.
+ * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An
+ * answered DELETE is not the end of the namespace: the wait decides that.
  */
 export async function requestDeletion(
   target: Target,
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<Target> {
-  if (target.first === undefined || target.first.deletionTimestamp !== undefined) return target;
-  const sent = await api.send(
-    {
-      method: 'DELETE',
-      path: namespacePath(target.name),
-      body: {
-        apiVersion: 'v1',
-        kind: 'DeleteOptions',
-        preconditions: { uid: target.first.uid },
+  const { name, first } = target;
+  if (first === undefined || first.deletionTimestamp !== undefined) return target;
+  const reason = isProtectedNamespace(name, api.target.ownNamespace);
+  if (reason !== undefined) {
+    throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
+  }
+  let current = first;
+  for (let attempt = 1; ; attempt++) {
+    const sent = await api.send(
+      {
+        method: 'DELETE',
+        path: namespacePath(name),
+        body: {
+          apiVersion: 'v1',
+          kind: 'DeleteOptions',
+          preconditions: { uid: current.uid, resourceVersion: current.resourceVersion },
+        },
       },
-    },
-    { signal },
-  );
-  if (sent.ok && stringAt(sent.value, 'kind') === 'Namespace') {
-    return { name: target.name, first: namespaceFacts(sent.value) };
+      { signal },
+    );
+    // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
+    // "being removed already". What is there now tells.
+    const now = await readNamespace(api, name, signal);
+    if (!now.ok) throw cannot('get', `namespace "${name}"`, now.failure, api);
+    const isSame = now.value?.uid === first.uid;
+    // Gone or replaced: the follower, pinned to the old UID, says which.
+    if (!isSame) return { ...target, first: { ...current, deletionTimestamp: '' } };
+    current = now.value ?? current;
+    if (current.deletionTimestamp !== undefined) return { ...target, first: current };
+    if (sent.ok) return { ...target, first: current };
+    if (sent.failure.kind !== 'conflict' || attempt === MAX_DELETE_TRIES) {
+      throw cannot('delete', `namespace "${name}"`, sent.failure, api);
+    }
   }
-  // The answer may have been lost, the namespace replaced, or (before 1.20) "being removed already"
-  // answered as 409. What is there now tells.
-  const now = await readNamespace(api, target.name, signal);
-  if (!now.ok) throw cannot('get', `namespace "${target.name}"`, now.failure, api);
-  const isSame = now.value !== undefined && now.value.uid === target.first.uid;
-  if (isSame && now.value?.deletionTimestamp === undefined && !sent.ok) {
-    throw cannot('delete', `namespace "${target.name}"`, sent.failure, api);
-  }
-  if (isSame) return { name: target.name, first: now.value };
-  // Gone or replaced: the follower, pinned to the old UID, says which.
-  return {
-    name: target.name,
-    first: { ...target.first, deletionTimestamp: target.first.deletionTimestamp ?? '' },
-  };
 }
 
 const CODES: Partial<Record<FailureKind, ErrorCode>> = {

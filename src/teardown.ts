@@ -7,6 +7,7 @@ import type { Inputs } from './inputs.ts';
 import type { KubernetesApi } from './kubernetes/api.ts';
 import type { Log } from './log.ts';
 import { look } from './look.ts';
+import type { RollCall } from './observe/details.ts';
 import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 import type { Outcome } from './outcome.ts';
 import { Progress } from './progress.ts';
@@ -51,6 +52,7 @@ export async function tearDown(
   inputs: Pick<Inputs, 'failFast' | 'timeoutMs'>,
   startedAt: number,
   deps: TeardownDeps,
+  rollCall: Promise<RollCall> | undefined,
 ): Promise<Teardown> {
   const progress = new Progress(start, startedAt, deps);
   const follower = followNamespace(start, {
@@ -62,7 +64,7 @@ export async function tearDown(
     const looks: Look[] = [];
     for (const at of lookTimes(inputs, startedAt)) {
       if (!(await waitUntil(at, follower, deps.clock))) break;
-      const look = await lookAt(follower, looks[0]?.snapshot, deps);
+      const look = await lookAt(follower, looks[0]?.snapshot, rollCall, deps);
       if (look === undefined) break;
       looks.push(look);
       progress.looked(look.diagnosis);
@@ -72,7 +74,7 @@ export async function tearDown(
       }
     }
     await waitUntil(looks.length > 0 && isProven(looks) ? 0 : deadline, follower, deps.clock);
-    return await conclude(follower, looks, progress, deps);
+    return await conclude(follower, looks, rollCall, progress, deps);
   } finally {
     follower.stop();
   }
@@ -103,12 +105,13 @@ async function waitUntil(at: number, follower: Follower, clock: Clock): Promise<
 async function lookAt(
   follower: Follower,
   before: Snapshot | undefined,
+  rollCall: Promise<RollCall> | undefined,
   deps: TeardownDeps,
 ): Promise<Look | undefined> {
   const begin = deps.clock.now();
   const requests = deps.api.requestCount();
   const limit = AbortSignal.any([follower.over, AbortSignal.timeout(LOOK_LIMIT_MS)]);
-  const snapshot = await look(follower.last, before, { ...deps, signal: limit });
+  const snapshot = await look(follower.last, before, await rollCall, { ...deps, signal: limit });
   // The end came while we were reading: what was read is a mixture of two states.
   if (follower.over.aborted) return undefined;
   return {
@@ -131,12 +134,13 @@ function isProven(looks: readonly Look[]): boolean {
 async function conclude(
   follower: Follower,
   looks: readonly Look[],
+  rollCall: Promise<RollCall> | undefined,
   progress: Progress,
   deps: TeardownDeps,
 ): Promise<Teardown> {
   const final = follower.over.aborted
     ? undefined
-    : await lookAt(follower, looks[looks.length - 1]?.snapshot, deps);
+    : await lookAt(follower, looks[looks.length - 1]?.snapshot, rollCall, deps);
   if (final !== undefined) await follower.confirm();
   const known = final ?? looks[looks.length - 1];
   if (!follower.over.aborted && known !== undefined) {

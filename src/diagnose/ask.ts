@@ -35,7 +35,7 @@ export function questionsOf(now: Snapshot, before?: Snapshot): Questions {
   const ownable = helds.filter((held) => !isOfControllerManager(held));
   const errors = view.conditions.contentFailure?.errors ?? [];
   questions.crds = unique([
-    ...ownable.flatMap((held) => crdName(held) ?? []),
+    ...ownable.flatMap((held) => crdName(view, held) ?? []),
     ...relatedCrds(view, ownable),
     ...errors.flatMap((error) =>
       error.kind === 'conversion-failed' ? convertedCrd(view, error) : [],
@@ -128,7 +128,9 @@ function heldIn(view: View): Held[] {
   );
   const spec = namespace.specFinalizers
     .filter((finalizer) => finalizer !== 'kubernetes')
-    .map((finalizer): Held => ({ finalizer, object: subject, writers: [], count: 1 }));
+    .map(
+      (finalizer): Held => ({ finalizer, object: subject, writers: [], count: 1, isInSpec: true }),
+    );
   return [...own, ...spec, ...heldObjects(view).map(({ held }) => held)];
 }
 

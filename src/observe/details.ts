@@ -33,6 +33,13 @@ export function noDetails(): Details {
   return { crds: {}, statuses: {}, services: {}, events: {}, leases: {}, trials: {} };
 }
 
+/** Who was in the namespace when the gate began, before its content was deleted. */
+export interface RollCall {
+  at: string;
+  workloads: Read<WorkloadFacts[]>;
+  grants: Read<Grant[]>;
+}
+
 export interface CrdFacts {
   name: string;
   group: string;

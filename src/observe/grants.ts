@@ -7,25 +7,43 @@ import { type GrantRule, grantRules, grantsOf } from './owner-facts.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 
+type Roles = Map<string, GrantRule[]>;
+
 /** Which ServiceAccounts may watch or change which types. Other authorizers than RBAC are not visible. */
 export async function readGrants(api: KubernetesApi, signal: AbortSignal): Promise<Read<Grant[]>> {
+  const [roles, bindings] = await Promise.all([
+    readRoles(api, signal),
+    all([
+      many(api, `${RBAC}/clusterrolebindings`, (binding) => [binding], signal),
+      many(api, `${RBAC}/rolebindings`, (binding) => [binding], signal),
+    ]),
+  ]);
+  return toGrants(roles, bindings);
+}
+
+/** Roles of one namespace, or of the whole cluster, and all ClusterRoles. */
+export async function readRoles(
+  api: KubernetesApi,
+  signal: AbortSignal,
+  namespace?: string,
+): Promise<Read<Roles>> {
+  const place = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
   const roles = await all([
     many(api, `${RBAC}/clusterroles`, (role) => [roleEntry('ClusterRole', role)], signal),
-    many(api, `${RBAC}/roles`, (role) => [roleEntry('Role', role)], signal),
+    many(api, `${RBAC}/${place}roles`, (role) => [roleEntry('Role', role)], signal),
   ]);
+  return roles.ok ? read(new Map(roles.value)) : roles;
+}
+
+export function toGrants(roles: Read<Roles>, bindings: Read<JsonObject[]>): Read<Grant[]> {
   if (!roles.ok) return roles;
-  const rules = new Map(roles.value);
-  const bindings = await all([
-    many(api, `${RBAC}/clusterrolebindings`, (binding) => [binding], signal),
-    many(api, `${RBAC}/rolebindings`, (binding) => [binding], signal),
-  ]);
   if (!bindings.ok) return bindings;
   return read(
     bindings.value.flatMap((binding) =>
       grantsOf(
         binding,
         (kind, namespace, name) =>
-          rules.get(roleKey(kind, kind === 'Role' ? namespace : undefined, name)) ?? [],
+          roles.value.get(roleKey(kind, kind === 'Role' ? namespace : undefined, name)) ?? [],
       ),
     ),
   );

@@ -14,8 +14,8 @@ import {
   objectStatus,
   serviceFacts,
   webhookFacts,
-  workloadFacts,
 } from './owner-facts.ts';
+import { readWorkloads } from './workloads.ts';
 
 /** A namespace with a million events is not read to its end to find a hint. */
 const MAX_EVENTS = 2_000;
@@ -100,24 +100,6 @@ export async function investigate(
   }
   await Promise.all(jobs);
   return details;
-}
-
-const WORKLOADS = {
-  Deployment: 'deployments',
-  StatefulSet: 'statefulsets',
-  DaemonSet: 'daemonsets',
-} as const;
-
-function readWorkloads(
-  api: KubernetesApi,
-  signal: AbortSignal,
-): Promise<Details['workloads'] & {}> {
-  const kinds = Object.keys(WORKLOADS) as (keyof typeof WORKLOADS)[];
-  return all(
-    kinds.map((kind) =>
-      many(api, `/apis/apps/v1/${WORKLOADS[kind]}`, (item) => workloadFacts(item, kind), signal),
-    ),
-  );
 }
 
 function readWebhooks(api: KubernetesApi, signal: AbortSignal): Promise<Details['webhooks'] & {}> {

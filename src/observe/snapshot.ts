@@ -1,6 +1,6 @@
 import type { FailedGroup, ResourceType } from '../kubernetes/api.ts';
 import type { Read, ReadFailure } from '../read.ts';
-import type { Details } from './details.ts';
+import type { Details, RollCall } from './details.ts';
 
 /**
  * Plain data read from the cluster at one time. Every source keeps its read status; a source that
@@ -22,6 +22,8 @@ export interface Snapshot {
   apiServices?: Read<ApiServiceFacts[]>;
   /** Other namespaces that are Terminating, for "not caused by this change". */
   otherTerminating?: Read<NamespaceFacts[]>;
+  /** What was in the namespace when the gate began; only where it began early enough. */
+  rollCall?: RollCall;
   /** What was read on top because a finding raised a question. */
   details?: Details;
 }

@@ -7,6 +7,8 @@ export interface Candidate {
   serviceAccount: { namespace: string; name: string };
   /** Undefined: nothing in the cluster runs as this ServiceAccount. */
   workload: WorkloadFacts | undefined;
+  /** The workload that was in the namespace when the gate began and is not there any more. */
+  gone?: WorkloadFacts;
   /** How well it is proven; only for choosing among candidates. */
   weight: number;
   evidence: string[];
@@ -35,7 +37,7 @@ export function candidatesFor(view: View, held: Held): Candidate[] {
   if (details === undefined) return [];
   const found = new Map<string, Candidate>();
   const add = (account: Candidate['serviceAccount'], weight: number, evidence: string): void => {
-    for (const candidate of withWorkloads(details, account)) {
+    for (const candidate of withWorkloads(view, details, account)) {
       const key = `${account.namespace}/${account.name} ${candidate.workload?.uid ?? ''}`;
       const known = found.get(key) ?? candidate;
       known.weight = Math.max(known.weight, weight);
@@ -45,6 +47,7 @@ export function candidatesFor(view: View, held: Held): Candidate[] {
   };
   for (const { account, weight, evidence } of [
     ...grantedAccounts(view, held, details),
+    ...writingAccounts(view, held, details),
     ...serviceAccounts(view, held, details),
     ...cataloguedAccounts(held, details),
   ]) {
@@ -67,10 +70,14 @@ export interface Clue {
 }
 
 function grantedAccounts(view: View, held: Held, details: Details): Clue[] {
-  if (details.grants?.ok !== true) return [];
+  const rollCall = view.now.rollCall?.grants;
+  const grants = [
+    ...(details.grants?.ok === true ? details.grants.value : []),
+    ...(rollCall?.ok === true ? rollCall.value : []),
+  ];
   const groups = groupsOf(view, held);
   const resource = held.type?.resource;
-  return details.grants.value
+  return grants
     .filter((grant) => grant.namespace === undefined || grant.namespace === view.now.namespace.name)
     .filter((grant) => !GENERAL_ROLES.test(grant.role))
     .flatMap((grant) => {
@@ -180,20 +187,60 @@ function cataloguedAccounts(held: Held, details: Details): Clue[] {
     }));
 }
 
-function withWorkloads(details: Details, account: Candidate['serviceAccount']): Candidate[] {
-  const workloads = (details.workloads?.ok === true ? details.workloads.value : []).filter(
-    ({ namespace, serviceAccount }) =>
-      namespace === account.namespace && serviceAccount === account.name,
-  );
+/**
+ * Workloads that are called as the field manager that wrote the finalizer. The name is the writer's
+ * own (managedFields), not a pattern; names that every framework uses say nothing.
+ */
+function writingAccounts(view: View, held: Held, details: Details): Clue[] {
+  const writer = writerOf(held)?.manager ?? '';
+  if (writer === '' || ANYBODY.test(writer)) return [];
+  return [...present(details), ...departed(view, details)]
+    .filter(({ name, containers }) => name === writer || containers.includes(writer))
+    .map((workload) => ({
+      account: { namespace: workload.namespace, name: workload.serviceAccount },
+      weight: 0, // what it weighs is added for every candidate that is called so
+      evidence: `${workload.kind} ${workload.namespace}/${workload.name} is called as the writer of the finalizer`,
+    }));
+}
+
+/** Tools of people, and the names that frameworks give to any controller. */
+const ANYBODY =
+  /^(?:kubectl(?:-.*)?|helm|manager|controller|operator|main|app|server|node|python.*|java|unknown|Mozilla|OpenAPI-Generator|Go-http-client|kube-controller-manager)$/;
+
+function present(details: Details): WorkloadFacts[] {
+  return details.workloads?.ok === true ? details.workloads.value : [];
+}
+
+/** What was in the namespace at the start and, by a complete read, is not there any more. */
+function departed(view: View, details: Details): WorkloadFacts[] {
+  const rollCall = view.now.rollCall?.workloads;
+  if (rollCall?.ok !== true || details.workloads?.ok !== true) return [];
+  const here = new Set(details.workloads.value.map(({ uid }) => uid));
+  return rollCall.value.filter(({ uid }) => !here.has(uid));
+}
+
+function withWorkloads(
+  view: View,
+  details: Details,
+  account: Candidate['serviceAccount'],
+): Candidate[] {
+  const runsAs = ({ namespace, serviceAccount }: WorkloadFacts): boolean =>
+    namespace === account.namespace && serviceAccount === account.name;
   const base = { serviceAccount: account, weight: 0 };
-  if (workloads.length === 0) return [{ ...base, workload: undefined, evidence: [] }];
-  return workloads.map((workload) => ({
-    ...base,
-    workload,
-    evidence: [
-      `${workload.kind} ${workload.namespace}/${workload.name} runs as ServiceAccount ${account.name}`,
-    ],
-  }));
+  const workloads = present(details).filter(runsAs);
+  if (workloads.length > 0) {
+    return workloads.map((workload) => ({
+      ...base,
+      workload,
+      evidence: [
+        `${workload.kind} ${workload.namespace}/${workload.name} runs as ServiceAccount ${account.name}`,
+      ],
+    }));
+  }
+  const gone = departed(view, details).find(runsAs);
+  if (gone === undefined) return [{ ...base, workload: undefined, evidence: [] }];
+  const evidence = `${gone.kind} ${gone.namespace}/${gone.name}, which ran as ServiceAccount ${account.name}, was there at ${view.now.rollCall?.at} and is not any more`;
+  return [{ ...base, workload: undefined, gone, evidence: [evidence] }];
 }
 
 function selects(selector: Record<string, string>, workload: WorkloadFacts): boolean {
@@ -206,6 +253,8 @@ function isCalled(candidate: Candidate, manager: string): boolean {
   return (
     candidate.workload?.name === manager ||
     candidate.workload?.containers.includes(manager) === true ||
+    candidate.gone?.name === manager ||
+    candidate.gone?.containers.includes(manager) === true ||
     candidate.serviceAccount.name === manager
   );
 }

@@ -15,6 +15,8 @@ export interface Held {
   facts?: ObjectFacts;
   /** How many objects are held alike. */
   count: number;
+  /** It stands in spec.finalizers of the namespace, which other controllers serve than metadata's. */
+  isInSpec?: boolean;
 }
 
 export function writerOf(held: Held): FinalizerWriter | undefined {
@@ -22,10 +24,12 @@ export function writerOf(held: Held): FinalizerWriter | undefined {
 }
 
 export function knownOwner(held: Held): CatalogueEntry | undefined {
-  return lookUpFinalizer(held.finalizer, {
+  const known = lookUpFinalizer(held.finalizer, {
     kind: held.object.kind,
     group: held.type?.group ?? '',
   });
+  // The garbage collector and others look at metadata.finalizers alone.
+  return held.isInSpec === true && known?.scope !== 'namespace' ? undefined : known;
 }
 
 /** Removed by a controller inside kube-controller-manager, which no workload shows. */
@@ -33,11 +37,15 @@ export function isOfControllerManager(held: Held): boolean {
   return knownOwner(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
 }
 
-export function crdName(held: Held): string | undefined {
-  // Groups of built-in types have no dot, or end in k8s.io and are not served by CRDs unless they say so.
-  return held.type === undefined || !held.type.group.includes('.')
-    ? undefined
-    : typeName(held.type);
+/**
+ * The type that the finalizer belongs to, as a CRD would be called: that of the object, or, on a
+ * built-in object, the one that the finalizer's domain names (`widgets.example.com/cleanup` on a Pod).
+ */
+export function crdName(view: View, held: Held): string | undefined {
+  if (held.type !== undefined && !isBuiltIn(held.type.group)) return typeName(held.type);
+  const domain = held.finalizer.split('/')[0] ?? '';
+  const named = view.now.content.find(({ type }) => typeName(type) === domain);
+  return named === undefined || isBuiltIn(named.type.group) ? undefined : domain;
 }
 
 /**

@@ -15,7 +15,13 @@ export function namespaceSpecFinalizer(view: View): Draft[] {
   return namespace.specFinalizers
     .filter((finalizer) => finalizer !== OF_THE_CONTROLLER)
     .flatMap((finalizer) => {
-      const owners = ownerDrafts(view, { finalizer, object: subject, writers: [], count: 1 });
+      const owners = ownerDrafts(view, {
+        finalizer,
+        object: subject,
+        writers: [],
+        count: 1,
+        isInSpec: true,
+      });
       return [
         {
           code: 'namespace-spec-finalizer',

@@ -1,0 +1,43 @@
+import type { Clock } from '../clock.ts';
+import type { JsonObject } from '../json.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { all, many } from './collections.ts';
+import type { RollCall } from './details.ts';
+import { readRoles, toGrants } from './grants.ts';
+import { readWorkloads } from './workloads.ts';
+
+/** A deletion this young may still have its workloads; an older one has lost them. */
+const WORTHWHILE_MS = 30_000;
+
+/**
+ * Who is in the namespace while it still is: when an operator is deleted together with its objects,
+ * its Deployment and its rights are gone before anybody asks who should have removed the finalizer.
+ */
+export async function callRoll(
+  namespace: string,
+  deps: { api: KubernetesApi; clock: Clock; signal: AbortSignal },
+): Promise<RollCall> {
+  const { api, signal } = deps;
+  const bindings = many(
+    api,
+    `/apis/rbac.authorization.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/rolebindings`,
+    (binding: JsonObject) => [binding],
+    signal,
+  );
+  const [workloads, roles, bound] = await Promise.all([
+    readWorkloads(api, signal, namespace),
+    readRoles(api, signal, namespace),
+    all([bindings]),
+  ]);
+  return {
+    at: new Date(deps.clock.now() + api.clockOffsetMs()).toISOString(),
+    workloads,
+    grants: toGrants(roles, bound),
+  };
+}
+
+export function isWorthwhile(deletionTimestamp: string | undefined, serverNow: number): boolean {
+  return (
+    deletionTimestamp === undefined || serverNow - Date.parse(deletionTimestamp) < WORTHWHILE_MS
+  );
+}
