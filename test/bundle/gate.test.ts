@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { type ApiServer, type ApiServerOptions, startApiServer } from '../stub/api-server.ts';
+import { readRecording } from '../stub/recordings.ts';
+import { type RunningStep, type StepRun, startStep } from '../stub/runner.ts';
+import { parseLog } from '../stub/step-log.ts';
+
+/** The shipped bundle against a recorded cluster: what only the whole process can show. */
+
+const NAME = 'preview-pr-42';
+const NAMESPACE = `/api/v1/namespaces/${NAME}`;
+const recording = readRecording('S4');
+
+const folder = mkdtempSync(join(tmpdir(), 'gate-bundle-'));
+const servers: ApiServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function serve(options: Partial<ApiServerOptions> = {}): Promise<ApiServer> {
+  const server = await startApiServer({ recording, ...options });
+  servers.push(server);
+  return server;
+}
+
+interface Starting {
+  inputs?: Record<string, string>;
+  token?: string;
+  onLine?: (line: string) => void;
+}
+
+async function start(server: ApiServer, given: Starting = {}): Promise<RunningStep> {
+  const path = join(folder, `kubeconfig-${new URL(server.url).port}`);
+  const kubeconfig = await server.kubeconfig(path, given.token);
+  return startStep({
+    inputs: { namespace: NAME, timeout: '30s', kubeconfig, ...given.inputs },
+    ...(given.onLine === undefined ? {} : { onLine: given.onLine }),
+  });
+}
+
+async function run(server: ApiServer, given: Starting = {}): Promise<StepRun> {
+  return (await start(server, given)).ended;
+}
+
+/** Resolves when the gate has its watch open, and so waits. */
+async function waiting(server: ApiServer, step: RunningStep): Promise<void> {
+  let early: StepRun | undefined;
+  void step.ended.then((ended) => {
+    early = ended;
+  });
+  while (server.mutate(({ watches }) => watches.count) === 0) {
+    if (early !== undefined) throw new Error(`it ended early:\n${early.stdout}${early.stderr}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+function annotations(step: StepRun): string[] {
+  return parseLog(step.stdout).flatMap((line) =>
+    line.kind === 'error' || line.kind === 'warning' ? [`${line.kind}: ${line.text}`] : [],
+  );
+}
+
+describe('the gate on a recorded cluster', { timeout: 30_000 }, () => {
+  test.each([
+    { scenario: 'S4', code: 'owner-missing' },
+    { scenario: 'S7', code: 'apiservice-unavailable' },
+  ])('names the root cause of $scenario and changes nothing', async ({ scenario, code }) => {
+    const recorded = readRecording(scenario);
+    const server = await serve({ recording: recorded });
+
+    const step = await run(server, { inputs: { namespace: recorded.namespace, timeout: '3s' } });
+
+    const [namespace] = step.report?.namespaces ?? [];
+    const roots = namespace?.findings.filter(({ id }) => namespace.rootCauses.includes(id));
+    expect(step.exitCode).toBe(1);
+    expect(step.outputs['outcome']).toBe('stuck');
+    expect(roots?.map((finding) => finding.code)).toEqual([code]);
+    expect(annotations(step)).toEqual([expect.stringMatching(/^error: /)]);
+    expect(server.requests.filter(({ method }) => method !== 'GET')).toEqual([]);
+    expect(server.requests.flatMap(({ notSupported }) => notSupported ?? [])).toEqual([]);
+  });
+
+  test('passes at once when the namespace goes while it waits', async () => {
+    const server = await serve({ tls: true });
+    let saidAt = 0;
+    const step = await start(server, {
+      onLine: (line) => {
+        if (line.includes(`${NAME} is gone`)) saidAt = Date.now();
+      },
+    });
+    await waiting(server, step);
+
+    const goneAt = Date.now();
+    server.mutate((cluster) => cluster.removeNamespace(NAME));
+    const ended = await step.ended;
+
+    expect(ended.outputs['outcome']).toBe('deleted');
+    expect(ended.exitCode).toBe(0);
+    expect(annotations(ended)).toEqual([]);
+    expect(saidAt - goneAt).toBeLessThan(1_000);
+  });
+
+  test('passes with a warning when another namespace has taken the name', async () => {
+    const server = await serve();
+    const step = await start(server);
+    await waiting(server, step);
+
+    server.mutate((cluster) => {
+      const old = cluster.read(NAMESPACE);
+      cluster.removeNamespace(NAME);
+      const metadata = { name: NAME, uid: 'another', creationTimestamp: '2026-11-21T12:00:00Z' };
+      cluster.create(NAMESPACE, { ...old, metadata, status: { phase: 'Active' } });
+    });
+    const ended = await step.ended;
+
+    expect(ended.outputs['outcome']).toBe('recreated');
+    expect(ended.exitCode).toBe(0);
+    expect(annotations(ended)).toEqual([expect.stringMatching(/^warning: /)]);
+  });
+
+  test('ends soon after SIGINT, with a summary', async () => {
+    const server = await serve();
+    const step = await start(server);
+    await waiting(server, step);
+
+    const interruptedAt = Date.now();
+    step.interrupt();
+    const ended = await step.ended;
+
+    expect(Date.now() - interruptedAt).toBeLessThan(7_000);
+    expect(ended.exitCode).toBe(1);
+    expect(ended.outputs['outcome']).toBe('cancelled');
+    expect(ended.summary).toContain(NAME);
+  });
+
+  test('says in one sentence that the token is refused, without the token', async () => {
+    const server = await serve();
+
+    const step = await run(server, { token: 'a-token-that-nobody-knows' });
+
+    const shown = step.stdout.replace(/^::add-mask::.*$/gm, '') + step.stderr + step.summary;
+    expect(step.exitCode).toBe(1);
+    expect(step.outputs['outcome']).toBe('error');
+    expect(annotations(step)).toEqual([expect.stringContaining('401 Unauthorized')]);
+    expect(shown).not.toContain('a-token-that-nobody-knows');
+    expect(shown).not.toMatch(/^\s+at /m);
+  });
+});
