@@ -13,6 +13,8 @@ npm run cluster -- --list                the scenarios
    --version ${KUBERNETES_VERSIONS.join(' | ')}
    --all                                 all scenarios, with --look`;
 
+const LOOKS_AT_ONCE = 3;
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -32,7 +34,7 @@ async function main(): Promise<void> {
   }
   const chosen = values.all ? [...SCENARIOS] : positionals.map(find);
   if (values.look) {
-    for (const scenario of chosen) await look(scenario, version);
+    await lookAtAll(chosen, version);
   } else {
     await serve(chosen[0], version);
   }
@@ -61,20 +63,32 @@ as the gate:   node dist/index.js ${world.namespace} --now --kubeconfig ${kubeco
   // The servers' pipes keep this process alive; a signal ends them with it.
 }
 
-async function look(scenario: Scenario, version: Version): Promise<void> {
+/** A few at a time: each has servers of its own. */
+async function lookAtAll(scenarios: Scenario[], version: Version): Promise<void> {
+  const left = [...scenarios];
+  const next = async (): Promise<void> => {
+    for (let one = left.shift(); one; one = left.shift()) {
+      console.log((await look(one, version)).join('\n'));
+    }
+  };
+  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, next));
+}
+
+async function look(scenario: Scenario, version: Version): Promise<string[]> {
   const started = Date.now();
-  console.log(`\n=== ${scenario.id}: ${scenario.title}`);
+  const title = `\n=== ${scenario.id}: ${scenario.title}`;
+  const seconds = (): string => `    (${Math.round((Date.now() - started) / 1_000)} s)`;
   const cluster = await clusterFor(scenario, version, console.log);
   try {
     const world = await prepare(scenario, cluster);
-    console.log((await describeNamespace(cluster.client, world.namespace)).join('\n'));
+    const seen = await describeNamespace(cluster.client, world.namespace);
     await world.end();
+    return [title, ...seen, seconds()];
   } catch (error) {
-    console.log(`FAILED: ${error instanceof Error ? error.message : error}`);
     process.exitCode = 1;
+    return [title, `FAILED: ${error instanceof Error ? error.message : error}`, seconds()];
   } finally {
     await cluster.stop();
-    console.log(`    (${Math.round((Date.now() - started) / 1_000)} s)`);
   }
 }
 

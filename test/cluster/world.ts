@@ -1,5 +1,12 @@
 import { randomInt } from 'node:crypto';
-import { arrayAt, isObject, type JsonObject, stringAt, stringsAt } from '../../src/json.ts';
+import {
+  arrayAt,
+  isObject,
+  type JsonObject,
+  numberAt,
+  stringAt,
+  stringsAt,
+} from '../../src/json.ts';
 import {
   ApiError,
   type CallOptions,
@@ -24,8 +31,8 @@ export interface WorldOptions {
   namespace: string;
   /** Nobody else is on the cluster: names are used as they are, and nothing is taken away. */
   alone: boolean;
-  /** Takes what must not go while other scenarios run. */
-  leave(ref: Ref): void;
+  /** Takes what must not go while other scenarios run; unless given, it stays. */
+  leave?: (ref: Ref) => void;
   kubeconfig(identity: Identity): string | Promise<string>;
 }
 
@@ -45,7 +52,7 @@ export class World {
   #version: Promise<[major: number, minor: number]> | undefined;
 
   constructor({ client, plane, namespace, alone, kubeconfig, leave }: WorldOptions) {
-    this.#leave = leave;
+    this.#leave = leave ?? (() => {});
     this.client = client;
     this.plane = plane;
     this.kubeconfig = kubeconfig;
@@ -155,6 +162,28 @@ export class World {
         );
       },
     );
+  }
+
+  /** Asks for this path until the answer has such a status. */
+  answers(path: string, isIt: (status: number) => boolean): Promise<unknown> {
+    return waitUntil(`an answer to GET ${path}`, async () =>
+      isIt((await this.client.call('GET', path)).status),
+    );
+  }
+
+  /** Waits until whoever held the Lease of the controller manager has been silent for too long. */
+  leaderLeaseExpires(): Promise<unknown> {
+    const lease: Ref = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      namespace: 'kube-system',
+      name: 'kube-controller-manager',
+    };
+    return this.client.waitFor(lease, 'has expired', (found) => {
+      const renewed = Date.parse(stringAt(found, 'spec', 'renewTime') ?? '');
+      const seconds = numberAt(found, 'spec', 'leaseDurationSeconds') ?? 15;
+      return Date.now() - renewed > (seconds + 1) * 1_000;
+    });
   }
 
   gone(ref: Ref, options?: WaitOptions): Promise<unknown> {

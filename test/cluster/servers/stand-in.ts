@@ -11,6 +11,8 @@ export interface StandInOptions {
   namespaces?: readonly string[];
   /** False: it never confirms a deletion, as a kubelet with a confused container runtime. */
   confirms?: boolean;
+  /** Address of its pods; unless given, one where nobody is. */
+  podIP?: string;
 }
 
 const STEP_MS = 200;
@@ -54,7 +56,7 @@ async function work(client: Client, options: StandInOptions, stop: AbortSignal):
 
 async function takeCareOfPods(
   client: Client,
-  { node, confirms = true }: StandInOptions,
+  { node, confirms = true, podIP }: StandInOptions,
   namespace: string,
 ): Promise<void> {
   for (const pod of await client.list('v1', 'Pod', namespace)) {
@@ -65,7 +67,7 @@ async function takeCareOfPods(
     } else if (nodeName === undefined) {
       await bind(client, ref, node);
     } else if (nodeName === node && stringAt(pod, 'status', 'phase') === 'Pending') {
-      await client.patchStatus(ref, runningStatus());
+      await client.patchStatus(ref, runningStatus(podIP));
     }
   }
 }

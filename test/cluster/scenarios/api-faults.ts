@@ -1,0 +1,416 @@
+import {
+  apiServiceRef,
+  configMap,
+  customObject,
+  customType,
+  deployment,
+  pod,
+  typeRef,
+} from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import {
+  available,
+  connect,
+  EXTENSION_VERSION,
+  type ExtensionApi,
+  type Fault,
+  register,
+  startExtensionApi,
+} from '../servers/extension-api.ts';
+import { startHttpsServer } from '../servers/https.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import type { World } from '../world.ts';
+import { settledByDiscovery } from './dead-apis.ts';
+import { CONTENT_FAILURE, DISCOVERY, resourceType } from './links.ts';
+
+/** Extension APIs with a live backend that does not do its duty. */
+
+const GROUP = 'ledger.example.com';
+const BACKEND = 'ledger-system';
+const ENTRIES = resourceType(`${GROUP}/${EXTENSION_VERSION}`, `entries.${GROUP}`);
+
+/** Registered and answering; what it does from then on is for `fault` to say. */
+async function installExtension(world: World, api: ExtensionApi): Promise<void> {
+  await world.createNamespace();
+  await world.createNamespace(api.namespace);
+  const server = await startExtensionApi(world, api);
+  await connect(world, api, server);
+  await register(world, api, server);
+  await available(world, api.group);
+}
+
+function staleDiscovery(id: string, title: string, fault: Fault): Scenario {
+  return {
+    id,
+    title,
+    own: true,
+    setUp: (world) =>
+      installExtension(world, {
+        group: GROUP,
+        namespace: BACKEND,
+        // The availability check asks for /apis/<group>/<version>, aggregated discovery for /apis.
+        fault: (_method, path) => (path === '/apis' ? fault : undefined),
+      }),
+    settle: settledByDiscovery(GROUP),
+    expect: () => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          {
+            code: 'discovery-failed',
+            subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+            says: [new RegExp(BACKEND)],
+          },
+        ],
+      ],
+      scope: 'cluster',
+      notInspected: [GROUP],
+    }),
+  };
+}
+
+const s11 = staleDiscovery(
+  'S11',
+  'the APIService is Available, but its backend answers 503 to /apis',
+  { status: 503, message: 'warming up' },
+);
+const s11Hangs = staleDiscovery(
+  'S11-hangs',
+  'the APIService is Available, but its backend never answers /apis',
+  'never answers',
+);
+
+/** Lists its objects like any API, and refuses to delete them. */
+function refusesCollectionDelete(
+  id: string,
+  title: string,
+  fault: { status: number; message: string },
+  link: Link,
+): Scenario {
+  return {
+    id,
+    title,
+    own: true,
+    setUp: (world) =>
+      installExtension(world, {
+        group: GROUP,
+        namespace: BACKEND,
+        entries: ['january', 'february'],
+        fault: (method) => (method === 'DELETE' ? fault : undefined),
+      }),
+    settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', new RegExp(fault.message)] }),
+    expect: () => ({
+      outcome: 'stuck',
+      chains: [[link]],
+      queued: { kinds: ['Entry'], exactly: true },
+    }),
+  };
+}
+
+const seed4d500 = refusesCollectionDelete(
+  'SEED-4d-500',
+  'an extension API lists its objects and answers the collection DELETE with 500',
+  { status: 500, message: 'ledger database is read-only' },
+  { code: 'api-failing', subject: ENTRIES, says: [/ledger database is read-only/] },
+);
+const seed4d403 = refusesCollectionDelete(
+  'SEED-4d-403',
+  'an extension API lists its objects and answers the collection DELETE with 403',
+  { status: 403, message: 'entries of a closed year cannot be deleted' },
+  { code: 'deletion-forbidden', subject: ENTRIES, says: [/closed year cannot be deleted/] },
+);
+
+/** The gate's own LIST fails as the controller's does. */
+const seed5f: Scenario = {
+  id: 'SEED-5f',
+  title: 'a type whose LIST fails with 500: it is not inspected, not skipped',
+  own: true,
+  setUp: (world) =>
+    installExtension(world, {
+      group: GROUP,
+      namespace: BACKEND,
+      fault: (_method, path) =>
+        path.endsWith('/entries') ? { status: 500, message: 'ledger index is corrupt' } : undefined,
+    }),
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /ledger index is corrupt/] }),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [[{ code: 'api-failing', subject: ENTRIES, says: [/ledger index is corrupt/] }]],
+    notInspected: [`entries.${GROUP}`],
+  }),
+};
+
+/** The backend comes back while the gate waits: nobody has to touch the namespace. */
+const seed3e: Scenario = {
+  id: 'SEED-3e',
+  title: 'the backend of an API comes back during the wait; the namespace goes by itself',
+  own: true,
+  setUp: async (world) => {
+    const api: ExtensionApi = { group: GROUP, namespace: BACKEND };
+    await world.createNamespace();
+    await world.createNamespace(BACKEND);
+    const server = await startExtensionApi(world, api);
+    await register(world, api, server);
+    await available(world, GROUP, 'False');
+    comeBack.set(world, () => connect(world, api, server));
+  },
+  settle: settledByDiscovery(GROUP),
+  meanwhile: async (world, gate) => {
+    await gate.says(/ledger/); // it has seen what is wrong
+    await comeBack.get(world)?.();
+  },
+  inputs: { timeout: '180s', 'fail-fast': 'true' },
+  expect: () => ({
+    outcome: 'deleted',
+    also: ({ namespace }) => {
+      const told = namespace.timeline.map(({ event }) => event).join('\n');
+      if (!/ledger/.test(told)) throw new Error(`the timeline does not tell of it:\n${told}`);
+    },
+  }),
+};
+const comeBack = new WeakMap<World, () => Promise<void>>();
+
+/** The backend of a cluster-wide API goes with the namespace; its registration stays. */
+const s10: Scenario = {
+  id: 'S10',
+  title: 'the backend of an APIService was in the namespace',
+  own: true,
+  setUp: async (world) => {
+    const { namespace } = world;
+    const api: ExtensionApi = { group: GROUP, namespace };
+    await world.createNamespace();
+    const server = await startHttpsServer(
+      world,
+      [`extension-api.${namespace}.svc`],
+      (request, answer) => {
+        const isVersion = request.url?.startsWith(`/apis/${GROUP}`) ?? false;
+        answer
+          .writeHead(isVersion ? 200 : 404, { 'content-type': 'application/json' })
+          .end(
+            JSON.stringify({
+              kind: 'APIResourceList',
+              apiVersion: 'v1',
+              groupVersion: `${GROUP}/v1`,
+              resources: [],
+            }),
+          );
+      },
+    );
+    // A pod of a Deployment, found by the Service's selector: as charts install it.
+    await startStandIn(world, { node: 'node-1', namespaces: [namespace], podIP: server.address });
+    await world.create(deployment(namespace, 'extension-api'));
+    await world.create({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { namespace, name: 'extension-api' },
+      spec: {
+        selector: { app: 'extension-api' },
+        ports: [{ port: 443, targetPort: server.port }],
+      },
+    });
+    await register(world, api, server);
+    await available(world, GROUP);
+  },
+  settle: async (world) => {
+    await available(world, GROUP, 'False');
+    await world.settled({ [DISCOVERY]: ['True', /ledger\.example\.com/] });
+  },
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [
+      [
+        {
+          code: 'apiservice-unavailable',
+          subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+          advises: [/delete apiservice/],
+        },
+      ],
+    ],
+    deadlock: true,
+    scope: 'cluster',
+    notInspected: [GROUP],
+  }),
+};
+
+/** A type of two versions; its objects are stored in the old one, and nobody can convert them. */
+const WIDGETS = 'example.com';
+
+async function createUnconvertible(
+  world: World,
+  service: { namespace: string; name: string },
+  namespace: string,
+): Promise<void> {
+  const { client } = world;
+  await world.createType(customType({ group: WIDGETS, kind: 'Widget', versions: ['v1'] }));
+  await world.create(customObject(`${WIDGETS}/v1`, 'Widget', namespace, 'db'));
+  const conversion = {
+    strategy: 'Webhook',
+    webhook: {
+      clientConfig: { service: { ...service, path: '/convert' } },
+      conversionReviewVersions: ['v1'],
+    },
+  };
+  const next = customType({ group: WIDGETS, kind: 'Widget', versions: ['v1', 'v2'], conversion });
+  await client.patch(typeRef(WIDGETS, 'Widget'), { spec: next['spec'] ?? null });
+  const reads = `/apis/${WIDGETS}/v2/namespaces/${namespace}/widgets`;
+  await client.waitFor(typeRef(WIDGETS, 'Widget'), 'exists', Boolean);
+  await world.answers(reads, (status) => status === 500);
+}
+
+function unconvertible(words: RegExp[]): Link {
+  return {
+    code: 'conversion-webhook-failing',
+    subject: typeRef(WIDGETS, 'Widget'),
+    says: words,
+  };
+}
+
+const s13: Scenario = {
+  id: 'S13',
+  title: 'the conversion webhook of a type had its Service in the namespace',
+  own: true,
+  setUp: async (world) => {
+    const { namespace } = world;
+    await world.createNamespace();
+    await world.create({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { namespace, name: 'conv' },
+      spec: { selector: { app: 'conv' }, ports: [{ port: 443 }] },
+    });
+    await createUnconvertible(world, { namespace, name: 'conv' }, namespace);
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /service "conv" not found/] }),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[unconvertible([/conv\b/, new RegExp(world.namespace)])]],
+    deadlock: true,
+    notInspected: [`widgets.${WIDGETS}`],
+  }),
+};
+
+/** One object anywhere is enough: the whole type cannot be listed any more. */
+const s14: Scenario = {
+  id: 'S14',
+  title: 'the same with the Service in a deleted namespace and the object in a third one',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace('hooks');
+    await world.createNamespace('elsewhere');
+    await world.createNamespace();
+    await createUnconvertible(world, { namespace: 'hooks', name: 'conv' }, 'elsewhere');
+    await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: 'hooks' });
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /service "conv" not found/] }),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [[unconvertible([/hooks/])]],
+    scope: 'cluster',
+    notInspected: [`widgets.${WIDGETS}`],
+  }),
+};
+
+/** Nobody processes the namespace: its objects have not even been asked to go. */
+const s44: Scenario = {
+  id: 'S44',
+  title: 'kube-controller-manager is stopped',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.createAll([configMap(world.namespace, 'settings'), pod(world.namespace, 'web')]);
+    await world.plane?.controllerManager.stop();
+  },
+  settle: (world) => world.leaderLeaseExpires(),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[{ code: 'namespace-controller-inactive', subject: world.namespaceRef }]],
+    queued: { kinds: ['ConfigMap', 'Pod', 'ServiceAccount'], exactly: true },
+  }),
+};
+
+/** The namespace controller is there, but its rights were cut: seen after hand-made RBAC hardening. */
+const deletionForbidden: Scenario = {
+  id: 'deletion-forbidden',
+  title: 'the namespace controller may not delete Leases',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace();
+    const groups = ['', 'apps', 'autoscaling', 'batch', 'discovery.k8s.io', 'events.k8s.io'];
+    const more = ['networking.k8s.io', 'policy', 'rbac.authorization.k8s.io', 'resource.k8s.io'];
+    await world.client.patch(
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRole',
+        name: 'system:controller:namespace-controller',
+      },
+      {
+        rules: [
+          {
+            apiGroups: [''],
+            resources: ['namespaces', 'namespaces/finalize', 'namespaces/status'],
+            verbs: ['delete', 'get', 'list', 'update', 'watch'],
+          },
+          {
+            apiGroups: [...groups, ...more, 'storage.k8s.io'],
+            resources: ['*'],
+            verbs: ['delete', 'deletecollection', 'get', 'list'],
+          },
+        ],
+      },
+    );
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /leases.* is forbidden/] }),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [
+      [
+        {
+          code: 'deletion-forbidden',
+          subject: resourceType('coordination.k8s.io/v1', 'leases.coordination.k8s.io'),
+          says: [/namespace-controller/],
+        },
+      ],
+    ],
+  }),
+};
+
+/** Encrypted with a key that is gone. Only etcd can show it: the API has no way to make one. */
+const storageUnreadable: Scenario = {
+  id: 'storage-unreadable',
+  title: 'a ConfigMap that the API server cannot decrypt',
+  own: true,
+  versions: ['1.36.3'], // 1.32.2 passes over what it cannot decode
+  setUp: async (world) => {
+    await world.createNamespace();
+    const key = `/registry/configmaps/${world.namespace}/broken`;
+    const encode = (text: string): string => Buffer.from(text).toString('base64');
+    const answer = await fetch(`${world.plane?.etcdEndpoint}/v3/kv/put`, {
+      method: 'POST',
+      body: JSON.stringify({ key: encode(key), value: encode('k8s:enc:aescbc:v1:lost:garbage') }),
+    });
+    if (!answer.ok) throw new Error(`etcd: ${answer.status} ${await answer.text()}`);
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /unable to transform key/] }),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [
+      [{ code: 'storage-unreadable', subject: resourceType('v1', 'configmaps'), says: [/broken/] }],
+    ],
+    notInspected: ['configmaps'],
+  }),
+};
+
+export const apiFaults = [
+  s10,
+  s11,
+  s11Hangs,
+  s13,
+  s14,
+  s44,
+  seed3e,
+  seed4d500,
+  seed4d403,
+  seed5f,
+  deletionForbidden,
+  storageUnreadable,
+];

@@ -1,0 +1,301 @@
+import { stringAt } from '../../../src/json.ts';
+import {
+  byService,
+  createWebhook,
+  refusesDeletion,
+  webhookName,
+  webhookRef,
+} from '../admission.ts';
+import type { Ref } from '../client.ts';
+import { configMap, customObject, customType, secret, service } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import { startWebhook, type Verdict } from '../servers/webhook.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import { CONTENT_FAILURE, ref } from './links.ts';
+
+/** Webhooks and policies that refuse what the namespace controller wants to delete. */
+
+const RETENTION = 'ledgers are kept for ten years';
+
+const ledgerGroup = (world: World): string => world.domain('ledger.example.com');
+const ledgerRef = (world: World): Ref =>
+  ref(`${ledgerGroup(world)}/v1`, 'Ledger', world.namespace, 'books');
+
+/** A type with one object: admission of a collection delete is only asked about objects. */
+async function createLedger(world: World): Promise<void> {
+  const group = ledgerGroup(world);
+  await world.createNamespace();
+  await world.createType(customType({ group, kind: 'Ledger' }));
+  await world.create(customObject(`${group}/v1`, 'Ledger', world.namespace, 'books'));
+}
+
+async function guardLedger(
+  world: World,
+  clientConfig: Parameters<typeof createWebhook>[1]['clientConfig'],
+  more: { failurePolicy?: 'Ignore'; timeoutSeconds?: number } = {},
+): Promise<void> {
+  await createWebhook(world, {
+    operations: ['DELETE'],
+    apiGroup: ledgerGroup(world),
+    resource: 'ledgers',
+    clientConfig,
+    ...more,
+  });
+  if (more.failurePolicy === undefined) await refusesDeletion(world, ledgerRef(world));
+}
+
+const failing = (world: World, ...says: RegExp[]): Link => ({
+  code: 'admission-webhook-failing',
+  subject: webhookRef(world),
+  says: [new RegExp(webhookName(world)), ...says],
+});
+
+const contentFails = (words: RegExp) => (world: World) =>
+  world.settled({ [CONTENT_FAILURE]: ['True', words] });
+
+const LEDGER_QUEUED = { kinds: ['Ledger'], exactly: true };
+
+const s15: Scenario = {
+  id: 'S15',
+  title: 'a webhook on DELETE whose Service was in the namespace',
+  setUp: async (world) => {
+    await createLedger(world);
+    await world.create(service(world.namespace, 'guard'));
+    await guardLedger(world, byService(world.namespace, 'guard'));
+  },
+  settle: contentFails(/service "guard" not found/),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[failing(world, /not found|does not exist|gone|missing/)]],
+    deadlock: true,
+    queued: LEDGER_QUEUED,
+  }),
+};
+
+const s17: Scenario = {
+  id: 'S17',
+  title: 'the same webhook with failurePolicy Ignore',
+  setUp: async (world) => {
+    await createLedger(world);
+    await world.create(service(world.namespace, 'guard'));
+    await guardLedger(world, byService(world.namespace, 'guard'), { failurePolicy: 'Ignore' });
+  },
+  settle: (world) => world.terminating(world.namespaceRef),
+  inputs: { timeout: '60s' },
+  expect: () => ({ outcome: 'deleted' }),
+};
+
+const s19: Scenario = {
+  id: 'S19',
+  title: 'a webhook whose Service is there, without a ready endpoint',
+  setUp: async (world) => {
+    const hooks = world.name('hooks');
+    await createLedger(world);
+    await world.createNamespace(hooks);
+    await world.create(service(hooks, 'guard', { selector: { app: 'guard' } }));
+    await guardLedger(world, byService(hooks, 'guard'));
+  },
+  settle: contentFails(/no endpoints available for service "guard"|connection refused/),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[failing(world, /no ready endpoint/)]],
+    queued: LEDGER_QUEUED,
+  }),
+};
+
+function liveWebhook(
+  id: string,
+  title: string,
+  verdict: Verdict,
+  words: RegExp,
+  expected: (world: World) => Link,
+): Scenario {
+  return {
+    id,
+    title,
+    setUp: async (world) => {
+      const clientConfig = await startWebhook(world, () => verdict);
+      await createLedger(world);
+      await guardLedger(world, clientConfig, { timeoutSeconds: 1 });
+    },
+    settle: contentFails(words),
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [[expected(world)]],
+      queued: LEDGER_QUEUED,
+    }),
+  };
+}
+
+const s20 = liveWebhook(
+  'S20',
+  'a webhook that is slower than its timeoutSeconds',
+  'never answers',
+  /context deadline exceeded|did not complete within requested timeout/,
+  (world) => failing(world, /deadline|time-?out|timed out|does not answer/i),
+);
+
+const deniedByWebhook = liveWebhook(
+  'denied-by-webhook',
+  'a live webhook says no to the deletion',
+  { deny: RETENTION },
+  new RegExp(RETENTION),
+  (world) => ({
+    code: 'admission-denied',
+    subject: webhookRef(world),
+    says: [new RegExp(RETENTION)],
+  }),
+);
+
+const POLICY = 'admissionregistration.k8s.io/v1';
+const policyRef = (world: World): Ref => ({
+  apiVersion: POLICY,
+  kind: 'ValidatingAdmissionPolicy',
+  name: world.name('keep-secrets'),
+});
+
+const deniedByPolicy: Scenario = {
+  id: 'denied-by-policy',
+  title: 'a ValidatingAdmissionPolicy says no to the deletion of Secrets',
+  setUp: async (world) => {
+    const { name } = policyRef(world);
+    const kept = ref('v1', 'Secret', world.namespace, 'credentials');
+    await world.createNamespace();
+    await world.create(secret(world.namespace, kept.name));
+    await world.create({
+      apiVersion: POLICY,
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: { name },
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints: {
+          resourceRules: [
+            {
+              operations: ['DELETE'],
+              apiGroups: [''],
+              apiVersions: ['v1'],
+              resources: ['secrets'],
+            },
+          ],
+        },
+        validations: [{ expression: 'false', message: 'secrets are removed by the vault only' }],
+      },
+    });
+    await world.create({
+      apiVersion: POLICY,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata: { name },
+      spec: {
+        policyName: name,
+        validationActions: ['Deny'],
+        matchResources: {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
+        },
+      },
+    });
+    await refusesDeletion(world, kept);
+  },
+  settle: contentFails(/ValidatingAdmissionPolicy .* denied request/),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [
+      [{ code: 'admission-denied', subject: policyRef(world), says: [/by the vault only/] }],
+    ],
+    queued: { kinds: ['Secret'], exactly: true },
+  }),
+};
+
+/** Nothing of it is in the namespace: it was uninstalled, its configuration was forgotten. */
+const seed4c: Scenario = {
+  id: 'SEED-4c',
+  title: 'a webhook whose backend is gone rejects the deletion of a type with one object',
+  setUp: async (world) => {
+    await createLedger(world);
+    await guardLedger(world, byService(world.name('uninstalled'), 'guard'));
+  },
+  settle: contentFails(/service "guard" not found/),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[failing(world, /not found|does not exist|gone|missing/)]],
+    queued: LEDGER_QUEUED,
+  }),
+};
+
+/** A dead webhook on a type of which there is no object is never called, so it holds nothing. */
+const bystander: Scenario = {
+  id: 'webhook-bystander',
+  title: 'a dead webhook on a type without objects holds nothing; a ConfigMap does',
+  setUp: async (world) => {
+    const group = ledgerGroup(world);
+    await world.createNamespace();
+    await world.createType(customType({ group, kind: 'Ledger' }));
+    await createWebhook(world, {
+      operations: ['DELETE', 'UPDATE'],
+      apiGroup: group,
+      resource: 'ledgers',
+      clientConfig: byService(world.name('uninstalled'), 'guard'),
+    });
+    await world.create(
+      configMap(world.namespace, 'precious', { finalizers: ['some.random/finalizer'] }),
+    );
+  },
+  expect: (world) => {
+    const subject = ref('v1', 'ConfigMap', world.namespace, 'precious');
+    const finalizer = 'some.random/finalizer';
+    return {
+      outcome: 'stuck',
+      chains: [
+        [
+          { code: 'object-finalizer', subject, finalizer },
+          { code: 'owner-unknown', subject, finalizer },
+        ],
+      ],
+    };
+  },
+};
+
+/** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */
+const s50b: Scenario = {
+  id: 'S50b',
+  title: 'it is Active because a webhook refused its DELETE',
+  setUp: async (world) => {
+    const clientConfig = await startWebhook(world, () => ({ deny: 'ask the platform team' }));
+    await world.createNamespace();
+    await createWebhook(world, {
+      operations: ['DELETE'],
+      apiGroup: '',
+      resource: 'namespaces',
+      clientConfig,
+    });
+    const path = await world.client.pathOf(world.namespaceRef);
+    await waitUntil('the webhook to refuse the DELETE', async () => {
+      const dryRun = await world.client.call('DELETE', `${path}?dryRun=All`);
+      return dryRun.status === 403;
+    });
+    const answer = await world.client.call('DELETE', path);
+    if (!stringAt(answer.body, 'message')?.includes('platform team')) throw new Error(answer.text);
+    // The namespace has to be taken away afterwards.
+    world.atEnd(() => world.client.delete(webhookRef(world)));
+  },
+  delete: false,
+  inputs: { timeout: '60s' },
+  expect: () => ({
+    outcome: 'not-terminating',
+    also: ({ elapsedMs }) => {
+      if (elapsedMs > 15_000) throw new Error(`waited ${elapsedMs} ms for what nobody started`);
+    },
+  }),
+};
+
+export const webhooks = [
+  s15,
+  s17,
+  s19,
+  s20,
+  deniedByWebhook,
+  deniedByPolicy,
+  seed4c,
+  bystander,
+  s50b,
+];

@@ -1,0 +1,52 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Json, type JsonObject, stringAt } from '../../../src/json.ts';
+import type { World } from '../world.ts';
+import { startHttpsServer } from './https.ts';
+
+/** What an admission webhook says to a request: nothing against it, its reason, or nothing at all. */
+export type Verdict = 'allow' | { deny: string } | 'never answers';
+
+/**
+ * A live admission webhook. Returns the `clientConfig` for its configuration: by URL, so that the API
+ * server reaches it without a Service.
+ */
+export async function startWebhook(
+  world: World,
+  judge: (review: Json) => Verdict,
+): Promise<JsonObject> {
+  const server = await startHttpsServer(world, [], (request, response) => {
+    answer(request, response, judge).catch(() => response.destroy());
+  });
+  // Loopback where the API server is on this machine: no network has to be there for that.
+  const host = world.plane ? '127.0.0.1' : server.address;
+  return { url: `https://${host}:${server.port}/validate`, caBundle: server.caBundle };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  judge: (review: Json) => Verdict,
+): Promise<void> {
+  const review = JSON.parse(await bodyOf(request)) as Json;
+  const verdict = judge(review);
+  if (verdict === 'never answers') return;
+  const allowed = verdict === 'allow';
+  response.setHeader('content-type', 'application/json').end(
+    JSON.stringify({
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      response: {
+        uid: stringAt(review, 'request', 'uid'),
+        allowed,
+        ...(allowed ? {} : { status: { code: 403, message: verdict.deny } }),
+      },
+    }),
+  );
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let body = '';
+  request.setEncoding('utf8');
+  for await (const chunk of request) body += chunk;
+  return body;
+}
