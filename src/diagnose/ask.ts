@@ -1,6 +1,5 @@
-import type { ResourceType } from '../kubernetes/api.ts';
 import type { Details } from '../observe/details.ts';
-import type { Snapshot, TypeContent } from '../observe/snapshot.ts';
+import type { ResourceType, Snapshot, TypeContent } from '../observe/snapshot.ts';
 import { matchesRules } from './admission.ts';
 import { parseConditions } from './conditions.ts';
 import type { View } from './draft.ts';

@@ -2,6 +2,8 @@ import type { FailedGroup, ResourceType } from '../kubernetes/api.ts';
 import type { Read, ReadFailure } from '../read.ts';
 import type { Details, RollCall } from './details.ts';
 
+export type { FailedGroup, ResourceType } from '../kubernetes/api.ts';
+
 /**
  * Plain data read from the cluster at one time. Every source keeps its read status; a source that
  * was not needed is absent. Rules read this and nothing else, so a recorded snapshot is a test.

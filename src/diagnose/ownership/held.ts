@@ -1,5 +1,4 @@
-import type { ResourceType } from '../../kubernetes/api.ts';
-import type { FinalizerWriter, ObjectFacts } from '../../observe/snapshot.ts';
+import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../observe/snapshot.ts';
 import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
 import type { Subject } from '../diagnosis.ts';
 import { typeName } from '../display.ts';

@@ -1,4 +1,4 @@
-import type { ResourceType } from '../../kubernetes/api.ts';
+import type { ResourceType } from '../../observe/snapshot.ts';
 import type { Subject } from '../diagnosis.ts';
 import { typeName, typeSubject } from '../display.ts';
 import { type Draft, namespaceSubject, type View } from '../draft.ts';

@@ -1,5 +1,9 @@
-import type { ResourceType } from '../../kubernetes/api.ts';
-import type { ObjectFacts, ObjectGroup, TypeContent } from '../../observe/snapshot.ts';
+import type {
+  ObjectFacts,
+  ObjectGroup,
+  ResourceType,
+  TypeContent,
+} from '../../observe/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { shrinkingTypes } from '../movement.ts';
 import { ownerDrafts, ownerLink } from '../owners.ts';

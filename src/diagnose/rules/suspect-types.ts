@@ -1,5 +1,4 @@
-import type { ResourceType } from '../../kubernetes/api.ts';
-import type { TypeContent } from '../../observe/snapshot.ts';
+import type { ResourceType, TypeContent } from '../../observe/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { classifyErrorText } from '../error-texts.ts';
 import { isBuiltIn } from '../ownership/held.ts';
