@@ -88,8 +88,9 @@ async function secondAct(theatre: Theatre): Promise<string[]> {
   const { cluster, github, out, print, recording } = theatre;
   const { namespace } = recording;
   heading(print, 'Act 2', 'somebody mends the cause, and the workflow runs again');
-  const step = await runStep(theatre, 813, async () => {
-    await sleep(2_000);
+  const step = await runStep(theatre, 813, async (ended) => {
+    await Promise.race([ended, cluster.mutate(({ watches }) => watches.untilOpen())]);
+    await sleep(1_500);
     for (const line of cluster.mutate((served) => mend(served, namespace))) beside(print, line);
     await sleep(1_000);
     beside(print, 'Kubernetes finishes the deletion');
@@ -109,7 +110,7 @@ async function secondAct(theatre: Theatre): Promise<string[]> {
 async function runStep(
   { cluster, github, recording, folder, print }: Theatre,
   runNumber: number,
-  meanwhile: () => Promise<void>,
+  meanwhile: (ended: Promise<StepRun>) => Promise<void>,
 ): Promise<StepRun> {
   const view = new StepView(print);
   const inputs = {
@@ -126,7 +127,7 @@ async function runStep(
     runNumber,
     onLine: (line) => view.line(line),
   });
-  const [run] = await Promise.all([step.ended, meanwhile()]);
+  const [run] = await Promise.all([step.ended, meanwhile(step.ended)]);
   view.end(run);
   return run;
 }

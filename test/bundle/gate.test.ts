@@ -47,14 +47,11 @@ async function run(server: ApiServer, given: Starting = {}): Promise<StepRun> {
 
 /** Resolves when the gate has its watch open, and so waits. */
 async function waiting(server: ApiServer, step: RunningStep): Promise<void> {
-  let early: StepRun | undefined;
-  void step.ended.then((ended) => {
-    early = ended;
+  const early = step.ended.then(({ stdout, stderr }) => {
+    throw new Error(`the gate ended before it waited:\n${stdout}${stderr}`);
   });
-  while (server.mutate(({ watches }) => watches.count) === 0) {
-    if (early !== undefined) throw new Error(`it ended early:\n${early.stdout}${early.stderr}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await Promise.race([early, server.mutate(({ watches }) => watches.untilOpen())]);
+  early.catch(() => undefined);
 }
 
 function annotations(step: StepRun): string[] {
@@ -63,7 +60,7 @@ function annotations(step: StepRun): string[] {
   );
 }
 
-describe('the gate on a recorded cluster', { timeout: 30_000 }, () => {
+describe('the gate on a recorded cluster', { timeout: 60_000 }, () => {
   test.each([
     { scenario: 'S4', code: 'owner-missing' },
     { scenario: 'S7', code: 'apiservice-unavailable' },
@@ -100,7 +97,8 @@ describe('the gate on a recorded cluster', { timeout: 30_000 }, () => {
     expect(ended.outputs['outcome']).toBe('deleted');
     expect(ended.exitCode).toBe(0);
     expect(annotations(ended)).toEqual([]);
-    expect(saidAt - goneAt).toBeLessThan(1_000);
+    // Told by the watch, not by a poll; how exact it is shows a quiet machine with a real cluster.
+    expect(saidAt - goneAt).toBeLessThan(2_000);
   });
 
   test('passes with a warning when another namespace has taken the name', async () => {

@@ -19,14 +19,16 @@ interface Event {
 export class Watches {
   readonly #objects: Objects;
   readonly #open = new Set<() => void>();
+  readonly #awaited = new Set<() => void>();
 
   constructor(objects: Objects) {
     this.#objects = objects;
   }
 
-  /** How many clients are watching. */
-  get count(): number {
-    return this.#open.size;
+  /** Resolves as soon as somebody is watching: then the gate is waiting. */
+  async untilOpen(): Promise<void> {
+    if (this.#open.size > 0) return;
+    await new Promise<void>((resolve) => this.#awaited.add(resolve));
   }
 
   /** Ends every stream properly, as the server does from time to time. */
@@ -99,6 +101,8 @@ export class Watches {
       response.end();
     };
     this.#open.add(end);
+    for (const resolve of this.#awaited) resolve();
+    this.#awaited.clear();
     response.on('close', release);
   }
 }
