@@ -15,18 +15,16 @@ const MASK = '***';
 /** For secrets that nobody registered, for example in what a server or a plugin says. */
 const SHAPES: readonly { shape: RegExp; masked: string }[] = [
   // To the end where a text was cut in the middle of a block.
-  {
-    shape: /-----BEGIN [A-Z0-9 ]+-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z0-9 ]+-----)?/g,
-    masked: MASK,
-  },
-  { shape: /\bey[JA-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, masked: MASK },
-  { shape: /\bk8s-aws-v1\.[A-Za-z0-9_-]+/g, masked: MASK },
-  { shape: /\bya29\.[A-Za-z0-9._-]+/g, masked: MASK },
-  { shape: /\bsha256~[A-Za-z0-9_-]{20,}/g, masked: MASK },
-  { shape: /\b(?:gh[opsru]_|github_pat_)[A-Za-z0-9_]{20,}/g, masked: MASK },
+  { shape: /-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, masked: MASK },
+  { shape: /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g, masked: MASK },
+  { shape: /\bk8s-aws-v1\.[\w-]+/g, masked: MASK },
+  { shape: /\bya29\.[\w.-]+/g, masked: MASK },
+  { shape: /\bsha256~[\w-]{20,}/g, masked: MASK },
+  { shape: /\b(?:gh[opsru]_|github_pat_)\w{20,}/g, masked: MASK },
   // At least 16 characters: "Bearer authentication failed" is not a token.
-  { shape: /\b(Bearer|Basic)\s+[A-Za-z0-9._~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
-  { shape: /(:\/\/)[^\s/?#@"'<>]*:[^\s/?#"'<>]*@/g, masked: `$1${MASK}@` },
+  { shape: /\b(Bearer|Basic)\s+[\w.~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
+  // Bounded: texts come from anybody, and may be made to be slow.
+  { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:[^\s/?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
 ];
 
 export function createRedactor(): Redactor {

@@ -55,7 +55,7 @@ export class Connection {
   private prepared: Prepared | undefined;
   private preparing: Promise<Prepared> | undefined;
   private readonly retired: Dispatchers[] = [];
-  isClosed = false;
+  private readonly closing = new AbortController();
 
   constructor(options: ConnectionOptions) {
     const url = new URL(options.access.cluster.server);
@@ -87,8 +87,12 @@ export class Connection {
     return this.send(request, await unlessAborted(this.current(), signal), signal);
   }
 
+  get isClosed(): boolean {
+    return this.closing.signal.aborted;
+  }
+
   async close(): Promise<void> {
-    this.isClosed = true;
+    this.closing.abort();
     this.options.source.close();
     const all = [
       ...this.retired,
@@ -105,7 +109,7 @@ export class Connection {
     this.requests++;
     const { calls, watches } = prepared.dispatchers;
     // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
-    const answer = await (request.isWatch === true ? watches : calls).request({
+    const sent = (request.isWatch === true ? watches : calls).request({
       origin: this.origin,
       path: this.prefix + request.path,
       method: request.method,
@@ -119,6 +123,8 @@ export class Connection {
       ...(request.body === undefined ? {} : { body: request.body }),
       signal,
     });
+    // undici looks at the signal only once there is a connection, which can take 10 s to fail.
+    const answer = await unlessAborted(sent, signal);
     this.readClock(answer.headers['date']);
     return { status: answer.statusCode, headers: answer.headers, body: answer.body };
   }
@@ -145,7 +151,7 @@ export class Connection {
     const dispatchers =
       old !== undefined && isSameIdentity
         ? old.dispatchers
-        : createDispatchers(settings, this.options.proxy);
+        : createDispatchers(settings, this.options.proxy, this.closing.signal);
     // Requests on the old connections may still run; `close` ends what is left of them.
     if (old !== undefined && dispatchers !== old.dispatchers) this.retired.push(old.dispatchers);
     this.prepared = { credentials, headers: settings.headers, dispatchers };

@@ -37,31 +37,38 @@ export interface Dispatchers {
 export function createDispatchers(
   settings: ConnectionSettings,
   proxy: URL | undefined,
+  closing: AbortSignal,
 ): Dispatchers {
   return {
-    calls: createDispatcher(settings, proxy, MAX_CONNECTIONS),
-    watches: createDispatcher(settings, proxy, null),
+    calls: createDispatcher(settings, proxy, closing, MAX_CONNECTIONS),
+    watches: createDispatcher(settings, proxy, closing, null),
   };
 }
 
 function createDispatcher(
   settings: ConnectionSettings,
   proxy: URL | undefined,
+  closing: AbortSignal,
   connections: number | null,
 ): Dispatcher {
   // Managed clusters close HTTP/2 connections on purpose, which resets every stream on them. The time
   // limits are ours: undici's would end a watch in which nothing happens.
   const common = { allowH2: false, connections, headersTimeout: 0, bodyTimeout: 0 };
-  if (proxy === undefined) return new Agent({ ...common, connect: settings.connect });
+  // A destroyed dispatcher still waits for connections that are being made, and the process with it.
+  const connect = { ...settings.connect, signal: closing };
+  if (proxy === undefined) return new Agent({ ...common, connect });
   if (proxy.protocol.startsWith('socks5')) {
     // undici leaves names to the proxy to resolve, which is what the "h" asks for.
     const uri = proxy.href.replace(/^socks5h:/, 'socks5:');
-    return new Socks5ProxyAgent(uri, { ...common, requestTls: settings.connect });
+    return new Socks5ProxyAgent(uri, { ...common, requestTls: connect });
   }
   return new ProxyAgent({
     ...common,
     uri: proxy.href,
-    requestTls: settings.connect,
-    ...(proxy.protocol === 'https:' ? { proxyTls: settings.proxyConnect() } : {}),
+    requestTls: connect,
+    proxyTls: {
+      ...(proxy.protocol === 'https:' ? settings.proxyConnect() : {}),
+      signal: closing,
+    },
   });
 }

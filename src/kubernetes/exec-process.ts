@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 
 /** A credential is a few kilobytes; more is a plugin gone wild. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
-const MAX_STDERR_CHARS = 4_000;
+/** Far more than is shown, so that no secret is cut in half where it can be seen. */
+const MAX_STDERR_CHARS = 8_000;
 /** A helper that the plugin left behind may keep its output open for ever. */
 const LEFTOVER_MS = 500;
 
@@ -60,7 +61,6 @@ export function runPlugin(call: PluginCall): Promise<PluginEnd> {
       if (bytes > MAX_OUTPUT_BYTES) kill({ ended: 'too-much-output', stderr });
     });
     child.stderr.on('data', (chunk: Buffer) => {
-      // The end of it: plugins say last what went wrong.
       stderr = (stderr + chunk.toString('utf8')).slice(-MAX_STDERR_CHARS);
     });
     child.on('error', (error) => {

@@ -148,9 +148,10 @@ function understand(end: PluginEnd, config: ExecConfig, options: ExecOptions): E
   }
 }
 
+/** The end of it, where plugins say what went wrong. */
 function saidOf(stderr: string, redactor: Redactor): string {
-  const oneLine = redactor.redact(stderr).replace(/\s+/g, ' ').trim();
-  return shorten(plainText(oneLine), MAX_STDERR_SHOWN);
+  const oneLine = plainText(redactor.redact(stderr)).replace(/\s+/g, ' ').trim();
+  return oneLine.length <= MAX_STDERR_SHOWN ? oneLine : `…${oneLine.slice(-MAX_STDERR_SHOWN)}`;
 }
 
 function pluginEnvironment(config: ExecConfig, options: ExecOptions): Record<string, string> {

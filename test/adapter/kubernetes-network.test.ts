@@ -140,6 +140,17 @@ describe('time limits', () => {
   });
 });
 
+describe('a host that does not even refuse', () => {
+  // 192.0.2.0/24 is for documentation: nobody answers there.
+  test('ends the call within its limit, and leaves nothing behind after closing', async () => {
+    const api = await connectTo('https://192.0.2.7');
+    const result = failureIn(await api.get(PATH, { retries: 0, timeoutMs: 50 }));
+    expect(['timeout', 'network']).toContain(result.kind);
+    await api.close();
+    await expect.poll(() => process.getActiveResourcesInfo()).not.toContain('TCPSocketWrap');
+  });
+});
+
 describe('connections', () => {
   test('sixty calls share eight of them', async () => {
     const server = await startServer((request, response) => {

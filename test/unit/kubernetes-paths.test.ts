@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import {
+  collectionPath,
+  namespacePath,
+  objectNameIn,
+  objectPath,
+  withQuery,
+} from '../../src/kubernetes/paths.ts';
+
+const pods = { group: '', version: 'v1', resource: 'pods' };
+const entries = { group: 'ledger.example.com', version: 'v2', resource: 'entries' };
+
+test.each([
+  { path: namespacePath('demo'), want: '/api/v1/namespaces/demo' },
+  { path: collectionPath(pods), want: '/api/v1/pods' },
+  { path: collectionPath(pods, 'demo'), want: '/api/v1/namespaces/demo/pods' },
+  {
+    path: collectionPath(entries, 'demo'),
+    want: '/apis/ledger.example.com/v2/namespaces/demo/entries',
+  },
+  { path: objectPath(entries, undefined, 'a'), want: '/apis/ledger.example.com/v2/entries/a' },
+  { path: objectPath(pods, 'demo', 'a'), want: '/api/v1/namespaces/demo/pods/a' },
+  // RBAC objects have colons, and some names of custom resources worse.
+  {
+    path: objectPath(entries, undefined, 'system:a/b?c#d%'),
+    want: '/apis/ledger.example.com/v2/entries/system%3Aa%2Fb%3Fc%23d%25',
+  },
+])('$want', ({ path, want }) => {
+  expect(path).toBe(want);
+});
+
+test.each(['', '.', '..'])('refuses "%s" as a name: it would be another path', (name) => {
+  expect(() => namespacePath(name)).toThrow(TypeError);
+});
+
+describe('objectNameIn', () => {
+  test.each([
+    { path: '/api/v1/namespaces/demo', name: 'demo' },
+    { path: '/api/v1/namespaces/demo/finalize', name: 'demo' },
+    { path: '/api/v1/namespaces/demo/status', name: 'demo' },
+    { path: '/api/v1/namespaces/demo/pods', name: undefined },
+    { path: '/api/v1/namespaces/demo/pods?limit=1', name: undefined },
+    { path: '/api/v1/namespaces/demo/pods/a?dryRun=All', name: 'a' },
+    { path: '/api/v1/namespaces/demo/pods/a/eviction', name: 'a' },
+    { path: '/api/v1/namespaces', name: undefined },
+    { path: '/api/v1/nodes/n1', name: 'n1' },
+    { path: '/apis/g.example.com/v1/things/system%3Aa', name: 'system:a' },
+    { path: '/apis/g.example.com/v1/namespaces/demo/things/a', name: 'a' },
+    { path: '/apis/g.example.com/v1', name: undefined },
+    { path: '/version', name: undefined },
+  ])('$path names $name', ({ path, name }) => {
+    expect(objectNameIn(path)).toBe(name);
+  });
+});
+
+test('a query is added to what is there, and nothing for what is undefined', () => {
+  expect(withQuery('/a', {})).toBe('/a');
+  expect(withQuery('/a', { b: undefined })).toBe('/a');
+  expect(withQuery('/a', { b: 'c=d e', f: 1 })).toBe('/a?b=c%3Dd%20e&f=1');
+  expect(withQuery('/a?b=1', { c: 'd' })).toBe('/a?b=1&c=d');
+});
