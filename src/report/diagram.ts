@@ -24,7 +24,7 @@ export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
   for (const id of shown) {
     const label = id === NAMESPACE ? `Namespace ${namespace}` : (labels.get(id) ?? '');
     const isRoot = diagnosis.rootCauses.includes(id);
-    lines.push(`  ${idOf.get(id)}["${mermaidText(isRoot ? `${label} (root cause)` : label)}"]`);
+    lines.push(`  ${idOf.get(id)}["${mermaidText(isRoot ? `root cause: ${label}` : label)}"]`);
   }
   if (order.length > shown.length) lines.push(`  more["and ${order.length - shown.length} more"]`);
   for (const { from, to } of diagnosis.edges) {

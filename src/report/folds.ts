@@ -19,8 +19,9 @@ export function foldedSections(
   run: RunResult,
   detail: Detail,
 ): string[] {
-  // One that simply went has nothing to unfold.
-  if (namespace.diagnosis === undefined && namespace.verdict === 'pass') return [];
+  // One that went has nothing to unfold.
+  const isTold = namespace.diagnosis === undefined && namespace.forced === null;
+  if (isTold && namespace.verdict !== 'fail') return [];
   return [
     forcedSection(namespace.forced, detail),
     ...(told.diagnosis === undefined

@@ -1,20 +1,27 @@
 import { formatDuration } from '../duration.ts';
-import type { Outcome } from '../outcome.ts';
+import type { Outcome, Verdict } from '../outcome.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { name, type Words } from './words.ts';
 
 /** One sign per outcome, always beside words that say the same. */
-export const MARKS: Record<Outcome, string> = {
-  deleted: '✅',
-  'not-found': '✅',
-  recreated: '🟡',
-  forced: '🟡',
-  progressing: '🟡',
-  'not-terminating': '🔴',
-  inconclusive: '🟡',
-  stuck: '🔴',
-  cancelled: '⚪',
-};
+export function markOf(outcome: Outcome, verdict: Verdict): string {
+  switch (outcome) {
+    case 'deleted':
+      return '✅';
+    case 'not-found':
+      return verdict === 'fail' ? '🔴' : '✅';
+    case 'recreated':
+    case 'forced':
+    case 'progressing':
+    case 'inconclusive':
+      return '🟡';
+    case 'not-terminating':
+    case 'stuck':
+      return '🔴';
+    case 'cancelled':
+      return '⚪';
+  }
+}
 
 /** What became of the namespace and how long it took, without its name: "stuck: not gone after 5m". */
 export function headlineWords(namespace: NamespaceResult, run: RunResult): Words {

@@ -1,7 +1,7 @@
 import { formatDuration } from '../duration.ts';
 import { OUTCOMES, type Outcome } from '../outcome.ts';
 import { plainText, shorten } from '../safe-text.ts';
-import { MARKS } from './headline.ts';
+import { markOf } from './headline.ts';
 import { toMarkdown } from './markup.ts';
 import type { RunResult } from './report.ts';
 import { worstNamespace } from './summary-line.ts';
@@ -111,8 +111,8 @@ function briefWords(entry: Teardown): Words {
     : [...markAndTime(entry), ` ${entry.outcome}`];
 }
 
-function markAndTime({ outcome, seconds }: Teardown): Words {
-  return [`${MARKS[outcome]} ${formatDuration(seconds * 1_000)}`];
+function markAndTime({ outcome, isPass, seconds }: Teardown): Words {
+  return [`${markOf(outcome, isPass ? 'pass' : 'fail')} ${formatDuration(seconds * 1_000)}`];
 }
 
 /** The last teardown that did not pass, before this one. */

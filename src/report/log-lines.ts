@@ -2,6 +2,7 @@ import { plainText, shorten } from '../safe-text.ts';
 import { stateWords } from './headline.ts';
 import { worstFirst } from './order.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
+import { sameCauseAs } from './shared-cause.ts';
 import { namespaceLine } from './summary-line.ts';
 import { explanationLines } from './text.ts';
 
@@ -25,15 +26,25 @@ export interface Annotation {
 /** What the step log ends with: a line per namespace, what is behind it folded, one annotation each. */
 export function renderLogLines(result: RunResult): LogEnd {
   const ordered = worstFirst(result.namespaces);
-  const explained = ordered
-    .filter(({ diagnosis }) => diagnosis !== undefined)
+  const same = sameCauseAs(ordered);
+  const told = ordered
+    .map((namespace) => ({
+      namespace,
+      lines: explanationLines(namespace, result, same.get(namespace)),
+    }))
+    .filter(({ lines }) => lines.length > 0)
     .slice(0, MAX_EXPLAINED);
+  const looked = ordered.filter(({ diagnosis }) => diagnosis !== undefined).slice(0, MAX_EXPLAINED);
   return {
     lines: [
       ...ordered.map((namespace) => plainText(`${namespace.name} ${stateWords(namespace)}`)),
-      ...explained.flatMap((namespace) => ['', ...explanationLines(namespace, result)]),
+      ...told.flatMap(({ namespace, lines }) => [
+        '',
+        ...(ordered.length > 1 ? [plainText(`${namespace.name}:`)] : []),
+        ...lines,
+      ]),
     ],
-    groups: explained.map((namespace) => ({
+    groups: looked.map((namespace) => ({
       title: lookTitle(namespace, ordered.length > 1),
       lines: lookLines(namespace),
     })),

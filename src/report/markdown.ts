@@ -4,10 +4,11 @@ import { foldedSections } from './folds.ts';
 import { clusterWords } from './headline.ts';
 import { leadSections, openingSections } from './lead.ts';
 import { toMarkdown } from './markup.ts';
-import { type Narrative, narrate } from './narrative.ts';
+import { narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import { overviewSections } from './overview.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
+import { sameCauseAs } from './shared-cause.ts';
 import { name, said } from './words.ts';
 
 export interface RenderContext {
@@ -64,41 +65,37 @@ export function bodySections(result: RunResult, detail: Detail): string[] {
     const told = narrate(only, result);
     return [...leadSections(told, detail, '###'), ...foldedSections(only, told, result, detail)];
   }
-  const toldOf = ordered.filter(needsTelling).slice(0, detail.namespaces);
-  const first = new Map<string, NamespaceResult>();
+  const same = sameCauseAs(ordered);
   return [
     ...overviewSections(ordered, result),
-    ...toldOf.flatMap((namespace) => {
-      const told = narrate(namespace, result);
-      const same = first.get(sharedCause(told));
-      if (same !== undefined) return repeatedSections(told, same, detail);
-      if (sharedCause(told) !== '') first.set(sharedCause(told), namespace);
-      return [
-        ...leadSections(told, detail, '####'),
-        ...foldedSections(namespace, told, result, detail),
-      ];
-    }),
+    ...ordered
+      .filter(needsTelling)
+      .slice(0, detail.namespaces)
+      .flatMap((namespace) => oneOfMany(namespace, same.get(namespace), result, detail)),
+  ];
+}
+
+function oneOfMany(
+  namespace: NamespaceResult,
+  same: NamespaceResult | undefined,
+  result: RunResult,
+  detail: Detail,
+): string[] {
+  const told = narrate(namespace, result);
+  if (same === undefined) {
+    return [
+      ...leadSections(told, detail, '####'),
+      ...foldedSections(namespace, told, result, detail),
+    ];
+  }
+  return [
+    ...openingSections({ ...told, fault: undefined }, detail, '####'),
+    `The same as for ${toMarkdown([name(same.name)])} above, with the same remedy.`,
   ];
 }
 
 function needsTelling(namespace: NamespaceResult): boolean {
   return namespace.verdict !== 'pass' || namespace.forced !== null;
-}
-
-/** Root causes outside of the namespaces, where there are no others; empty otherwise. */
-function sharedCause(told: Narrative): string {
-  const { diagnosis } = told;
-  if (diagnosis === undefined || diagnosis.rootCauses.length === 0) return '';
-  const causes = diagnosis.findings.filter(({ id }) => diagnosis.rootCauses.includes(id));
-  return causes.every(({ scope }) => scope === 'cluster') ? diagnosis.rootCauses.join('\n') : '';
-}
-
-/** One dead add-on holds them all: the second telling would only push other things out of sight. */
-function repeatedSections(told: Narrative, same: NamespaceResult, detail: Detail): string[] {
-  return [
-    ...openingSections({ ...told, fault: undefined }, detail, '####'),
-    `The same as for ${toMarkdown([name(same.name)])} above, with the same remedy.`,
-  ];
 }
 
 export function footer(result: RunResult, context: RenderContext, isShortened: boolean): string {

@@ -11,7 +11,7 @@ export function toMarkdown(words: Words, maxChars = MAX_SAID_CHARS): string {
 
 function wordMarkdown(word: Word, maxChars: number): string {
   if (typeof word === 'string') return word;
-  if ('name' in word) return codeHtml(word.name, MAX_NAME_CHARS);
+  if ('name' in word) return codeText(word.name, MAX_NAME_CHARS);
   return prose(word.said, word.names ?? [], maxChars);
 }
 
@@ -28,7 +28,7 @@ export function prose(
   const out: string[] = [];
   let code: string[] = [];
   const flush = (): void => {
-    if (code.length > 0) out.push(codeHtml(code.join(' '), maxChars));
+    if (code.length > 0) out.push(codeText(code.join(' '), maxChars));
     code = [];
   };
   for (const token of shorten(plainText(text), maxChars).split(/\s+/)) {
@@ -42,13 +42,24 @@ export function prose(
     } else {
       if (open !== '') flush();
       code.push(core);
-      const joined = codeHtml(code.join(' '), maxChars);
+      const joined = codeText(code.join(' '), maxChars);
       code = [];
       out.push(`${punctuation(open, joined)}${joined}${punctuation(close, joined)}`);
     }
   }
   flush();
   return out.join(' ');
+}
+
+/**
+ * `codeHtml`, but with dots and colons left as they are where they can make no link: most names have
+ * them, and mail programs show comments as they were written.
+ */
+function codeText(text: string, maxChars: number): string {
+  const encoded = codeHtml(text, maxChars);
+  return /www|:\//i.test(text)
+    ? encoded
+    : encoded.replaceAll('&#46;', '.').replaceAll('&#58;', ':');
 }
 
 /** Brackets and quotes around a word, and the punctuation after it, are not part of a name. */

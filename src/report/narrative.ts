@@ -3,7 +3,7 @@ import { formatDuration } from '../duration.ts';
 import { diagnosisWithAges } from './ages.ts';
 import { type Chain, chainsOf } from './chains.ts';
 import { type Fault, faultOf } from './fault.ts';
-import { headlineWords, MARKS } from './headline.ts';
+import { headlineWords, markOf } from './headline.ts';
 import { grantLines, notSeenSentences, queuedSentence } from './not-seen.ts';
 import { deleteFirst, type RemedyWords, remediesOf } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
@@ -41,7 +41,7 @@ export interface Narrative {
 
 export function narrate(namespace: NamespaceResult, run: RunResult): Narrative {
   const base = {
-    mark: MARKS[namespace.outcome],
+    mark: markOf(namespace.outcome, namespace.verdict),
     whyTitle: 'Why',
     headline: headlineWords(namespace, run),
   };
@@ -169,14 +169,34 @@ function untold(namespace: NamespaceResult): Told {
           ],
         ],
       };
+    case 'not-found':
+      return namespace.verdict === 'fail' ? notThere() : NOTHING;
     case 'stuck':
     case 'progressing':
     case 'inconclusive':
       return { ...NOTHING, why: [['The cluster was not looked at, so there is no explanation.']] };
     case 'deleted':
-    case 'not-found':
     case 'forced':
     case 'cancelled':
       return NOTHING;
   }
+}
+
+function notThere(): Told {
+  return {
+    ...NOTHING,
+    why: [
+      [
+        'No namespace of this name was there at the start: it was deleted before, its name is misspelt, or this is another cluster.',
+      ],
+    ],
+    remedies: [
+      {
+        text: [
+          'Check name and cluster; where a missing namespace is fine, set ',
+          name('if-not-found: ok'),
+        ],
+      },
+    ],
+  };
 }

@@ -1,6 +1,6 @@
 import { formatDuration } from '../duration.ts';
 import { table } from './blocks.ts';
-import { MARKS, stateWords } from './headline.ts';
+import { markOf, stateWords } from './headline.ts';
 import { toMarkdown } from './markup.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { namespaceCause } from './summary-line.ts';
@@ -11,7 +11,7 @@ const MAX_ROWS = 100;
 /** Several namespaces in one report: how many did not pass, and a line for each. */
 export function overviewSections(ordered: readonly NamespaceResult[], run: RunResult): string[] {
   const failed = ordered.filter(({ verdict }) => verdict === 'fail').length;
-  const mark = MARKS[run.outcome];
+  const mark = markOf(run.outcome, run.verdict);
   const took = formatDuration(run.elapsedMs);
   const headline =
     failed === 0
@@ -20,7 +20,7 @@ export function overviewSections(ordered: readonly NamespaceResult[], run: RunRe
   const rows = ordered
     .slice(0, MAX_ROWS)
     .map((namespace) => [
-      `${MARKS[namespace.outcome]} ${toMarkdown([name(namespace.name)])}`,
+      `${markOf(namespace.outcome, namespace.verdict)} ${toMarkdown([name(namespace.name)])}`,
       stateWords(namespace),
       toMarkdown(namespaceCause(namespace, run)),
     ]);

@@ -4,6 +4,7 @@ import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import type { RemedyWords } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
+import { sameCauseAs } from './shared-cause.ts';
 import { treeLines } from './tree.ts';
 import { toPlain } from './words.ts';
 
@@ -12,20 +13,31 @@ const MAX_REMEDIES = 8;
 /** The report for a terminal. */
 export function renderText(result: RunResult): string {
   if (result.namespaces.length === 0) return 'No namespace matched the selector.\n';
-  return `${worstFirst(result.namespaces)
-    .map((namespace) => namespaceText(namespace, result).join('\n'))
+  const ordered = worstFirst(result.namespaces);
+  const same = sameCauseAs(ordered);
+  return `${ordered
+    .map((namespace) => namespaceText(namespace, same.get(namespace), result).join('\n'))
     .join('\n\n')}\n`;
 }
 
-function namespaceText(namespace: NamespaceResult, run: RunResult): string[] {
+function namespaceText(
+  namespace: NamespaceResult,
+  same: NamespaceResult | undefined,
+  run: RunResult,
+): string[] {
   const told = narrate(namespace, run);
   const headline = `${toPlain(told.headline)}  (${toPlain(clusterWords(run))})`;
-  return [headline, ...indented(explanationLines(namespace, run))];
+  return [headline, ...indented(explanationLines(namespace, run, same))];
 }
 
 /** Tree, why, whose fault, what to do, what could not be seen: for the terminal and for the log. */
-export function explanationLines(namespace: NamespaceResult, run: RunResult): string[] {
+export function explanationLines(
+  namespace: NamespaceResult,
+  run: RunResult,
+  same?: NamespaceResult,
+): string[] {
   const told = narrate(namespace, run);
+  if (same !== undefined) return [...whyLines(told), plainText(`The same as for ${same.name} above.`)];
   const { diagnosis } = told;
   const paragraphs = [
     diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { renderComment } from '../../src/report/comment.ts';
+import type { Teardown } from '../../src/report/history.ts';
+import { renderLogLines } from '../../src/report/log-lines.ts';
+import {
+  type RenderContext,
+  renderMarkdownReport,
+  renderSummary,
+} from '../../src/report/markdown.ts';
+import type { RunResult } from '../../src/report/report.ts';
+import { rootCauseSentence, summaryText } from '../../src/report/summary-line.ts';
+import { renderText } from '../../src/report/text.ts';
+import {
+  deadApiService,
+  deadlock,
+  FINISHED_AT,
+  forced,
+  gone,
+  gracePeriod,
+  lostNode,
+  notSeen,
+  ownerUnknown,
+  runOf,
+  settled,
+  severalCauses,
+  shrinking,
+  unexplained,
+} from '../stub/results.ts';
+
+const CONTEXT: RenderContext = {
+  runUrl: 'https://github.com/octo-org/shop/actions/runs/9001/attempts/1',
+  runLabel: 'run 812, attempt 1',
+  reportPath: '/home/runner/work/_temp/teardown/report.json',
+  finishedAt: FINISHED_AT,
+};
+
+/** One situation, one file: everything that is told about it, as a reader gets it. */
+const SITUATIONS: { name: string; run: RunResult }[] = [
+  { name: 'deadlock', run: runOf([deadlock()]) },
+  { name: 'dead-apiservice', run: runOf([deadApiService()]) },
+  { name: 'not-seen', run: runOf([notSeen()]) },
+  { name: 'shrinking', run: runOf([shrinking()]) },
+  { name: 'grace-period', run: runOf([gracePeriod()]) },
+  { name: 'lost-node', run: runOf([lostNode()]) },
+  { name: 'owner-unknown-20000-objects', run: runOf([ownerUnknown()]) },
+  { name: 'several-causes', run: runOf([severalCauses()]) },
+  { name: 'unexplained', run: runOf([unexplained()]) },
+  { name: 'forced', run: runOf([forced()]) },
+  { name: 'not-terminating', run: runOf([settled('not-terminating', 'fail')]) },
+  { name: 'recreated', run: runOf([settled('recreated', 'warn')]) },
+  { name: 'not-found', run: runOf([settled('not-found', 'fail')]) },
+  { name: 'cancelled', run: runOf([settled('cancelled', 'fail')]) },
+  { name: 'at-once', run: runOf([{ ...deadlock(), elapsedMs: 900 }], { timeoutMs: 0 }) },
+  {
+    name: 'several-namespaces',
+    run: runOf([
+      gone('preview-pr-1'),
+      deadlock(),
+      deadApiService(),
+      { ...deadApiService(), name: 'preview-pr-58' },
+      settled('recreated', 'warn'),
+    ]),
+  },
+];
+
+describe.each(SITUATIONS)('the report of $name', ({ name, run }) => {
+  test('as job summary', async () => {
+    await expect(renderSummary(run, CONTEXT, 900 * 1024)).toMatchFileSnapshot(`golden/${name}.md`);
+  });
+
+  test('as text: terminal, log, outputs', async () => {
+    const { lines, groups, annotations } = renderLogLines(run);
+    const text = [
+      section('terminal'),
+      renderText(run),
+      section('end of the step log'),
+      ...lines,
+      ...groups.flatMap((group) => [`▸ ${group.title}`, ...group.lines.map((line) => `│ ${line}`)]),
+      ...annotations.map(({ level, title, message }) => `${level} [${title}] ${message}`),
+      section('output root-cause'),
+      rootCauseSentence(run),
+      section('output summary-text'),
+      summaryText(run),
+      '',
+    ].join('\n');
+    await expect(text).toMatchFileSnapshot(`golden/${name}.txt`);
+  });
+});
+
+describe('the comment', () => {
+  const earlier: Teardown[] = [
+    { run: 'run 810, attempt 1', at: FINISHED_AT, outcome: 'deleted', isPass: true, seconds: 41 },
+    {
+      run: 'run 811, attempt 1',
+      at: FINISHED_AT,
+      outcome: 'stuck',
+      isPass: false,
+      seconds: 302,
+      code: 'owner-missing',
+      subject: 'Widget db',
+    },
+  ];
+
+  test('is the summary with marker and history', async () => {
+    const body = renderComment(runOf([deadlock()]), CONTEXT, '0123456789abcdef', earlier);
+    await expect(body).toMatchFileSnapshot('golden/comment-red.md');
+  });
+
+  test('turns green with one line about what had been wrong', async () => {
+    const body = renderComment(runOf([gone()]), CONTEXT, '0123456789abcdef', earlier);
+    await expect(body).toMatchFileSnapshot('golden/comment-green.md');
+  });
+});
+
+test('report.md says the same as the summary, at length', () => {
+  const run = runOf([deadlock()]);
+  expect(renderMarkdownReport(run, CONTEXT)).toBe(renderSummary(run, CONTEXT, 900 * 1024));
+});
+
+function section(title: string): string {
+  return `==== ${title} ====`;
+}
