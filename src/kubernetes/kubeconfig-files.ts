@@ -73,12 +73,11 @@ function found(configs: readonly Kubeconfig[], source: string, tried: string[]):
 function readKubeconfig(file: string): Kubeconfig | undefined {
   const text = readText(file);
   if (text === undefined) return undefined;
+  if (hasNoContent(text)) return mergeKubeconfigs([]);
   let document: unknown;
   try {
     document = loadYaml(text);
   } catch (error) {
-    // client-node refuses an empty document, which kubectl reads as a kubeconfig without entries.
-    if (error instanceof Error && error.name !== 'YAMLException') return mergeKubeconfigs([]);
     throw new ActionError(
       'kube-config',
       `cannot read kubeconfig ${file}: not valid YAML${lineOf(error)}`,
@@ -90,6 +89,11 @@ function readKubeconfig(file: string): Kubeconfig | undefined {
     });
   }
   return toKubeconfig(document, file, (path) => resolve(dirname(file), path));
+}
+
+/** The parser refuses an empty document, which kubectl reads as a kubeconfig without entries. */
+function hasNoContent(text: string): boolean {
+  return text.split('\n').every((line) => /^\ufeff?(\s*(#.*)?|---|null|\{\})\s*$/.test(line));
 }
 
 function readText(file: string): string | undefined {

@@ -1,0 +1,440 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ActionError } from '../../src/errors.ts';
+import { type AccessOptions, chooseAccess } from '../../src/kubernetes/choose-access.ts';
+
+const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+function write(name: string, content: string | Buffer): string {
+  const file = join(home, name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+  return file;
+}
+
+/** Context, cluster and user of this name; the server says which file won. */
+function simple(name: string, host = name): string {
+  return `
+apiVersion: v1
+kind: Config
+current-context: ${name}
+clusters: [{ name: ${name}, cluster: { server: "https://${host}:6443" } }]
+users: [{ name: ${name}, user: { token: token-of-${host} } }]
+contexts: [{ name: ${name}, context: { cluster: ${name}, user: ${name} } }]
+`;
+}
+
+function choose(options: Partial<AccessOptions> = {}) {
+  return chooseAccess({
+    kubeconfig: undefined,
+    context: undefined,
+    env: {},
+    homeDir: home,
+    serviceAccountDir: join(home, 'service-account'),
+    ...options,
+  });
+}
+
+function refusal(options: Partial<AccessOptions> = {}): {
+  message: string;
+  hint: string | undefined;
+} {
+  try {
+    choose(options);
+  } catch (error) {
+    if (!(error instanceof ActionError)) throw error;
+    expect(error.code).toBe('kube-config');
+    return { message: error.message, hint: error.hint };
+  }
+  throw new Error('it was accepted');
+}
+
+function pod(): Record<string, string> {
+  write('service-account/token', 'token-of-the-pod\n');
+  write('service-account/namespace', 'runners\n');
+  write('service-account/ca.crt', PEM);
+  return { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
+}
+
+describe('where the kubeconfig comes from', () => {
+  test('the input wins over everything', () => {
+    const kubeconfig = write('mine', simple('input'));
+    const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
+    write('.kube/config', simple('home'));
+    const access = choose({ kubeconfig, env });
+    expect(access.cluster.server).toBe('https://input:6443');
+    expect(access.source).toBe(kubeconfig);
+  });
+
+  test('then KUBECONFIG', () => {
+    const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
+    write('.kube/config', simple('home'));
+    expect(choose({ env }).cluster.server).toBe('https://env:6443');
+  });
+
+  test('then ~/.kube/config', () => {
+    write('.kube/config', simple('home'));
+    expect(choose({ env: pod() })).toMatchObject({
+      context: 'home',
+      userName: 'home',
+      cluster: { server: 'https://home:6443' },
+      user: { token: 'token-of-home' },
+    });
+  });
+
+  test('then the service account of the pod', () => {
+    expect(choose({ env: pod() })).toMatchObject({
+      source: "the pod's service account",
+      context: 'in-cluster',
+      ownNamespace: 'runners',
+      cluster: { server: 'https://10.96.0.1', ca: PEM },
+      user: { tokenFile: join(home, 'service-account', 'token') },
+    });
+  });
+
+  test('a pod with an IPv6 address', () => {
+    const env = { ...pod(), KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' };
+    expect(choose({ env }).cluster.server).toBe('https://[fd00::1]:6443');
+  });
+
+  test('as in kubectl, ~/.kube/config is not looked at when KUBECONFIG names missing files', () => {
+    write('.kube/config', simple('home'));
+    const missing = join(home, 'missing');
+    expect(refusal({ env: { KUBECONFIG: missing } }).message).toBe(
+      `found no cluster to talk to: ${missing} (from KUBECONFIG) does not exist, no service account of a pod was found`,
+    );
+  });
+
+  test('an empty file is no file', () => {
+    write('.kube/config', '\n# nothing yet\n');
+    expect(choose({ env: pod() }).context).toBe('in-cluster');
+  });
+
+  test('nothing at all: says what was looked at, and never tries localhost:8080', () => {
+    expect(refusal()).toEqual({
+      message: `found no cluster to talk to: KUBECONFIG is not set, ${join(home, '.kube', 'config')} does not exist, no service account of a pod was found`,
+      hint: expect.stringContaining('kubeconfig'),
+    });
+  });
+
+  test('a service account without the variables of a pod is not used', () => {
+    pod();
+    expect(refusal().message).toMatch(/^found no cluster/);
+  });
+
+  test('the tilde of an input is the home folder', () => {
+    write('.kube/other', simple('tilde'));
+    expect(choose({ kubeconfig: '~/.kube/other' }).context).toBe('tilde');
+  });
+});
+
+describe('several files in KUBECONFIG', () => {
+  const listed = (...files: string[]) => ({ env: { KUBECONFIG: files.join(delimiter) } });
+
+  test('the first that has a name wins, and entries are not mixed', () => {
+    const first = write(
+      'a',
+      `
+clusters: [{ name: shared, cluster: { server: "https://first" } }]
+users: [{ name: red, user: {} }]
+contexts: [{ name: ctx, context: { cluster: shared, user: red } }]
+`,
+    );
+    const second = write(
+      'b',
+      `
+current-context: ctx
+clusters: [{ name: shared, cluster: { server: "https://second", tls-server-name: second } }]
+users: [{ name: red, user: { token: token-of-second } }]
+`,
+    );
+    const access = choose(listed(first, second));
+    expect(access.context).toBe('ctx');
+    expect(access.cluster).toMatchObject({ server: 'https://first', serverName: undefined });
+    expect(access.user).toEqual({});
+    expect(access.source).toBe(`${first}, ${second}`);
+  });
+
+  test('the first current-context wins', () => {
+    const files = [write('a', 'kind: Config'), write('b', simple('b')), write('c', simple('c'))];
+    expect(choose(listed(...files)).context).toBe('b');
+  });
+
+  test('missing, empty and repeated ones are skipped', () => {
+    const file = write('a', simple('a'));
+    const access = choose(listed('', join(home, 'missing'), write('empty', ''), file, file));
+    expect(access.context).toBe('a');
+  });
+
+  test('a broken one is an error even when another would do', () => {
+    const broken = write('broken', 'clusters: [');
+    expect(refusal(listed(write('a', simple('a')), broken)).message).toBe(
+      `cannot read kubeconfig ${broken}: not valid YAML (line 1)`,
+    );
+  });
+});
+
+test('relative paths start at the folder of their own file', () => {
+  const cluster = 'cluster: { server: "https://a", certificate-authority: pki/ca.crt }';
+  const user = 'client-certificate: me.crt, client-key: ../me.key, tokenFile: token';
+  write('one/pki/ca.crt', PEM);
+  const one = write('one/config', `current-context: x\nclusters: [{ name: c, ${cluster} }]`);
+  const two = write(
+    'two/config',
+    `
+users: [{ name: u, user: { ${user}, exec: { command: ./bin/plugin } } }]
+contexts: [{ name: x, context: { cluster: c, user: u } }]
+`,
+  );
+  const access = choose({ env: { KUBECONFIG: [one, two].join(delimiter) } });
+  expect(access.cluster.ca).toBe(PEM);
+  expect(access.user).toEqual({
+    'client-certificate': join(home, 'two', 'me.crt'),
+    'client-key': join(home, 'me.key'),
+    tokenFile: join(home, 'two', 'token'),
+    exec: { command: join(home, 'two', 'bin', 'plugin') },
+  });
+});
+
+test('a plugin without a folder in its name is looked up on PATH', () => {
+  const kubeconfig = write('k', simple('a').replace('token: token-of-a', 'exec: { command: aws }'));
+  expect(choose({ kubeconfig }).user).toEqual({ exec: { command: 'aws' } });
+});
+
+describe('the context', () => {
+  const two = `${simple('blue')}
+`.replace(/contexts: .*/, (line) =>
+    line.replace(/]$/, ', { name: green, context: { cluster: blue } }]'),
+  );
+
+  test('can be named, and a user is not needed', () => {
+    const access = choose({ kubeconfig: write('k', two), context: 'green' });
+    expect(access).toMatchObject({ context: 'green', userName: '', user: {} });
+  });
+
+  test('that does not exist: the others are listed', () => {
+    const kubeconfig = write('k', two);
+    expect(refusal({ kubeconfig, context: 'gren' }).message).toBe(
+      `there is no context "gren" in ${kubeconfig}; it has the contexts "blue", "green"`,
+    );
+  });
+
+  test('that is not set: the others are listed', () => {
+    const kubeconfig = write('k', two.replace('current-context: blue', ''));
+    expect(refusal({ kubeconfig }).message).toBe(
+      `${kubeconfig} has no current-context; it has the contexts "blue", "green"`,
+    );
+  });
+
+  test('that was asked for is not replaced by the service account of the pod', () => {
+    expect(refusal({ env: pod(), context: 'green' }).message).toMatch(/^found no cluster/);
+  });
+
+  test.each([
+    {
+      part: 'cluster',
+      cut: /clusters: .*/,
+      says: 'context "blue" names cluster "blue", which is not in',
+    },
+    { part: 'user', cut: /users: .*/, says: 'context "blue" names user "blue", which is not in' },
+  ])('without its $part', ({ cut, says }) => {
+    const kubeconfig = write('k', simple('blue').replace(cut, ''));
+    expect(refusal({ kubeconfig }).message).toBe(`${says} ${kubeconfig}`);
+  });
+});
+
+describe('a file that cannot be used', () => {
+  test('is missing', () => {
+    const kubeconfig = join(home, 'missing');
+    expect(refusal({ kubeconfig })).toEqual({
+      message: `cannot read kubeconfig ${kubeconfig}: no such file`,
+      hint: expect.stringContaining('container'),
+    });
+  });
+
+  test('is a folder', () => {
+    expect(refusal({ kubeconfig: home }).message).toBe(
+      `cannot read kubeconfig ${home}: it is a folder`,
+    );
+  });
+
+  test('is not YAML; the text, which may hold secrets, is not quoted', () => {
+    const kubeconfig = write('k', 'users:\n- name: u\n  user: {token: very-secret-token\n');
+    const { message } = refusal({ kubeconfig });
+    expect(message).toMatch(/not valid YAML \(line \d+\)$/);
+    expect(message).not.toContain('secret');
+  });
+
+  test('is still in base64', () => {
+    const kubeconfig = write('k', Buffer.from(simple('a')).toString('base64'));
+    expect(refusal({ kubeconfig })).toEqual({
+      message: `cannot read kubeconfig ${kubeconfig}: it is not a kubeconfig`,
+      hint: expect.stringContaining('base64'),
+    });
+  });
+
+  test('is YAML, but of something else', () => {
+    const kubeconfig = write('k', 'services: { web: { image: nginx } }');
+    expect(refusal({ kubeconfig }).message).toMatch(/^found no cluster to talk to/);
+  });
+
+  test('has one name twice', () => {
+    const kubeconfig = write('k', 'users: [{ name: u, user: {} }, { name: u, user: {} }]');
+    expect(refusal({ kubeconfig }).message).toBe(
+      `cannot use kubeconfig ${kubeconfig}: "users" has two entries named "u"`,
+    );
+  });
+
+  test('has an entry without a name', () => {
+    const kubeconfig = write('k', 'users: [{ user: {} }]');
+    expect(refusal({ kubeconfig }).message).toContain('an entry of "users" has no name');
+  });
+
+  test('has a number where a text belongs', () => {
+    const kubeconfig = write('k', simple('a').replace('"https://a:6443"', '6443'));
+    expect(refusal({ kubeconfig }).message).toBe(
+      '"server" of cluster "a" must be a text; put it in quotes',
+    );
+  });
+
+  test('written by Windows PowerShell as UTF-16 can be used', () => {
+    const kubeconfig = write('k', Buffer.from(`\ufeff${simple('a')}`, 'utf16le'));
+    expect(choose({ kubeconfig }).context).toBe('a');
+  });
+});
+
+describe('the content of a kubeconfig instead of its path', () => {
+  test.each([
+    { what: 'YAML', text: simple('a'), says: 'the text of a kubeconfig' },
+    { what: 'JSON', text: '{"apiVersion":"v1","clusters":[]}', says: 'the text of a kubeconfig' },
+    {
+      what: 'base64',
+      text: Buffer.from(simple('a')).toString('base64'),
+      says: 'a kubeconfig in base64',
+    },
+    {
+      what: 'base64 in lines',
+      text: Buffer.from(simple('a')).toString('base64').replace(/.{60}/g, '$&\n'),
+      says: 'a kubeconfig in base64',
+    },
+  ])('as $what is refused with advice and not repeated', ({ text, says }) => {
+    const input = refusal({ kubeconfig: text });
+    expect(input.message).toBe(
+      `the input "kubeconfig" holds ${says}; it must be the path of a file`,
+    );
+    expect(input.hint).toContain('printf');
+    const variable = refusal({ env: { KUBECONFIG: text } });
+    expect(variable.message).toBe(
+      `the environment variable KUBECONFIG holds ${says}; it must be the path of a file`,
+    );
+  });
+
+  test('a long path is not taken for content', () => {
+    const kubeconfig = join(home, 'a'.repeat(100), 'b'.repeat(100));
+    expect(refusal({ kubeconfig }).message).toContain('no such file');
+  });
+});
+
+describe('the server', () => {
+  const at = (server: string) =>
+    choose({ kubeconfig: write('k', simple('a').replace('https://a:6443', server)) });
+
+  test.each([
+    { written: 'https://k8s.example', want: 'https://k8s.example' },
+    { written: 'https://k8s.example:443/', want: 'https://k8s.example' },
+    {
+      written: 'https://rancher.example/k8s/clusters/c-1/',
+      want: 'https://rancher.example/k8s/clusters/c-1',
+    },
+    { written: 'https://user:pass@k8s.example?x=1', want: 'https://k8s.example' },
+    { written: 'k8s.example:6443', want: 'https://k8s.example:6443' },
+    { written: 'http://localhost:8001', want: 'http://localhost:8001' },
+    { written: 'http://127.0.0.1:8001', want: 'http://127.0.0.1:8001' },
+    { written: 'http://[::1]:8001', want: 'http://[::1]:8001' },
+  ])('$written is $want', ({ written, want }) => {
+    expect(at(written).cluster.server).toBe(want);
+  });
+
+  test('without TLS on another machine is refused', () => {
+    const kubeconfig = write('k', simple('a').replace('https://a:6443', 'http://10.0.0.1:8080'));
+    expect(refusal({ kubeconfig }).message).toBe(
+      'the server of cluster "a" is http://10.0.0.1:8080: without TLS, credentials could be read on the way',
+    );
+  });
+
+  test.each(['ftp://a', 'https://'])('%s is refused', (server) => {
+    const kubeconfig = write('k', simple('a').replace('https://a:6443', server));
+    expect(refusal({ kubeconfig }).message).toBe('the server of cluster "a" is not an https URL');
+  });
+
+  test('that is missing is named', () => {
+    const kubeconfig = write('k', simple('a').replace('server: "https://a:6443"', ''));
+    expect(refusal({ kubeconfig }).message).toBe('cluster "a" of the kubeconfig has no "server"');
+  });
+});
+
+describe('a certificate authority that cannot be used', () => {
+  const withCa = (ca: string) =>
+    write('k', simple('a').replace('"https://a:6443"', `"https://a", ${ca}`));
+
+  test('is missing', () => {
+    expect(refusal({ kubeconfig: withCa('certificate-authority: ca.crt') }).message).toBe(
+      `cannot read the certificate-authority of cluster "a", ${join(home, 'ca.crt')}: no such file`,
+    );
+  });
+
+  test('is no certificate', () => {
+    expect(refusal({ kubeconfig: withCa('certificate-authority-data: aGVsbG8=') }).message).toBe(
+      'the certificate-authority of cluster "a" ("certificate-authority-data") is not in PEM form',
+    );
+  });
+
+  test('does not matter where certificates are not looked at', () => {
+    const ca = 'certificate-authority: missing, insecure-skip-tls-verify: true';
+    expect(choose({ kubeconfig: withCa(ca) }).cluster).toMatchObject({
+      isInsecure: true,
+      ca: undefined,
+    });
+  });
+});
+
+describe('the namespace that we run in', () => {
+  const withCluster = (server: string, ca?: string) => {
+    const authority =
+      ca === undefined ? '' : `, certificate-authority-data: ${Buffer.from(ca).toString('base64')}`;
+    return write('k', simple('a').replace('"https://a:6443"', `"${server}"${authority}`));
+  };
+
+  test.each([
+    {
+      what: 'the address of the pod’s cluster',
+      server: 'https://10.96.0.1',
+      ca: undefined,
+      own: 'runners',
+    },
+    { what: 'its name', server: 'https://kubernetes.default.svc', ca: undefined, own: 'runners' },
+    {
+      what: 'its authority at another address',
+      server: 'https://k8s.example',
+      ca: PEM,
+      own: 'runners',
+    },
+    { what: 'another cluster', server: 'https://k8s.example', ca: `${PEM}#`, own: undefined },
+  ])('with a kubeconfig for $what', ({ server, ca, own }) => {
+    const env = pod();
+    expect(choose({ env, kubeconfig: withCluster(server, ca) }).ownNamespace).toBe(own);
+  });
+
+  test('is not known outside of a pod', () => {
+    pod();
+    expect(choose({ kubeconfig: withCluster('https://10.96.0.1') }).ownNamespace).toBeUndefined();
+  });
+});
