@@ -6,7 +6,7 @@ import { type ObserveDeps, observe } from './observe/observe.ts';
 import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 
 /** Finalizer, then its owner, then what the owner waits for: deeper questions do not exist. */
-const MAX_ROUNDS = 4;
+const MAX_ROUNDS = 6;
 
 /** One look at the cluster: the sweep, and then what the findings raise questions about. */
 export async function look(
@@ -23,7 +23,7 @@ export async function look(
     const known = snapshot.details ?? noDetails();
     snapshot = {
       ...snapshot,
-      details: await investigate(questions, known, deps.api, deps.signal),
+      details: await investigate(namespace.name, questions, known, deps.api, deps.signal),
     };
   }
   return snapshot;

@@ -1,11 +1,17 @@
 import type { Details } from '../observe/details.ts';
-import type { ResourceType, Snapshot, TypeContent } from '../observe/snapshot.ts';
+import type { ResourceType, Snapshot } from '../observe/snapshot.ts';
 import { matchesRules } from './admission.ts';
 import { parseConditions } from './conditions.ts';
-import type { View } from './draft.ts';
-import { namespaceSubject } from './draft.ts';
-import { backendsOf, candidatesFor } from './ownership/candidates.ts';
-import { crdName, groupsOf, type Held, isOfControllerManager } from './ownership/held.ts';
+import { namespaceSubject, type View } from './draft.ts';
+import { backendsOf, candidatesFor, isTelling } from './ownership/candidates.ts';
+import {
+  crdName,
+  groupsOf,
+  type Held,
+  isOfControllerManager,
+  knownOwner,
+  writerOf,
+} from './ownership/held.ts';
 import { noQuestions, type ObjectRef, type Questions } from './questions.ts';
 import { CONTROLLER_LEASE, isUnprocessed } from './rules/namespace-controller-inactive.ts';
 import { heldObjects } from './rules/object-finalizer.ts';
@@ -23,94 +29,129 @@ export function viewOf(now: Snapshot, before?: Snapshot): View {
 }
 
 /**
- * What else has to be read before the findings can be explained. Asked again after each answer, until
- * nothing is left to ask. A clean namespace raises no question and costs no request.
+ * What else has to be read before the findings can be explained, asked again after each answer until
+ * nothing is left to ask. Each round asks only what the last one made necessary: a clean namespace
+ * costs no request, and nobody reads webhooks for an owner that is not there.
  */
 export function questionsOf(now: Snapshot, before?: Snapshot): Questions {
   const view = viewOf(now, before);
-  const details = now.details;
-  const helds = heldIn(view).slice(0, MAX_CLOSER_LOOKS);
   const questions = noQuestions();
-  const ownable = helds.filter((held) => !isOfControllerManager(held));
-  const errors = view.conditions.contentFailure?.errors ?? [];
-  questions.crds = unique([
-    ...ownable.flatMap((held) => crdName(view, held) ?? []),
-    ...relatedCrds(view, ownable),
-    ...errors.flatMap((error) =>
-      error.kind === 'conversion-failed' ? convertedCrd(view, error) : [],
-    ),
-  ]).filter((name) => details?.crds[name] === undefined);
-  questions.statuses = helds
-    .flatMap((held) => refOf(held) ?? [])
-    .filter((ref) => details?.statuses[ref.uid] === undefined);
-  questions.owners = ownable.length > 0 && details?.workloads === undefined;
-  questions.provider = ownable.length > 0 && details?.isOnProvider === undefined;
-  questions.webhooks =
-    details?.webhooks === undefined &&
-    (helds.some(({ type }) => type !== undefined) ||
-      errors.some(({ kind }) => kind === 'webhook-unreachable' || kind === 'webhook-denied'));
-  questions.attachments =
-    details?.attachments === undefined &&
-    helds.some(({ object }) => object.kind === 'PersistentVolumeClaim');
-  if (isUnprocessed(view)) questions.leases = [CONTROLLER_LEASE.namespace];
-  if (details !== undefined) askAboutOwners(view, helds, details, questions);
-  questions.leases = unique(questions.leases).filter((name) => details?.leases[name] === undefined);
-  questions.events = unique(questions.events).filter((name) => details?.events[name] === undefined);
-  questions.services = unique(questions.services).filter(
-    (key) => details?.services[key] === undefined,
-  );
-  return questions;
+  askAboutApis(view, questions);
+  for (const held of heldIn(view).slice(0, MAX_CLOSER_LOOKS)) askAboutOwner(view, held, questions);
+  return unanswered(questions, now.details);
 }
 
-/** Once workloads and grants are known, the owner's own surroundings are what is missing. */
-function askAboutOwners(
+/** Groups that fail, errors of the namespace controller, and whether it works at all. */
+function askAboutApis(view: View, questions: Questions): void {
+  const { conditions } = view;
+  const { discovery } = view.now;
+  const errors = conditions.contentFailure?.errors ?? [];
+  const failsDiscovery =
+    !discovery.ok ||
+    discovery.value.failedGroups.length > 0 ||
+    conditions.discoveryFailures.length > 0;
+  questions.otherTerminating = failsDiscovery;
+  questions.apiServices =
+    failsDiscovery ||
+    errors.some(({ kind }) => kind === 'other' || kind === 'forbidden' || kind === 'unavailable') ||
+    view.now.content.some(({ read }) => !read.ok && read.failure.kind === 'server-error');
+  questions.webhooks = errors.some(
+    ({ kind }) => kind === 'webhook-unreachable' || kind === 'webhook-denied',
+  );
+  questions.crds.push(
+    ...errors.flatMap((error) => (error.kind === 'conversion-failed' ? crdOf(view, error) : [])),
+  );
+  if (isUnprocessed(view)) questions.leases.push(CONTROLLER_LEASE.namespace);
+}
+
+function askAboutOwner(view: View, held: Held, questions: Questions): void {
+  if (isOfControllerManager(held)) {
+    askWhetherRefused(view, held, questions);
+    return;
+  }
+  const details = view.now.details;
+  const crd = crdName(view, held);
+  if (crd !== undefined) questions.crds.push(crd);
+  const known = knownOwner(held);
+  const groups = groupsOf(view, held);
+  const hasPlace = known !== undefined && known.workload.length > 0;
+  const hasWriter = isTelling(writerOf(held)?.manager ?? '');
+  // Without any of these, no workload and no right could be tied to the finalizer.
+  if (groups.length === 0 && !hasPlace && !hasWriter) {
+    askAboutVolume(held, questions);
+    return;
+  }
+  questions.workloads = true;
+  questions.grants = groups.length > 0 || hasPlace;
+  if (details?.workloads === undefined) return;
+  const best = candidatesFor(view, held)[0];
+  if (best === undefined) {
+    questions.apiServices = groups.some((group) => !isOfCrd(view, group));
+    questions.webhooks ||= groups.length > 0;
+    questions.provider ||=
+      known?.workload.some(({ namespace }) => namespace === 'kube-system') === true;
+    askAboutBackends(view, groups, details, questions);
+    // Nobody may change the type: one that only watches it may have been refused, and said so.
+    questions.events.push(...watchersOf(view, groups, details));
+    if (groups.length > 0) askAboutStatus(held, questions);
+    askAboutVolume(held, questions);
+  } else if (best.workload === undefined) {
+    questions.leases.push(best.serviceAccount.namespace);
+  } else if (best.workload.ready > 0 && best.workload.wanted > 0) {
+    questions.events.push(best.workload.namespace);
+    askWhetherRefused(view, held, questions);
+  }
+}
+
+/** It runs: what stands in its way? */
+function askWhetherRefused(view: View, held: Held, questions: Questions): void {
+  const { type, facts } = held;
+  const ref = refOf(held);
+  askAboutStatus(held, questions);
+  askAboutVolume(held, questions);
+  if (type === undefined || facts === undefined || ref === undefined) return;
+  questions.webhooks = true;
+  const webhooks = view.now.details?.webhooks;
+  for (const webhook of webhooks?.ok === true ? webhooks.value : []) {
+    const isInTheWay =
+      webhook.failurePolicy === 'Fail' && matchesRules(webhook, 'UPDATE', type) && webhook.service;
+    if (isInTheWay) questions.services.push(`${isInTheWay.namespace}/${isInTheWay.name}`);
+  }
+  const index = facts.finalizers.indexOf(held.finalizer);
+  questions.trials.push({ ...ref, finalizer: held.finalizer, index });
+}
+
+function askAboutStatus(held: Held, questions: Questions): void {
+  const ref = refOf(held);
+  if (ref !== undefined) questions.statuses.push(ref);
+}
+
+function askAboutVolume(held: Held, questions: Questions): void {
+  if (held.object.kind !== 'PersistentVolumeClaim') return;
+  askAboutStatus(held, questions);
+  questions.attachments = true;
+}
+
+/** Services that serve, convert or guard the type: the workload behind them is the owner's. */
+function askAboutBackends(
   view: View,
-  helds: readonly Held[],
+  groups: readonly string[],
   details: Details,
   questions: Questions,
 ): void {
-  for (const held of helds) {
-    const { type } = held;
-    for (const { service } of backendsOf(view, groupsOf(view, held), details)) {
-      questions.services.push(`${service.namespace}/${service.name}`);
-    }
-    if (type !== undefined) {
-      const matching = (details.webhooks?.ok === true ? details.webhooks.value : []).filter(
-        (webhook) => webhook.failurePolicy === 'Fail' && matchesRules(webhook, 'UPDATE', type),
-      );
-      for (const { service } of matching) {
-        if (service !== undefined) questions.services.push(`${service.namespace}/${service.name}`);
-      }
-    }
-    const isOfManager = isOfControllerManager(held);
-    const best = isOfManager ? undefined : candidatesFor(view, held)[0];
-    if (best !== undefined) {
-      if (best.workload === undefined) questions.leases.push(best.serviceAccount.namespace);
-      else questions.events.push(best.workload.namespace);
-    } else if (!isOfManager) {
-      // Nobody may change the type: one that only watches it may have been refused.
-      questions.events.push(...watchersOf(view, held, details));
-    }
-    const isAlive = isOfManager || (best?.workload?.ready ?? 0) > 0;
-    const ref = refOf(held);
-    const key = `${ref?.uid} ${held.finalizer}`;
-    if (
-      isAlive &&
-      ref !== undefined &&
-      held.facts !== undefined &&
-      details.trials[key] === undefined
-    ) {
-      const index = held.facts.finalizers.indexOf(held.finalizer);
-      questions.trials.push({ ...ref, finalizer: held.finalizer, index });
-    }
+  for (const { service } of backendsOf(view, groups, details)) {
+    questions.services.push(`${service.namespace}/${service.name}`);
   }
 }
 
 /** Namespaces of ServiceAccounts that may watch the type. */
-function watchersOf(view: View, held: Held, details: Details): string[] {
-  if (details.grants?.ok !== true) return [];
-  const groups = groupsOf(view, held);
-  return details.grants.value
+function watchersOf(view: View, groups: readonly string[], details: Details): string[] {
+  const grants = details.grants;
+  if (grants?.ok !== true) return [];
+  const fits = (namespace: string | undefined): boolean =>
+    namespace === undefined || namespace === view.now.namespace.name;
+  return grants.value
+    .filter(({ namespace }) => fits(namespace))
     .filter(
       ({ apiGroups, verbs }) =>
         verbs.includes('watch') && groups.some((group) => apiGroups.includes(group)),
@@ -121,30 +162,23 @@ function watchersOf(view: View, held: Held, details: Details): string[] {
 /** Everything that a finalizer holds here: objects, one per group, and the namespace itself. */
 function heldIn(view: View): Held[] {
   const { namespace } = view.now;
-  const subject = namespaceSubject(namespace.name);
+  const object = namespaceSubject(namespace.name);
   const own = namespace.finalizers.map(
-    (finalizer): Held => ({ finalizer, object: subject, writers: namespace.writers, count: 1 }),
+    (finalizer): Held => ({ finalizer, object, writers: namespace.writers, count: 1 }),
   );
   const spec = namespace.specFinalizers
     .filter((finalizer) => finalizer !== 'kubernetes')
-    .map(
-      (finalizer): Held => ({ finalizer, object: subject, writers: [], count: 1, isInSpec: true }),
-    );
+    .map((finalizer): Held => ({ finalizer, object, writers: [], count: 1, isInSpec: true }));
   return [...own, ...spec, ...heldObjects(view).map(({ held }) => held)];
 }
 
-/** Types of the groups that a foreign finalizer points to: their CRDs may name a Service. */
-function relatedCrds(view: View, helds: readonly Held[]): string[] {
-  const groups = helds.flatMap((held) =>
-    groupsOf(view, held).filter((group) => group !== held.type?.group),
+function isOfCrd(view: View, group: string): boolean {
+  return Object.values(view.now.details?.crds ?? {}).some(
+    (read) => read.ok && read.value?.group === group,
   );
-  return view.now.content
-    .filter(({ type }: TypeContent) => groups.includes(type.group))
-    .slice(0, MAX_CLOSER_LOOKS)
-    .map(({ type }) => `${type.resource}.${type.group}`);
 }
 
-function convertedCrd(view: View, error: { group: string; objectKind: string }): string[] {
+function crdOf(view: View, error: { group: string; objectKind: string }): string[] {
   return view.now.content
     .filter(({ type }) => type.group === error.group && type.kind === error.objectKind)
     .map(({ type }: { type: ResourceType }) => `${type.resource}.${type.group}`);
@@ -156,6 +190,46 @@ function refOf(held: Held): ObjectRef | undefined {
   return { type: held.type, namespace, name, uid };
 }
 
+/** What is known is not asked again, whatever came of it. */
+function unanswered(questions: Questions, known: Details | undefined): Questions {
+  if (known === undefined) return { ...questions, ...uniqueLists(questions) };
+  return {
+    crds: unique(questions.crds).filter((name) => known.crds[name] === undefined),
+    statuses: uniqueBy(questions.statuses, ({ uid }) => uid).filter(
+      ({ uid }) => known.statuses[uid] === undefined,
+    ),
+    services: unique(questions.services).filter((key) => known.services[key] === undefined),
+    events: unique(questions.events).filter((name) => known.events[name] === undefined),
+    leases: unique(questions.leases).filter((name) => known.leases[name] === undefined),
+    trials: questions.trials.filter(
+      ({ uid, finalizer }) => known.trials[`${uid} ${finalizer}`] === undefined,
+    ),
+    workloads: questions.workloads && known.workloads === undefined,
+    grants: questions.grants && known.grants === undefined,
+    webhooks: questions.webhooks && known.webhooks === undefined,
+    apiServices: questions.apiServices && known.apiServices === undefined,
+    otherTerminating: questions.otherTerminating && known.otherTerminating === undefined,
+    attachments: questions.attachments && known.attachments === undefined,
+    provider: questions.provider && known.isOnProvider === undefined,
+  };
+}
+
+function uniqueLists(
+  questions: Questions,
+): Pick<Questions, 'crds' | 'statuses' | 'services' | 'events' | 'leases'> {
+  return {
+    crds: unique(questions.crds),
+    statuses: uniqueBy(questions.statuses, ({ uid }) => uid),
+    services: unique(questions.services),
+    events: unique(questions.events),
+    leases: unique(questions.leases),
+  };
+}
+
 function unique(values: readonly string[]): string[] {
   return [...new Set(values)];
+}
+
+function uniqueBy<T>(values: readonly T[], key: (value: T) => string): T[] {
+  return [...new Map(values.map((value) => [key(value), value])).values()];
 }

@@ -80,11 +80,11 @@ function queuedOf(now: Snapshot): QueuedContent[] {
 
 /** A group that cannot be discovered holds every namespace that is Terminating, whatever is in it. */
 function alsoAffected(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): string[] {
-  const others = view.now.otherTerminating;
+  const others = view.now.details?.otherTerminating;
   const holdsAll = graph.findings.some(
     (finding) =>
       graph.rootCauses.includes(finding.id) &&
       (finding.code === 'apiservice-unavailable' || finding.code === 'discovery-failed'),
   );
-  return holdsAll && others?.ok === true ? others.value.map(({ name }) => name).sort() : [];
+  return holdsAll && others?.ok === true ? [...others.value].sort() : [];
 }

@@ -1,4 +1,5 @@
-import type { ReadFailure } from '../read.ts';
+import type { Details } from '../observe/details.ts';
+import type { Read, ReadFailure } from '../read.ts';
 import type { NotInspected } from './diagnosis.ts';
 import { typeName } from './display.ts';
 import type { View } from './draft.ts';
@@ -25,13 +26,7 @@ export function notInspected(view: View): NotInspected[] {
       ...grantFor(read.failure, type.group, type.resource, 'list'),
     });
   }
-  if (now.apiServices?.ok === false) {
-    list.push({
-      what: 'APIServices',
-      reason: now.apiServices.failure.message,
-      ...grantFor(now.apiServices.failure, 'apiregistration.k8s.io', 'apiservices', 'list'),
-    });
-  }
+  list.push(...unreadDetails(now.details));
   for (const [name, node] of Object.entries(now.nodes ?? {})) {
     if (node.ok) continue;
     list.push({
@@ -39,6 +34,49 @@ export function notInspected(view: View): NotInspected[] {
       reason: node.failure.message,
       ...grantFor(node.failure, '', 'nodes', 'get'),
     });
+  }
+  return list;
+}
+
+/** What was read because a finding asked for it, and could not be. */
+function unreadDetails(details: Details | undefined): NotInspected[] {
+  if (details === undefined) return [];
+  const list: NotInspected[] = [];
+  const add = (
+    what: string,
+    source: Read<unknown> | undefined,
+    apiGroup: string,
+    resource: string,
+    verb: string,
+  ): void => {
+    if (source === undefined || source.ok) return;
+    const { failure } = source;
+    list.push({ what, reason: failure.message, ...grantFor(failure, apiGroup, resource, verb) });
+  };
+  const { apiServices, workloads, grants, webhooks, attachments, isOnProvider } = details;
+  add('APIServices', apiServices, 'apiregistration.k8s.io', 'apiservices', 'list');
+  add('workloads of the cluster', workloads, 'apps', 'deployments', 'list');
+  add('RBAC of the cluster', grants, 'rbac.authorization.k8s.io', 'clusterroles', 'list');
+  add(
+    'webhook configurations',
+    webhooks,
+    'admissionregistration.k8s.io',
+    'validatingwebhookconfigurations',
+    'list',
+  );
+  add('VolumeAttachments', attachments, 'storage.k8s.io', 'volumeattachments', 'list');
+  add('nodes', isOnProvider, '', 'nodes', 'list');
+  for (const [name, crd] of Object.entries(details.crds)) {
+    add(`CRD ${name}`, crd, 'apiextensions.k8s.io', 'customresourcedefinitions', 'get');
+  }
+  for (const [key, service] of Object.entries(details.services)) {
+    add(`Service ${key}`, service, '', 'services', 'get');
+  }
+  for (const [namespace, events] of Object.entries(details.events)) {
+    add(`events in namespace ${namespace}`, events, '', 'events', 'list');
+  }
+  for (const [namespace, leases] of Object.entries(details.leases)) {
+    add(`Leases in namespace ${namespace}`, leases, 'coordination.k8s.io', 'leases', 'list');
   }
   return list;
 }

@@ -6,9 +6,13 @@ export interface Questions {
   crds: string[];
   /** Status of these objects. */
   statuses: ObjectRef[];
-  /** Workloads and RBAC grants of the whole cluster: who could remove a finalizer? */
-  owners: boolean;
+  /** Workloads of the whole cluster: who could remove a finalizer? */
+  workloads: boolean;
+  /** Which ServiceAccounts RBAC lets change what. */
+  grants: boolean;
   webhooks: boolean;
+  apiServices: boolean;
+  otherTerminating: boolean;
   /** As `namespace/name`. */
   services: string[];
   /** Namespaces whose warning events are wanted. */
@@ -39,8 +43,11 @@ export function noQuestions(): Questions {
   return {
     crds: [],
     statuses: [],
-    owners: false,
+    workloads: false,
+    grants: false,
     webhooks: false,
+    apiServices: false,
+    otherTerminating: false,
     services: [],
     events: [],
     leases: [],

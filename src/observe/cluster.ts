@@ -1,51 +1,25 @@
-import { stringAt } from '../json.ts';
+import { type JsonObject, stringAt } from '../json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { type Read, read } from '../read.ts';
-import { apiServiceFacts, namespaceFacts, nodeFacts } from './facts.ts';
-import type { ApiServiceFacts, NamespaceFacts, NodeFacts } from './snapshot.ts';
+import { many } from './collections.ts';
+import { nodeFacts } from './facts.ts';
+import type { NodeFacts } from './snapshot.ts';
 
 /** Nodes of a big drained pool; what holds the namespace is plain from the first of them. */
 const MAX_NODES = 50;
 
-export async function readVersion(api: KubernetesApi, signal: AbortSignal): Promise<Read<string>> {
-  const got = await api.get('/version', { signal });
-  return got.ok ? read(stringAt(got.value, 'gitVersion') ?? 'unknown') : got;
-}
-
-export async function readApiServices(
-  api: KubernetesApi,
-  signal: AbortSignal,
-): Promise<Read<ApiServiceFacts[]>> {
-  const services: ApiServiceFacts[] = [];
-  const end = await api.list('/apis/apiregistration.k8s.io/v1/apiservices', {
-    signal,
-    onItem: (item) => services.push(apiServiceFacts(item)),
-    onRestart: () => {
-      services.length = 0;
-    },
-  });
-  return end.ok ? read(services) : end;
-}
-
 /** Namespaces other than this one that wait to be gone: do they wait for the same? */
-export async function readTerminatingNamespaces(
+export function readTerminatingNamespaces(
   api: KubernetesApi,
   except: string,
   signal: AbortSignal,
-): Promise<Read<NamespaceFacts[]>> {
-  const found: NamespaceFacts[] = [];
-  const end = await api.list('/api/v1/namespaces', {
-    signal,
-    onItem: (item) => {
-      if (stringAt(item, 'metadata', 'deletionTimestamp') === undefined) return;
-      const facts = namespaceFacts(item);
-      if (facts.name !== except) found.push(facts);
-    },
-    onRestart: () => {
-      found.length = 0;
-    },
-  });
-  return end.ok ? read(found) : end;
+): Promise<Read<string[]>> {
+  const nameOf = (item: JsonObject): string[] => {
+    const name = stringAt(item, 'metadata', 'name') ?? '';
+    const isTerminating = stringAt(item, 'metadata', 'deletionTimestamp') !== undefined;
+    return isTerminating && name !== except ? [name] : [];
+  };
+  return many(api, '/api/v1/namespaces', nameOf, signal, { metadataOnly: true });
 }
 
 /** A node that the server does not know is a fact, not a failed read. */

@@ -20,7 +20,7 @@ export async function many<T>(
   path: string,
   facts: (object: JsonObject) => T | T[],
   signal: AbortSignal,
-  options: { fieldSelector?: string; maxItems?: number } = {},
+  options: { fieldSelector?: string; maxItems?: number; metadataOnly?: boolean } = {},
 ): Promise<Read<T[]>> {
   const found: T[] = [];
   const end = await api.list(path, {

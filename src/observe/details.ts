@@ -1,11 +1,14 @@
 import type { Read } from '../read.ts';
-import type { Condition } from './snapshot.ts';
+import type { ApiServiceFacts, Condition } from './snapshot.ts';
 
 /**
  * What is read on top of the sweep because a finding raised a question: who owns a finalizer, what
  * state the owner is in, which webhook refuses. Every source keeps its read status.
  */
 export interface Details {
+  apiServices?: Read<ApiServiceFacts[]>;
+  /** Names of the other namespaces that are Terminating, for "not caused by this change". */
+  otherTerminating?: Read<string[]>;
   /** By name (`widgets.example.com`); `undefined` in it: the API server has no such CRD. */
   crds: Record<string, Read<CrdFacts | undefined>>;
   /** Status of blocking objects, by UID. */

@@ -2,8 +2,10 @@ import type { Questions, TrialRequest } from '../diagnose/questions.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { objectPath } from '../kubernetes/paths.ts';
 import { read } from '../read.ts';
+import { readTerminatingNamespaces } from './cluster.ts';
 import { all, many, one } from './collections.ts';
 import type { Details, Trial } from './details.ts';
+import { apiServiceFacts } from './facts.ts';
 import { readGrants } from './grants.ts';
 import {
   attachmentFacts,
@@ -25,6 +27,7 @@ const MAX_EVENTS = 2_000;
  * read is a dry run: the server checks and stores nothing.
  */
 export async function investigate(
+  namespace: string,
   questions: Questions,
   known: Details,
   api: KubernetesApi,
@@ -49,23 +52,23 @@ export async function investigate(
     });
   }
   for (const key of questions.services) {
-    const [namespace = '', name = ''] = key.split('/');
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/services/${encodeURIComponent(name)}`;
+    const [place = '', name = ''] = key.split('/');
+    const path = `/api/v1/namespaces/${encodeURIComponent(place)}/services/${encodeURIComponent(name)}`;
     job(one(api, path, serviceFacts, signal), (value) => {
       details.services = { ...details.services, [key]: value };
     });
   }
-  for (const namespace of questions.events) {
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+  for (const place of questions.events) {
+    const path = `/api/v1/namespaces/${encodeURIComponent(place)}/events`;
     const options = { fieldSelector: 'type=Warning', maxItems: MAX_EVENTS };
     job(many(api, path, eventFacts, signal, options), (value) => {
-      details.events = { ...details.events, [namespace]: value };
+      details.events = { ...details.events, [place]: value };
     });
   }
-  for (const namespace of questions.leases) {
-    const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
+  for (const place of questions.leases) {
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(place)}/leases`;
     job(many(api, path, leaseFacts, signal), (value) => {
-      details.leases = { ...details.leases, [namespace]: value };
+      details.leases = { ...details.leases, [place]: value };
     });
   }
   for (const request of questions.trials) {
@@ -73,10 +76,12 @@ export async function investigate(
       details.trials = { ...details.trials, [`${request.uid} ${request.finalizer}`]: trial };
     });
   }
-  if (questions.owners) {
+  if (questions.workloads) {
     job(readWorkloads(api, signal), (value) => {
       details.workloads = value;
     });
+  }
+  if (questions.grants) {
     job(readGrants(api, signal), (value) => {
       details.grants = value;
     });
@@ -90,6 +95,17 @@ export async function investigate(
     // One node tells: managed clouds set spec.providerID on all of them.
     job(many(api, '/api/v1/nodes', isOnProvider, signal, { maxItems: 1 }), (value) => {
       details.isOnProvider = value.ok ? read(value.value.includes(true)) : value;
+    });
+  }
+  if (questions.apiServices) {
+    const path = '/apis/apiregistration.k8s.io/v1/apiservices';
+    job(many(api, path, apiServiceFacts, signal), (value) => {
+      details.apiServices = value;
+    });
+  }
+  if (questions.otherTerminating) {
+    job(readTerminatingNamespaces(api, namespace, signal), (value) => {
+      details.otherTerminating = value;
     });
   }
   if (questions.attachments) {

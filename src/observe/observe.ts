@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type Read, read } from '../read.ts';
-import { readApiServices, readNodes, readTerminatingNamespaces, readVersion } from './cluster.ts';
+import { read } from '../read.ts';
+import { readNodes } from './cluster.ts';
 import type { NamespaceFacts, PodFacts, Snapshot } from './snapshot.ts';
 import { sweep, sweepableTypes } from './sweep.ts';
 
@@ -19,12 +19,7 @@ export interface ObserveDeps {
 export async function observe(namespace: NamespaceFacts, deps: ObserveDeps): Promise<Snapshot> {
   const { api, signal } = deps;
   const takenAt = new Date(deps.clock.now() + api.clockOffsetMs()).toISOString();
-  const [discovery, serverVersion, apiServices, otherTerminating] = await Promise.all([
-    api.discover({ signal }),
-    readVersion(api, signal),
-    readApiServices(api, signal),
-    readTerminatingNamespaces(api, namespace.name, signal),
-  ]);
+  const discovery = await api.discover({ signal });
   const types = discovery.ok ? sweepableTypes(discovery.value.types) : [];
   const swept = await sweep(api, namespace.name, types, signal);
   const nodes = swept.pods.ok
@@ -33,7 +28,6 @@ export async function observe(namespace: NamespaceFacts, deps: ObserveDeps): Pro
   return {
     takenAt,
     namespace,
-    serverVersion,
     discovery: discovery.ok
       ? read({
           namespacedTypes: types.length,
@@ -44,8 +38,6 @@ export async function observe(namespace: NamespaceFacts, deps: ObserveDeps): Pro
     content: swept.content,
     pods: swept.pods,
     nodes,
-    apiServices,
-    otherTerminating,
   };
 }
 
@@ -59,5 +51,3 @@ function nodesOfOverdue(pods: readonly PodFacts[], now: string): string[] {
     .flatMap((pod) => pod.nodeName ?? []);
   return [...new Set(names)];
 }
-
-export type { Read };

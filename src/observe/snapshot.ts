@@ -12,8 +12,6 @@ export interface Snapshot {
   /** When reading began, by the server's clock. ISO 8601. */
   takenAt: string;
   namespace: NamespaceFacts;
-  /** `gitVersion` of the server, for example "v1.36.3". */
-  serverVersion: Read<string>;
   discovery: Read<DiscoveryFacts>;
   /** One entry per resource type that can be listed and deleted; pods among them. */
   content: TypeContent[];
@@ -21,9 +19,6 @@ export interface Snapshot {
   pods: Read<PodFacts[]>;
   /** Nodes of overdue pods, by name. */
   nodes?: Record<string, Read<NodeFacts>>;
-  apiServices?: Read<ApiServiceFacts[]>;
-  /** Other namespaces that are Terminating, for "not caused by this change". */
-  otherTerminating?: Read<NamespaceFacts[]>;
   /** What was in the namespace when the gate began; only where it began early enough. */
   rollCall?: RollCall;
   /** What was read on top because a finding raised a question. */

@@ -95,7 +95,6 @@ export function snapshot(contents: TypeContent[], over: Partial<Snapshot> = {}):
   return {
     takenAt: '2026-01-01T00:10:00Z',
     namespace: namespaceFacts(),
-    serverVersion: read('v1.36.3'),
     discovery: read({ namespacedTypes: contents.length, groups: [], failedGroups: [] }),
     content: contents,
     pods: read([]),

@@ -149,8 +149,8 @@ export function backendsOf(view: View, groups: readonly string[], details: Detai
       evidence: `CRD ${crd.value?.name} converts through Service ${service.namespace}/${service.name}`,
     });
   }
-  for (const { name, group, service } of view.now.apiServices?.ok === true
-    ? view.now.apiServices.value
+  for (const { name, group, service } of view.now.details?.apiServices?.ok === true
+    ? view.now.details.apiServices.value
     : []) {
     if (service === undefined || !groups.includes(group)) continue;
     backends.push({
@@ -193,7 +193,7 @@ function cataloguedAccounts(held: Held, details: Details): Clue[] {
  */
 function writingAccounts(view: View, held: Held, details: Details): Clue[] {
   const writer = writerOf(held)?.manager ?? '';
-  if (writer === '' || ANYBODY.test(writer)) return [];
+  if (!isTelling(writer)) return [];
   return [...present(details), ...departed(view, details)]
     .filter(({ name, containers }) => name === writer || containers.includes(writer))
     .map((workload) => ({
@@ -201,6 +201,11 @@ function writingAccounts(view: View, held: Held, details: Details): Clue[] {
       weight: 0, // what it weighs is added for every candidate that is called so
       evidence: `${workload.kind} ${workload.namespace}/${workload.name} is called as the writer of the finalizer`,
     }));
+}
+
+/** Whether the name of a field manager says who it is. */
+export function isTelling(manager: string): boolean {
+  return manager !== '' && !ANYBODY.test(manager);
 }
 
 /** Tools of people, and the names that frameworks give to any controller. */

@@ -26,7 +26,7 @@ export function lookedAt(view: View, held: Held): string[] {
             : `CRD ${crd} could not be read: ${crdRead.failure.message}`,
         ]),
     details?.workloads === undefined
-      ? 'workloads were not read'
+      ? 'nothing in its name or its writer points to a controller, so there is no workload to look for'
       : details.workloads.ok
         ? details.grants?.ok === true
           ? `${details.workloads.value.length} Deployments, StatefulSets and DaemonSets and the RBAC grants of all ServiceAccounts were read: none is tied to it`

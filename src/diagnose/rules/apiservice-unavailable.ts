@@ -15,7 +15,7 @@ export function apiServiceSubject(name: string): Subject {
  * resources can still be discovered blocks nothing.
  */
 export function apiserviceUnavailable(view: View): Draft[] {
-  const services = view.now.apiServices;
+  const services = view.now.details?.apiServices;
   if (services === undefined || !services.ok) return []; // not inspected, which is not "all fine"
   return failingGroups(view).flatMap((failing) => {
     const service = services.value.find(

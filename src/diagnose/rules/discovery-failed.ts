@@ -9,7 +9,7 @@ import { failingGroups } from './failing-groups.ts';
  * (kube-aggregator handler_discovery.go and remote_available_controller.go).
  */
 export function discoveryFailed(view: View): Draft[] {
-  const services = view.now.apiServices;
+  const services = view.now.details?.apiServices;
   const failing = failingGroups(view).flatMap(({ group, version, reasons }): Draft[] => {
     const service =
       services?.ok === true

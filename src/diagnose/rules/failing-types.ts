@@ -140,7 +140,7 @@ function findType(
 }
 
 function backendOf(view: View, group: string): { namespace: string; name: string } | undefined {
-  const services = view.now.apiServices;
+  const services = view.now.details?.apiServices;
   if (services?.ok !== true) return undefined;
   return services.value.find((entry) => entry.group === group && entry.service !== undefined)
     ?.service;

@@ -18,7 +18,7 @@ export function suspectTypes(view: View): ResourceType[] {
 }
 
 function isServedByBackend(view: View, type: ResourceType): boolean {
-  const services = view.now.apiServices;
+  const services = view.now.details?.apiServices;
   return (
     services?.ok === true &&
     services.value.some(({ group, service }) => group === type.group && service !== undefined)
