@@ -18,7 +18,14 @@ import { mayLeaveBehind, verifyEnd } from './left-behind.ts';
 import { preflight } from './preflight.ts';
 import { removeFinalizer } from './remove-finalizer.ts';
 import { describeTarget, finalizerOf, renderPlan } from './render-plan.ts';
-import { describeRight, grantManifest, grantRules } from './rights.ts';
+import {
+  describeRight,
+  grantManifest,
+  grantRules,
+  isSameRight,
+  type Right,
+  rightFor,
+} from './rights.ts';
 import type { Run } from './run.ts';
 
 /** After writes most namespaces go by themselves; the controller may be in a back-off of up to 60 s. */
@@ -135,17 +142,29 @@ class Force {
       if (why !== undefined) this.giveUp(action, `the API server refuses it in a dry run: ${why}`);
     }
     if (missing.length === 0) return true;
-    // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
+    this.tellMissing(missing);
+    return false;
+  }
+
+  /** All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway. */
+  private tellMissing(missing: readonly Right[]): void {
     const rights = missing.map(describeRight).join(', ');
-    const reason = `rights are missing: ${rights}`;
     this.grant = grantManifest(missing);
     this.run.log.group(`Missing rights: ${rights}`, this.grant);
     this.journal.refuse(
       this.target(),
-      `${reason}; these rules grant just them: [${grantRules(missing).join(', ')}]`,
+      `rights are missing: ${rights}; these rules grant just them: [${grantRules(missing).join(', ')}]`,
     );
-    for (const action of this.openActions()) this.giveUp(action, reason);
-    return false;
+    const name = this.plan.namespace.name;
+    const ofObjects = this.openActions()
+      .filter(isObjectAction)
+      .map((one) => rightFor(one, name));
+    const lacking = missing.filter((right) => ofObjects.some((one) => isSameRight(one, right)));
+    for (const action of this.openActions()) {
+      // The plan of mode `objects` needs no rights on namespaces.
+      const isFine = this.mode === 'plan' && isObjectAction(action) && lacking.length === 0;
+      if (!isFine) this.giveUp(action, `rights are missing: ${rights}`);
+    }
   }
 
   private giveUp(action: ForceAction, reason: string): void {
@@ -176,6 +195,7 @@ class Force {
       const step = Math.min(until, clock.now() + LOOK_AGAIN_MS);
       if ((await this.deps.waitGone(step)) === 'gone') return 'gone';
       await this.lookAgain();
+      if (!this.plan.controllerAtWork) return 'go-on';
       if (this.openActions().some(isObjectAction)) return 'go-on';
     }
     return 'go-on';

@@ -48,7 +48,7 @@ export async function deletePods(run: Run, action: PodAction, journal: Journal):
     result: `not done: ${stopped ?? ''}`,
   }));
   journal.actOnObjects('pods', action, [...(await readBack(run, done)), ...left]);
-  return journal.writes > before ? 'again' : 'finished';
+  return stopped === undefined && journal.writes > before ? 'again' : 'finished';
 }
 
 /** A pod with finalizers outlives its deletion, whatever the grace period. */

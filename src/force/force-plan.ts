@@ -17,6 +17,8 @@ export interface ForcePlan {
   refused: Refusal[];
   /** With `force-orphans: accept`: what the namespace's own actions would leave behind, as it looks now. */
   forecast: string | undefined;
+  /** False once `kubernetes` has left spec.finalizers: waiting for the namespace controller is over. */
+  controllerAtWork: boolean;
 }
 
 export type ForceType = TypeContent['type'];

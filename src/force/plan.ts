@@ -28,8 +28,10 @@ export interface PlanInput {
   ownNamespace: string | undefined;
   backends: HostedBackends;
   /** What the catalogue says is lost when this finalizer comes off unattended. */
-  leakOf: (finalizer: string) => string | undefined;
+  leakOf: (finalizer: string, on: { kind: string; group: string }) => string | undefined;
 }
+
+const NAMESPACE_TYPE = { kind: 'Namespace', group: '' };
 
 interface Part {
   actions: ForceAction[];
@@ -55,6 +57,7 @@ export function planForce(input: PlanInput): ForcePlan {
     actions: [...earlier, ...own.actions],
     refused: [...objects.refused, ...pods.refused, ...notTerminating, ...own.refused],
     forecast: own.forecast,
+    controllerAtWork: snapshot.namespace.specFinalizers.includes(KUBERNETES_FINALIZER),
   };
   const { final, liftable } = refuseNamespace(input);
   if (final.length > 0) {
@@ -81,7 +84,7 @@ function planFinalizers({ snapshot, policy, diagnosis, leakOf }: PlanInput): Par
           finalizer,
           count: 0,
           examples: [],
-          leak: leakOf(finalizer),
+          leak: leakOf(finalizer, type),
         };
         action.count += group.count;
         const names = group.examples.map(({ name }) => name);
@@ -145,7 +148,7 @@ function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): Names
   for (const entry of foreign) {
     const reason = refuseFinalizer(entry.finalizer, policy, diagnosis, 'Namespace');
     if (reason !== undefined) part.refused.push({ target, reason });
-    else part.actions.push({ ...entry, leak: leakOf(entry.finalizer) });
+    else part.actions.push({ ...entry, leak: leakOf(entry.finalizer, NAMESPACE_TYPE) });
   }
   if (namespace.specFinalizers.includes(KUBERNETES_FINALIZER)) {
     const reason =
@@ -155,7 +158,8 @@ function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): Names
     const last: NamespaceAction = {
       step: 'namespace-spec-finalizer',
       finalizer: KUBERNETES_FINALIZER,
-      leak: leakOf(KUBERNETES_FINALIZER),
+      // What it leaves behind is listed, object by object.
+      leak: undefined,
     };
     if (reason !== undefined) part.refused.push({ target, reason });
     else part.actions.push(last);

@@ -7,7 +7,7 @@ import { describeTarget } from './render-plan.ts';
 import { inBatches, type Run } from './run.ts';
 import { type Reread, removalPatch, type Written, write } from './write.ts';
 
-/** Whether a later plan may do the same again. */
+/** Whether a later plan may do the same again: only while that changes something. */
 export type Worth = 'again' | 'finished';
 
 interface Seen extends Done {
@@ -69,12 +69,8 @@ export async function removeFinalizer(
   }));
   const seen = await findAddedAgain(run, action, done);
   journal.actOnObjects(type, action, [...seen, ...left]);
-  return worthOf(journal.writes > before, seen);
-}
-
-/** Again only while that changes something, and never against somebody who puts it back. */
-function worthOf(hasWritten: boolean, seen: readonly Seen[]): Worth {
-  return hasWritten && !seen.some(({ isBack }) => isBack) ? 'again' : 'finished';
+  const isFoughtOver = seen.some(({ isBack }) => isBack);
+  return stopped === undefined && !isFoughtOver && journal.writes > before ? 'again' : 'finished';
 }
 
 async function removeFromOne(run: Run, action: FinalizerAction, holder: Holder): Promise<Written> {

@@ -31,6 +31,10 @@ export function rightFor(action: ForceAction, namespace: string): Right {
   }
 }
 
+export function isSameRight(a: Right, b: Right): boolean {
+  return describeRight(a) === describeRight(b);
+}
+
 function resourceName({ resource, subresource }: Right): string {
   return subresource === undefined ? resource : `${resource}/${subresource}`;
 }

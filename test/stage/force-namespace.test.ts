@@ -305,6 +305,17 @@ describe('before the first write', () => {
     expect(results(ran)).toHaveLength(3);
   });
 
+  test('mode plan does not hold missing rights on namespaces against the objects', async () => {
+    const cluster = ready();
+    cluster.denied.add('update namespaces/finalize');
+    const ran = await force(cluster, { ...both, mode: 'plan' });
+    expect(results(ran)).toEqual([
+      `namespaces/${DEMO} a.io/x: not done: rights are missing: update namespaces/finalize`,
+      `namespaces/${DEMO} kubernetes: not done: rights are missing: update namespaces/finalize`,
+      `widgets.example.com/a ${CLEANUP}: would be done`,
+    ]);
+  });
+
   test('a right that only the dry run shows to be missing counts as missing', async () => {
     const cluster = ready();
     cluster.failures.set('DRY PATCH', {

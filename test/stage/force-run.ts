@@ -24,6 +24,7 @@ export function planOf(actions: ForceAction[], over: Partial<ForcePlan> = {}): F
     actions,
     refused: [],
     forecast: undefined,
+    controllerAtWork: true,
     ...over,
   };
 }
