@@ -114,7 +114,8 @@ function epilogue(run: GateRun, world: World): string[] {
       ({ type, status, message }) => `${type}=${status} ${message}`,
     ),
     '--- log',
-    run.stdout,
+    // As people see it: without what only the runner's debug mode shows.
+    run.stdout.replaceAll(/^::(?:debug|add-mask)::.*\n/gm, ''),
     run.stderr,
   ];
 }

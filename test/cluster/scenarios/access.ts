@@ -1,3 +1,4 @@
+import { identitySubjects } from '../identities.ts';
 import { configMap, customType, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
@@ -65,4 +66,39 @@ const everything: Scenario = {
   expect: () => ({ outcome: 'inconclusive', notInspected: [/pods/, /configmaps/, /./] }),
 };
 
-export const access = [partly, holder, everything];
+/** The Role that lets the gate look is deleted with everything else in the namespace. */
+const s51: Scenario = {
+  id: 'S51',
+  title: 'the RoleBinding of the identity was in the namespace: access vanishes while waiting',
+  identity: 'teardown-guest',
+  setUp: async (world) => {
+    const { namespace } = world;
+    const rbac = 'rbac.authorization.k8s.io';
+    await world.createNamespace();
+    await world.createAll([
+      configMap(namespace, 'precious', { finalizers: [FINALIZER] }),
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'Role',
+        metadata: { namespace, name: 'teardown' },
+        rules: [
+          { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch'] },
+          { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list'] },
+        ],
+      },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'RoleBinding',
+        metadata: { namespace, name: 'teardown' },
+        roleRef: { apiGroup: rbac, kind: 'Role', name: 'teardown' },
+        subjects: identitySubjects('teardown-guest'),
+      },
+    ]);
+  },
+  // The controller starts 5 s after the DELETE: until then the gate can see the namespace.
+  settle: (world) => world.terminating(world.namespaceRef),
+  inputs: { timeout: '20s' },
+  expect: () => ({ outcome: 'inconclusive', notInspected: [/./] }),
+};
+
+export const access = [partly, holder, everything, s51];

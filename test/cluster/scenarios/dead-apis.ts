@@ -15,7 +15,7 @@ import { createKubeSphereNamespace, KUBESPHERE } from './namespace-finalizers.ts
 /** One API group that does not answer holds every namespace of the cluster. */
 
 const INVENTED = 'example.invented/never-removed';
-const METRICS = 'metrics.k8s.io';
+export const METRICS = 'metrics.k8s.io';
 
 const unavailable = (group: string, version: string, reason: RegExp): Link => ({
   code: 'apiservice-unavailable',
@@ -78,7 +78,7 @@ const seed1d = deadApi('SEED-1d', 'metrics.k8s.io of an uninstalled prometheus-a
   name: 'prometheus-adapter',
 });
 
-const seed2c: Scenario = {
+export const seed2c: Scenario = {
   id: 'SEED-2c',
   title: 'a finalizer of KubeSphere on the namespace, and metrics.k8s.io down',
   namespace: 'kubesphere-system',

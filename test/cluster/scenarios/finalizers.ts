@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Ref } from '../client.ts';
 import { configMap, customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
+import type { World } from '../world.ts';
 import {
   configMapRef,
   FINALIZERS,
@@ -85,7 +87,11 @@ const s43: Scenario = {
 };
 
 /** What is left when an add-on was uninstalled before its objects were. */
-const seed1c: Scenario = {
+export const KIALI_FINALIZER = 'kiali.io/finalizer';
+export const kialiRef = (world: World): Ref =>
+  ref('kiali.io/v1alpha1', 'Kiali', world.namespace, 'kiali');
+
+export const seed1c: Scenario = {
   id: 'SEED-1c',
   title: 'a Kiali object with kiali.io/finalizer, its operator uninstalled',
   namespace: 'istio-system',

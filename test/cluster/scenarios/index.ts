@@ -3,10 +3,16 @@ import { access } from './access.ts';
 import { apiFaults } from './api-faults.ts';
 import { deadApis } from './dead-apis.ts';
 import { finalizers } from './finalizers.ts';
+import { forced } from './force.ts';
+import { jobPods } from './job-pods.ts';
 import { lifecycle } from './lifecycle.ts';
+import { livingOwners } from './living-owners.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
+import { podsAndNodes } from './pods-and-nodes.ts';
+import { products } from './products.ts';
+import { volumes } from './volumes.ts';
 import { webhooks } from './webhooks.ts';
 
 /** The catalogue: every situation that a control plane without nodes can show. */
@@ -14,10 +20,16 @@ export const SCENARIOS: readonly Scenario[] = [
   ...lifecycle,
   ...finalizers,
   ...owners,
+  ...livingOwners,
+  ...products,
   ...namespaceFinalizers,
   ...pods,
+  ...podsAndNodes,
+  ...jobPods,
+  ...volumes,
   ...deadApis,
   ...apiFaults,
   ...webhooks,
   ...access,
+  ...forced,
 ];

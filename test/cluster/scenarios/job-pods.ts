@@ -1,0 +1,108 @@
+import { arrayAt, stringAt } from '../../../src/json.ts';
+import { createWebhook, refusesUpdate, webhookRef } from '../admission.ts';
+import { type KubeObject, type Ref, refOf } from '../client.ts';
+import { podSpec } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import { startWebhook } from '../servers/webhook.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import { objectFinalizer, podRef } from './links.ts';
+import { settledWithPod } from './pods.ts';
+
+/** Finished Job pods: the job controller would take its finalizer off, and may not. */
+
+const TRACKING = 'batch.kubernetes.io/job-tracking';
+/** Part of the control plane: this is how it appears where it runs as a static pod. */
+const CONTROLLER_MANAGER: Ref = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  namespace: 'kube-system',
+  name: 'kube-controller-manager',
+};
+
+function refusedUpdate(id: string, title: string, words: string): Scenario {
+  return {
+    id,
+    title,
+    identity: 'teardown-force', // may try the removal as a dry run: nobody else hears the refusal
+    setUp: async (world) => {
+      const node = world.name('node-1');
+      await world.createNamespace();
+      await startStandIn(world, { node, namespaces: [world.namespace] });
+      const clientConfig = await startWebhook(world, () => ({ deny: words }));
+      await world.create({
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { namespace: world.namespace, name: 'migrate' },
+        spec: { template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
+      });
+      const running = await runningPod(world);
+      await createWebhook(world, {
+        operations: ['UPDATE'],
+        apiGroup: '',
+        resource: 'pods',
+        clientConfig,
+      });
+      await refusesUpdate(world, refOf(running));
+      await finish(world, running);
+    },
+    settle: settledWithPod,
+    expect: async (world) => {
+      const [finished] = await world.client.list('v1', 'Pod', world.namespace);
+      const subject = podRef(world.namespace, finished?.metadata.name ?? 'none');
+      return {
+        outcome: 'stuck',
+        chains: [
+          [
+            objectFinalizer(subject, TRACKING),
+            { code: 'owner-failing', subject: CONTROLLER_MANAGER, finalizer: TRACKING },
+            {
+              code: 'admission-denied',
+              subject: webhookRef(world),
+              says: [new RegExp(words)],
+            },
+          ],
+        ],
+      };
+    },
+  };
+}
+
+function runningPod(world: World): Promise<KubeObject> {
+  return waitUntil('the pod of the Job to run', async () => {
+    const pods = await world.client.list('v1', 'Pod', world.namespace);
+    return pods.find((pod) => stringAt(pod, 'status', 'phase') === 'Running');
+  });
+}
+
+/** As the kubelet reports it; from here on the job controller wants to let the pod go. */
+async function finish(world: World, running: KubeObject): Promise<void> {
+  await world.client.patchStatus(refOf(running), {
+    phase: 'Succeeded',
+    conditions: arrayAt(running, 'status', 'conditions'),
+    containerStatuses: [
+      {
+        name: 'main',
+        image: 'example.com/none:1',
+        imageID: '',
+        ready: false,
+        restartCount: 0,
+        state: { terminated: { exitCode: 0, reason: 'Completed' } },
+      },
+    ],
+  });
+}
+
+const s21 = refusedUpdate(
+  'S21',
+  'a webhook on pod UPDATE fails because its ServiceAccount is gone',
+  'serviceaccounts "workload" not found',
+);
+const s22 = refusedUpdate(
+  'S22',
+  'a policy webhook on pod UPDATE says no',
+  'policy require-team-label: label team is required',
+);
+
+export const jobPods = [s21, s22];

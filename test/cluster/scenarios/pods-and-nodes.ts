@@ -1,0 +1,104 @@
+import type { Ref } from '../client.ts';
+import { pod } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
+import type { World } from '../world.ts';
+import { CONTENT_FAILURE, podRef } from './links.ts';
+
+/** Pods without a finalizer that stay because nobody confirms their end. */
+
+const nodeRef = (world: World, base: string): Ref => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  name: world.name(base),
+});
+
+/** Overdue: the one second of grace is over, and the controller has noticed. */
+const settledOverdue = (world: World): Promise<unknown> =>
+  world.settled({ [CONTENT_FAILURE]: ['True', /unexpected items still remain .*Resource=pods/] });
+
+const unavailable = (world: World, node: string, ...says: RegExp[]): Link => ({
+  code: 'pod-node-unavailable',
+  subject: nodeRef(world, node),
+  says,
+});
+
+function onDeadNode(id: string, title: string): Scenario {
+  return {
+    id,
+    title,
+    setUp: async (world) => {
+      const node = world.name('node-dead');
+      await world.createNamespace();
+      await createDeadNode(world, node);
+      await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+    },
+    settle: settledOverdue,
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [[unavailable(world, 'node-dead', /web-0|not ready/i)]],
+    }),
+  };
+}
+
+const s28 = onDeadNode('S28', 'an overdue pod on a node that is not ready');
+const seed5b = onDeadNode('SEED-5b', 'the kubelet is dead, or its node cut off');
+
+/** Set up as on a live node; then the Node object is deleted, as a cluster autoscaler would. */
+const onLostNode: Pick<Scenario, 'setUp' | 'settle'> = {
+  setUp: async (world) => {
+    const node = world.name('node-lost');
+    await world.createNamespace();
+    await startStandIn(world, { node, confirms: false });
+    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+  },
+  settle: async (world) => {
+    await settledOverdue(world);
+    await world.client.delete(nodeRef(world, 'node-lost'));
+    await world.gone(nodeRef(world, 'node-lost'));
+  },
+};
+
+/** The pod garbage collector takes such pods after a quarantine of 40 s; the gate is earlier. */
+const s29: Scenario = {
+  ...onLostNode,
+  id: 'S29',
+  title: 'an overdue pod whose Node object was deleted, within the first 40 s',
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[unavailable(world, 'node-lost', /does not exist/)]],
+  }),
+};
+
+const s29Held: Scenario = {
+  ...s29,
+  id: 'S29-held',
+  title: 'the same, and nobody collects such pods',
+  own: { controllers: ['*', '-pod-garbage-collector-controller'] },
+};
+
+const seed5a: Scenario = {
+  id: 'SEED-5a',
+  title: 'an overdue pod on a ready node: the kubelet cannot finish it',
+  setUp: async (world) => {
+    const node = world.name('node-ready');
+    await world.createNamespace();
+    await startStandIn(world, { node, namespaces: [world.namespace], confirms: false });
+    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+  },
+  settle: settledOverdue,
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [
+      [
+        {
+          code: 'pod-not-confirmed',
+          subject: podRef(world.namespace, 'web-0'),
+          advises: [/kubelet/],
+        },
+      ],
+    ],
+  }),
+};
+
+export const podsAndNodes = [s28, seed5b, s29, s29Held, seed5a];

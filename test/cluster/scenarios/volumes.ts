@@ -1,0 +1,181 @@
+import { type JsonObject, stringsAt } from '../../../src/json.ts';
+import { refOf } from '../client.ts';
+import { pod } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import type { World } from '../world.ts';
+import { FINALIZERS, objectFinalizer, ownerUnknown, podRef, ref } from './links.ts';
+import { settledWithPod } from './pods.ts';
+
+/** Claims, volumes and what is attached. */
+
+const POD_FINALIZER = 'dual-pods.llm-d.ai/provider';
+const VSPHERE = 'cns.vmware.com/pvc-protection';
+
+const claimRef = (world: World) => ref('v1', 'PersistentVolumeClaim', world.namespace, 'data');
+
+function claim(world: World, volumeName?: string, finalizers: string[] = []): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { namespace: world.namespace, name: 'data', finalizers },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      storageClassName: '',
+      ...(volumeName === undefined ? {} : { volumeName }),
+    },
+  };
+}
+
+function volume(world: World, finalizers: string[] = []): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: world.name('pv-data'), finalizers },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      capacity: { storage: '1Gi' },
+      csi: { driver: 'csi.vsphere.vmware.com', volumeHandle: 'disk-1' },
+      persistentVolumeReclaimPolicy: 'Retain',
+      claimRef: { namespace: world.namespace, name: 'data' },
+    },
+  };
+}
+
+const volumeRef = (world: World) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  name: world.name('pv-data'),
+});
+
+async function createUsedClaim(world: World): Promise<void> {
+  const node = world.name('node-ready');
+  await world.createNamespace();
+  await startStandIn(world, { node, namespaces: [world.namespace] });
+  await world.create(claim(world));
+  await world.create(
+    pod(world.namespace, 'db-0', {
+      nodeName: node,
+      graceSeconds: 1,
+      claims: ['data'],
+      metadata: { finalizers: [POD_FINALIZER] },
+    }),
+    { fieldManager: 'dual-pods-controller' },
+  );
+  await world.client.waitFor(claimRef(world), 'is protected', (found) =>
+    JSON.stringify(found?.metadata['finalizers'] ?? []).includes('pvc-protection'),
+  );
+}
+
+function podChain(world: World) {
+  const held = podRef(world.namespace, 'db-0');
+  return [objectFinalizer(held, POD_FINALIZER), ownerUnknown(held, POD_FINALIZER)];
+}
+
+function bothChains(world: World) {
+  return [
+    [{ code: 'volume-in-use' as const, subject: claimRef(world) }, ...podChain(world)],
+    podChain(world),
+  ];
+}
+
+/** Only since somebody deleted the claim itself is it a blocker; since 1.33 the namespace waits. */
+const s25a: Scenario = {
+  id: 'S25a',
+  title: 'a claim, deleted before the namespace, is in use by a pod with a finalizer',
+  setUp: async (world) => {
+    await createUsedClaim(world);
+    await world.client.delete(claimRef(world));
+    await world.terminating(claimRef(world));
+  },
+  settle: settledWithPod,
+  expect: (world) => ({ outcome: 'stuck', chains: bothChains(world) }),
+};
+
+const s25b: Scenario = {
+  id: 'S25b',
+  title: 'a claim, not deleted by anybody, is in use by a pod with a finalizer',
+  setUp: createUsedClaim,
+  settle: settledWithPod,
+  expect: async (world) =>
+    (await world.deletesPodsFirst())
+      ? {
+          outcome: 'stuck',
+          chains: [podChain(world)],
+          queued: { kinds: ['PersistentVolumeClaim'] },
+        }
+      : { outcome: 'stuck', chains: bothChains(world) },
+};
+
+const s26: Scenario = {
+  id: 'S26',
+  title: 'a claim with a finalizer of its driver, whose volume is still attached to a node',
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.create(volume(world));
+    await world.create(claim(world, world.name('pv-data'), [VSPHERE]), {
+      fieldManager: 'vsphere-syncer',
+    });
+    await world.client.waitFor(claimRef(world), 'is bound', (found) =>
+      JSON.stringify(found?.['status'] ?? '').includes('"Bound"'),
+    );
+    const attachment = await world.create({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: {
+        name: world.name('csi-attachment'),
+        finalizers: ['external-attacher/csi-vsphere'],
+      },
+      spec: {
+        attacher: 'csi.vsphere.vmware.com',
+        nodeName: 'worker-3',
+        source: { persistentVolumeName: world.name('pv-data') },
+      },
+    });
+    await world.client.patchStatus(refOf(attachment), { attached: true });
+  },
+  settle: async (world) => {
+    await world.settled({ [FINALIZERS]: ['True', /cns\.vmware\.com/] });
+    await world.client.waitFor(
+      claimRef(world),
+      'is left by its protection controller',
+      (found) => found !== undefined && stringsAt(found, 'metadata', 'finalizers').length === 1,
+    );
+  },
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [
+      [
+        objectFinalizer(claimRef(world), VSPHERE),
+        ownerUnknown(claimRef(world), VSPHERE, {
+          says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
+        }),
+      ],
+    ],
+  }),
+};
+
+const s27: Scenario = {
+  id: 'S27',
+  title: 'a PersistentVolume stays, the namespace goes',
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.create(volume(world, ['external-attacher/csi-vsphere']));
+    await world.create(claim(world, world.name('pv-data')));
+    await world.client.waitFor(claimRef(world), 'is bound', (found) =>
+      JSON.stringify(found?.['status'] ?? '').includes('"Bound"'),
+    );
+    await world.client.delete(volumeRef(world));
+  },
+  settle: (world) => world.terminating(world.namespaceRef),
+  inputs: { timeout: '60s' },
+  expect: () => ({
+    outcome: 'deleted',
+    also: async ({ world }) => {
+      await world.client.get(volumeRef(world)); // it is still there, and that changed nothing
+    },
+  }),
+};
+
+export const volumes = [s25a, s25b, s26, s27];
