@@ -89,7 +89,6 @@ class Force {
     const { api, clock, log, signal } = deps;
     this.run = { api, clock, log, signal, plan };
     this.journal = new Journal(this.run);
-    for (const { target, reason } of plan.refused) this.journal.refused.push({ target, reason });
   }
 
   async go(): Promise<void> {
@@ -112,7 +111,8 @@ class Force {
   result(): ForceResult {
     const { actions, orphans, refused, unread, timeline, writes } = this.journal;
     return {
-      record: { mode: this.mode, actions, orphans, refused },
+      // Of several plans, the last one: what an earlier one refused may have settled itself.
+      record: { mode: this.mode, actions, orphans, refused: [...this.plan.refused, ...refused] },
       outcome: this.outcome,
       writes,
       unread,
@@ -207,7 +207,6 @@ class Force {
     const known = new Set(this.plan.actions.map(keyOf));
     const isNew = next.actions.some((action) => !known.has(keyOf(action)));
     this.plan = { ...next, mode: this.mode };
-    for (const { target, reason } of next.refused) this.journal.refuse(target, reason);
     if (isNew) this.run.log.group('Looked again: the plan has changed', renderPlan(this.plan));
   }
 

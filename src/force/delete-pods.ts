@@ -38,13 +38,13 @@ export async function deletePods(run: Run, action: PodAction, journal: Journal):
     batch.forEach(({ name, uid }, index) => {
       const { reached, result, wrote } = written[index] as Written;
       if (wrote) journal.writes++;
-      done.push({ name, uid, reached, result });
+      done.push({ name, uid, byUs: wrote && reached, result });
     });
     return 'go-on';
   });
   const left = listed.value.slice(done.length).map(({ name }) => ({
     name,
-    reached: false,
+    byUs: false,
     result: `not done: ${stopped ?? ''}`,
   }));
   journal.actOnObjects('pods', action, [...(await readBack(run, done)), ...left]);
@@ -63,13 +63,13 @@ async function readBack(run: Run, done: readonly (Done & { uid: string })[]): Pr
     onRestart: () => held.clear(),
   });
   return done.map((entry) => {
-    if (!entry.reached) return entry;
+    if (!entry.byUs) return entry;
     if (!end.ok)
       return { ...entry, result: `${entry.result}; not read back: ${end.failure.message}` };
     const finalizers = held.get(entry.uid);
     if (finalizers === undefined) return entry;
     const why = finalizers.length === 0 ? '' : `, held by ${finalizers.join(', ')}`;
-    return { ...entry, reached: false, result: `${entry.result}; still there${why}` };
+    return { ...entry, byUs: false, result: `${entry.result}; still there${why}` };
   });
 }
 

@@ -10,8 +10,8 @@ const ONE_BY_ONE = 10;
 
 export interface Done {
   name: string;
-  /** Whether things are now as they were meant to be. */
-  reached: boolean;
+  /** Whether we brought it about: what went by itself leaves nothing behind on our account. */
+  byUs: boolean;
   result: string;
 }
 
@@ -50,8 +50,8 @@ export class Journal {
   }
 
   /** One result for an action as a whole. */
-  act(target: string, action: ForceAction, reached: boolean, result: string): void {
-    const leak = reached ? leakText(action) : undefined;
+  act(target: string, action: ForceAction, byUs: boolean, result: string): void {
+    const leak = byUs ? leakText(action) : undefined;
     const text = leak === undefined ? result : `${result}; may be left behind: ${leak}`;
     this.actions.push({ target, finalizer: finalizerOf(action), result: text });
     const finalizer = finalizerOf(action);
@@ -65,10 +65,10 @@ export class Journal {
       if (group.length > ONE_BY_ONE) {
         const names = group.map(({ name }) => name);
         const target = describeMany(type, group.length, names);
-        this.act(target, action, first.reached, first.result);
+        this.act(target, action, first.byUs, first.result);
       } else {
-        for (const { name, reached, result } of group) {
-          this.act(`${type}/${name}`, action, reached, result);
+        for (const { name, byUs, result } of group) {
+          this.act(`${type}/${name}`, action, byUs, result);
         }
       }
     }

@@ -121,6 +121,12 @@ interface NamespacePart extends Part {
   forecast: string | undefined;
 }
 
+/**
+ * The namespace's own entries. Mode `namespace` is itself the permission for `kubernetes`, which holds
+ * every namespace; all other entries have to be in force-finalizers. `kubernetes` comes last, and only
+ * when nothing else would hold the namespace afterwards: it would still be there then, with content that
+ * its controller no longer looks at.
+ */
 function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): NamespacePart {
   const { policy, diagnosis, snapshot, leakOf } = input;
   const { namespace } = snapshot;

@@ -58,13 +58,13 @@ export async function removeFinalizer(
     batch.forEach(({ name, uid }, index) => {
       const { reached, result, wrote } = written[index] as Written;
       if (wrote) journal.writes++;
-      done.push({ name, uid, reached, result });
+      done.push({ name, uid, byUs: wrote && reached, result });
     });
     return 'go-on';
   });
   const left = toDo.slice(done.length).map(({ name }) => ({
     name,
-    reached: false,
+    byUs: false,
     result: `not done: ${stopped ?? ''}`,
   }));
   const seen = await findAddedAgain(run, action, done);
@@ -115,18 +115,18 @@ async function findAddedAgain(
   action: FinalizerAction,
   done: readonly (Done & { uid: string })[],
 ): Promise<Seen[]> {
-  if (!done.some(({ reached }) => reached)) return [...done];
+  if (!done.some(({ byUs }) => byUs)) return [...done];
   const listed = await listHolders(run, action);
   const holders = new Map((listed.ok ? listed.value : []).map((holder) => [holder.uid, holder]));
   return done.map((entry) => {
-    if (!entry.reached) return entry;
+    if (!entry.byUs) return entry;
     if (!listed.ok) {
       return { ...entry, result: `${entry.result}; not read back: ${listed.failure.message}` };
     }
     const back = holders.get(entry.uid);
     if (back === undefined) return entry;
     const by = back.manager === undefined ? 'by an unknown manager' : `by manager ${back.manager}`;
-    return { ...entry, reached: false, isBack: true, result: `removed, and added again ${by}` };
+    return { ...entry, byUs: false, isBack: true, result: `removed, and added again ${by}` };
   });
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { PodAction } from '../../src/force/force-plan.ts';
+import type { FinalizerAction, PodAction } from '../../src/force/force-plan.ts';
 import { stringAt } from '../../src/json.ts';
 import { CONFIG_MAPS, DEMO, FakeCluster, PODS, pathOf, pathOfAll, WIDGETS } from './force-fake.ts';
 import { CLEANUP, force, planOf, refusals, removeFrom, results } from './force-run.ts';
@@ -28,6 +28,14 @@ describe('removing a finalizer from objects', () => {
     ]);
     expect(results(ran)).toEqual([`widgets.example.com/a ${CLEANUP}: removed`]);
     expect(ran).toMatchObject({ outcome: 'forced', writes: 1 });
+  });
+
+  test('says what may be left behind by what it removed', async () => {
+    const action = { ...removeFrom(WIDGETS), leak: 'a database' } as FinalizerAction;
+    const ran = await force(clusterWith('a'), planOf([action], { mode: 'objects' }));
+    expect(results(ran)).toEqual([
+      `widgets.example.com/a ${CLEANUP}: removed; may be left behind: a database`,
+    ]);
   });
 
   test('leaves the other finalizers of the object alone', async () => {
@@ -131,7 +139,8 @@ describe('things that move between read and write', () => {
   test('an object that went by itself is fine', async () => {
     const cluster = clusterWith('a', 'b');
     cluster.beforeWrite = (request) => cluster.remove(request.path);
-    const ran = await force(cluster, ONE);
+    const action = { ...removeFrom(WIDGETS), leak: 'a database' } as FinalizerAction;
+    const ran = await force(cluster, planOf([action], { mode: 'objects' }));
     expect(results(ran)).toEqual([
       `widgets.example.com/a ${CLEANUP}: no longer there`,
       `widgets.example.com/b ${CLEANUP}: no longer there`,

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { keyOf, modeOf } from '../../src/force/force-plan.ts';
 import { planForce } from '../../src/force/plan.ts';
@@ -116,6 +117,30 @@ describe('a namespace that is not forced, whatever the inputs say', () => {
     const made = plan({ snapshot: { ...HELD, namespace }, policy: everything });
     expect(made.actions).toEqual([]);
     expect(made.refused[0]?.reason).toContain(reason);
+  });
+
+  test('no policy at all leads to an action on a protected one', () => {
+    const anyPattern = fc.array(
+      fc.constantFrom('*', 'kube-*', 'default', 'kube-system', 'openshift*', CLEANUP, 'kubernetes'),
+    );
+    const anyPolicy = fc.record({
+      mode: fc.constantFrom('plan' as const, 'objects' as const, 'namespace' as const),
+      namespaces: anyPattern,
+      label: fc.constantFrom(undefined, { key: 'ephemeral', value: 'true' }),
+      finalizers: anyPattern,
+      pods: fc.boolean(),
+      orphans: fc.constantFrom('refuse' as const, 'accept' as const),
+    });
+    const anyName = fc.oneof(
+      fc.constantFrom('default', 'kube-system', 'openshift', 'ci'),
+      fc.stringMatching(/^(kube-|openshift)[a-z0-9-]{0,20}$/),
+    );
+    fc.assert(
+      fc.property(anyPolicy, anyName, (given, name) => {
+        const namespace = namespaceFacts({ name, finalizers: [CLEANUP] });
+        expect(plan({ snapshot: { ...HELD, namespace }, policy: given }).actions).toEqual([]);
+      }),
+    );
   });
 
   test.each([
