@@ -5,6 +5,7 @@ import { request } from 'undici';
 import { systemClock } from '../../src/clock.ts';
 import { leakOf } from '../../src/diagnose/catalogue.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import type { Diagnosis } from '../../src/diagnose/diagnosis.ts';
 import { applyForce, type ForceResult } from '../../src/force/apply.ts';
 import { readHostedBackends } from '../../src/force/backends.ts';
 import type { ForcePlan } from '../../src/force/force-plan.ts';
@@ -15,7 +16,7 @@ import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { Log } from '../../src/log.ts';
 import { look } from '../../src/look.ts';
-import type { NamespaceFacts } from '../../src/observe/snapshot.ts';
+import type { NamespaceFacts, Snapshot } from '../../src/observe/snapshot.ts';
 import { createRedactor } from '../../src/redact.ts';
 import { readNamespace } from '../../src/wait.ts';
 import type { Client } from './client.ts';
@@ -105,6 +106,16 @@ export function policy(over: Partial<ActivePolicy>): ActivePolicy {
     orphans: 'refuse',
     ...over,
   };
+}
+
+export async function explain(
+  api: KubernetesApi,
+  namespace: string,
+): Promise<{ snapshot: Snapshot; diagnosis: Diagnosis }> {
+  const signal = new AbortController().signal;
+  const now = await facts(api, namespace);
+  const snapshot = await look(now, undefined, undefined, { api, clock: systemClock, signal });
+  return { snapshot, diagnosis: diagnose(snapshot) };
 }
 
 export interface Forced extends ForceResult {

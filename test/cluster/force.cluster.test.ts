@@ -10,6 +10,7 @@ import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import {
   bind,
   connectAs,
+  explain,
   type Forced,
   type ForceOptions,
   force,
@@ -118,10 +119,11 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
     test('mode plan says what mode objects does, and writes nothing', async () => {
       const made = await held(['a']);
-      const planned = await run('objects', made, { mode: 'plan' });
+      const finalizers = ['example.com/*'];
+      const planned = await run('objects', made, { mode: 'plan', finalizers });
       expect(await writes('objects', made)).toEqual([]);
       expect(planned.outcome).toBeUndefined();
-      const real = await run('objects', made, {});
+      const real = await run('objects', made, { finalizers });
       const upToObjects = planned.plan.actions.filter(({ step }) => step === 'object-finalizer');
       expect(real.plan.actions).toEqual(upToObjects);
       expect(real.outcome).toBe('forced');
@@ -418,6 +420,26 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         'the grant to be enough',
         async () => (await run('short', made, {})).outcome === 'forced',
       );
+      await made.end();
+    });
+
+    test('the reader sees all that a diagnosis asks for', async () => {
+      const made = world();
+      const group = made.domain('ledger.example.com');
+      await made.createNamespace();
+      await made.createType(widgetType(group));
+      const { namespace } = made;
+      const metadata = { namespace, name: 'db', finalizers: [`${group}/cleanup`] };
+      await made.client.create({ apiVersion: `${group}/v1`, kind: 'Widget', metadata });
+      await made.deleteNamespace();
+      await made.settled();
+      const { diagnosis, snapshot } = await explain(await as('reader'), namespace);
+      expect(diagnosis.notInspected).toEqual([]);
+      // Evidence from the object's own status is the one thing that would need `get` on its type.
+      const unread = unreadIn(snapshot).filter(
+        (text) => !text.includes('cannot get resource \\"widgets'),
+      );
+      expect(unread).toEqual([]);
       await made.end();
     });
 
@@ -746,6 +768,13 @@ function widgetType(group: string): JsonObject {
       ],
     },
   };
+}
+
+/** Every failed read anywhere in it, in the server's words. */
+function unreadIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if ('ok' in value && value.ok === false) return [JSON.stringify(value)];
+  return Object.values(value).flatMap(unreadIn);
 }
 
 /** Answers to the real writes of this user on the namespace itself. */
