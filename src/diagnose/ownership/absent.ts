@@ -1,5 +1,6 @@
 import type { WorkloadFacts } from '../../observe/details.ts';
 import type { Remedy, Subject } from '../diagnosis.ts';
+import { typeName } from '../display.ts';
 import type { Draft, View } from '../draft.ts';
 import {
   namespaceFinalizerRemedies,
@@ -119,7 +120,7 @@ export function withoutCandidate(view: View, held: Held): Draft {
 
 /** "The workload that is known to be gone; else the object's CRD; else the object itself." */
 function definitionOf(view: View, held: Held): Subject {
-  const name = crdName(view, held);
+  const name = held.type === undefined ? undefined : typeName(held.type);
   const crd = name === undefined ? undefined : view.now.details?.crds[name];
   if (name === undefined || crd?.ok !== true || crd.value === undefined) return held.object;
   return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name };

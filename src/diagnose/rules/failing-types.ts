@@ -98,14 +98,21 @@ export function storageDraft(view: View, error: ErrorOf<'storage'>, failing?: Re
   };
 }
 
-/** The API is Available, yet a request for this type fails. 401 and 403 mean "not allowed". */
+/**
+ * An extension API server's answer reaches the condition as its bare words, without the status code,
+ * so the words have to tell a refusal (403) from a failure.
+ */
+const REFUSAL =
+  /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
+
+/** The API is Available, yet a request for this type fails, or is refused. */
 export function failingApiDraft(view: View, type: ResourceType, text: string): Draft {
   const backend = backendOf(view, type.group);
   const served =
     backend === undefined
       ? ''
       : `; its API is served by Service ${backend.namespace}/${backend.name}`;
-  if (/\b(?:forbidden|unauthorized|not allowed|may not|403|401)\b/i.test(text)) {
+  if (REFUSAL.test(text)) {
     return {
       code: 'deletion-forbidden',
       subject: typeSubject(type),

@@ -1,8 +1,8 @@
 import { type Draft, namespaceSubject, type View } from '../draft.ts';
 import { namespaceControllerInactiveRemedies } from '../remedies/namespace.ts';
 
-/** A leader renews its Lease every 2 s and loses it after 15 s (component-base, leader election). */
-const LEASE_STALE_MS = 45_000;
+/** A leader renews its Lease every 2 s; after its duration anybody may take it (client-go, leader election). */
+const LEASE_SECONDS = 15;
 /** A backlog alone delays the first pass by minutes on a busy cluster; without a stale Lease, wait. */
 const SILENCE_MS = 90_000;
 
@@ -23,7 +23,8 @@ export function namespaceControllerInactive(view: View): Draft[] {
       : undefined;
   const leaseAgeMs =
     lease?.renewTime === undefined ? undefined : view.nowMs - Date.parse(lease.renewTime);
-  const isStale = leaseAgeMs !== undefined && leaseAgeMs > LEASE_STALE_MS;
+  const isStale =
+    leaseAgeMs !== undefined && leaseAgeMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS);
   if (!isStale && sinceMs < SILENCE_MS) return [];
   return [
     {

@@ -34,11 +34,15 @@ export function failedSweeps(view: View): Draft[] {
 }
 
 function draftsOf(view: View, { type, read }: TypeContent): Draft[] {
-  if (read.ok || read.failure.kind !== 'server-error') return [];
+  // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher): that is no throttling.
+  if (read.ok) return [];
+  if (read.failure.kind !== 'server-error' && read.failure.kind !== 'throttled') return [];
   const known = classifyErrorText(read.failure.message);
   for (const error of known) {
     if (error.kind === 'conversion-failed') return [conversionDraft(view, error)];
     if (error.kind === 'storage') return [storageDraft(view, error, type)];
   }
-  return [failingApiDraft(view, type, read.failure.message)];
+  return read.failure.kind === 'server-error'
+    ? [failingApiDraft(view, type, read.failure.message)]
+    : [];
 }

@@ -15,7 +15,9 @@ export function unexplained(view: View): Draft {
     evidence: [
       `looked at ${now.content.length} resource types: ${objects} objects, none terminating with a finalizer`,
       `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
-      `${now.details?.apiServices?.ok === true ? now.details.apiServices.value.length : 'no'} APIServices and ${now.discovery.ok ? 'all API groups' : 'no API groups'} could be read`,
+      now.discovery.ok && now.discovery.value.failedGroups.length === 0
+        ? 'every API group could be discovered'
+        : 'not every API group could be discovered',
       ...now.namespace.conditions.map(
         (condition) => `${condition.type}=${condition.status}: ${condition.message}`,
       ),

@@ -283,7 +283,6 @@ const s13: Scenario = {
     outcome: 'stuck',
     chains: [[unconvertible([/conv\b/, new RegExp(world.namespace)])]],
     deadlock: true,
-    notInspected: [`widgets.${WIDGETS}`],
   }),
 };
 
@@ -304,7 +303,6 @@ const s14: Scenario = {
     outcome: 'stuck',
     chains: [[unconvertible([/hooks/])]],
     scope: 'cluster',
-    notInspected: [`widgets.${WIDGETS}`],
   }),
 };
 
