@@ -14,8 +14,8 @@ export function codeBlock(language: 'sh' | 'yaml', lines: readonly string[], ind
   const isOrdinary = safe.every((line) => /^[ -~]*$/.test(line) && !/[`<]/.test(line));
   const block = isOrdinary
     ? [`\`\`\`${language}`, ...safe, '```']
-    : // One line: a blank line would end the HTML block, and the entities leave nothing to parse.
-      safe.map((line) => `<pre>${codeHtml(line, MAX_COMMAND_CHARS)}</pre>`);
+    : // One line, whose entities leave nothing to parse.
+      [`<pre>${safe.map((line) => codeHtml(line, MAX_COMMAND_CHARS)).join('&#10;')}</pre>`];
   return block.map((line) => `${indent}${line}`).join('\n');
 }
 

@@ -3,6 +3,7 @@ import type { Word, Words } from './words.ts';
 
 export const MAX_NAME_CHARS = 253;
 export const MAX_SAID_CHARS = 300;
+const EMPTY = '(empty)';
 
 /** Text in pieces to one line of Markdown that is the same in a sentence, a list item and a table cell. */
 export function toMarkdown(words: Words, maxChars = MAX_SAID_CHARS): string {
@@ -48,7 +49,8 @@ export function prose(
     }
   }
   flush();
-  return out.join(' ');
+  // A list item without text would underline the line above it, which makes that a heading.
+  return out.length === 0 ? EMPTY : out.join(' ');
 }
 
 /**
@@ -56,6 +58,7 @@ export function prose(
  * them, and mail programs show comments as they were written.
  */
 function codeText(text: string, maxChars: number): string {
+  if (plainText(text).trim() === '') return EMPTY;
   const encoded = codeHtml(text, maxChars);
   return /www|:\//i.test(text)
     ? encoded

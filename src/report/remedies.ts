@@ -16,7 +16,7 @@ export function remediesOf(diagnosis: Diagnosis, chains: readonly Chain[]): Reme
   const known = new Map<string, RemedyWords & { isRisky: boolean }>();
   for (const finding of unique([...onChains, ...diagnosis.findings])) {
     for (const remedy of finding.remedies) {
-      const key = `${remedy.text}\n${remedy.command ?? ''}`;
+      const key = JSON.stringify([remedy.text, remedy.command]);
       if (!known.has(key))
         known.set(key, { ...remedyWords(finding, remedy), isRisky: remedy.risk !== undefined });
     }

@@ -37,7 +37,8 @@ export function explanationLines(
   same?: NamespaceResult,
 ): string[] {
   const told = narrate(namespace, run);
-  if (same !== undefined) return [...whyLines(told), plainText(`The same as for ${same.name} above.`)];
+  if (same !== undefined)
+    return [...whyLines(told), plainText(`The same as for ${same.name} above.`)];
   const { diagnosis } = told;
   const paragraphs = [
     diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),

@@ -1,4 +1,5 @@
 import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
+import { plainText } from '../safe-text.ts';
 import { linkWords, messageWords } from './sentences.ts';
 import { toPlain } from './words.ts';
 
@@ -36,7 +37,7 @@ export function treeLines(diagnosis: Diagnosis, namespace: string): string[] {
       `${left.padEnd(width)}  ${again ? '(see above)' : right}${isRoot && !again ? '   ← root cause' : ''}`,
   );
   if (rows.length >= MAX_LINES) lines.push('… more in report.json');
-  return [`Namespace ${namespace}`, ...lines];
+  return [plainText(`Namespace ${namespace}`), ...lines];
 }
 
 interface Row {

@@ -1,0 +1,91 @@
+import { spawnSync } from 'node:child_process';
+import { type DefaultTreeAdapterTypes, parseFragment } from 'parse5';
+
+type Node = DefaultTreeAdapterTypes.ChildNode | DefaultTreeAdapterTypes.DocumentFragment;
+
+const EXTENSIONS = ['footnotes', 'table', 'autolink', 'strikethrough', 'tagfilter', 'tasklist'];
+
+/** Why pages cannot be judged on this machine; `undefined` when they can. */
+export const NO_CMARK =
+  spawnSync('cmark-gfm', ['--version']).status === 0
+    ? undefined
+    : 'cmark-gfm, the Markdown parser of GitHub, is not installed (Debian: apt-get install cmark-gfm)';
+
+/** Markdown as a page, by GitHub's own Markdown parser and by an HTML parser as browsers have it. */
+export function renderPage(markdown: string): Page {
+  const options = ['--unsafe', '--github-pre-lang', ...EXTENSIONS.flatMap((name) => ['-e', name])];
+  const run = spawnSync('cmark-gfm', options, {
+    input: markdown,
+    maxBuffer: 64 * 1024 * 1024,
+    encoding: 'utf8',
+  });
+  if (run.status !== 0) throw new Error(`cmark-gfm: ${run.stderr}`);
+  return readPage(run.stdout);
+}
+
+export interface Page {
+  /** The tree of elements without code spans and text: what the text must not be able to change. */
+  skeleton: string;
+  /** Tag names, once each. */
+  elements: Set<string>;
+  /** Addresses of links; those made from mail addresses inside code are no concern. */
+  links: string[];
+  /** Attributes as "tag.name", once each. */
+  attributes: Set<string>;
+  comments: string[];
+  /** Texts of code spans and blocks. */
+  code: string[];
+  /** Text outside of code and links: where GitHub looks for mentions and references. */
+  prose: string[];
+}
+
+function readPage(html: string): Page {
+  const page: Page = {
+    skeleton: '',
+    elements: new Set(),
+    links: [],
+    attributes: new Set(),
+    comments: [],
+    code: [],
+    prose: [],
+  };
+  const skeleton: string[] = [];
+  const walk = (node: Node, within: readonly string[]): void => {
+    if (node.nodeName === '#text' && 'value' in node) {
+      if (!within.some((tag) => ['code', 'pre', 'a'].includes(tag))) page.prose.push(node.value);
+      return;
+    }
+    if (node.nodeName === '#comment' && 'data' in node) {
+      page.comments.push(node.data);
+      return;
+    }
+    if (!('childNodes' in node)) return;
+    const tag = node.nodeName;
+    const isElement = 'attrs' in node;
+    const isMailInCode =
+      isElement &&
+      tag === 'a' &&
+      within.includes('code') &&
+      node.attrs.some(({ name, value }) => name === 'href' && value.startsWith('mailto:'));
+    if (isElement && !isMailInCode) {
+      page.elements.add(tag);
+      for (const { name, value } of node.attrs) {
+        page.attributes.add(`${tag}.${name}`);
+        if (name === 'href' || name === 'src') page.links.push(value);
+      }
+      if (tag === 'code') page.code.push(textOf(node));
+    }
+    const isShown = isElement && tag !== 'code' && !isMailInCode;
+    if (isShown) skeleton.push(`<${tag}>`);
+    for (const child of node.childNodes) walk(child, [...within, tag]);
+    if (isShown) skeleton.push(`</${tag}>`);
+  };
+  walk(parseFragment(html), []);
+  page.skeleton = skeleton.join('');
+  return page;
+}
+
+function textOf(node: Node): string {
+  if ('value' in node) return node.value;
+  return 'childNodes' in node ? node.childNodes.map(textOf).join('') : '';
+}

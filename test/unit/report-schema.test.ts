@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { FINDING_CODES } from '../../src/diagnose/diagnosis.ts';
+import { OUTCOMES } from '../../src/outcome.ts';
+import { buildReport } from '../../src/report/json.ts';
+import { readSchema, schemaErrors } from '../stub/report-schema.ts';
+import {
+  deadApiService,
+  deadlock,
+  forced,
+  gone,
+  gracePeriod,
+  lostNode,
+  notSeen,
+  ownerUnknown,
+  runOf,
+  settled,
+  severalCauses,
+  shrinking,
+  unexplained,
+} from '../stub/results.ts';
+
+describe('report.json', () => {
+  test.each([
+    deadlock(),
+    deadApiService(),
+    notSeen(),
+    shrinking(),
+    gracePeriod(),
+    lostNode(),
+    ownerUnknown(),
+    severalCauses(),
+    unexplained(),
+    forced(),
+    gone(),
+    settled('not-found', 'pass'),
+    { ...settled('not-found', 'fail'), uid: '' },
+    settled('not-terminating', 'fail'),
+    settled('recreated', 'warn'),
+    settled('cancelled', 'fail'),
+  ])('of $name ($outcome) is valid', (namespace) => {
+    expect(schemaErrors(buildReport(runOf([namespace])))).toEqual([]);
+  });
+
+  test('has the texts of the cluster unchanged', () => {
+    const namespace = deadlock();
+    const nasty = 'a|b <img src=x onerror=y> ##[error]x \u0000 \u202e ::error::';
+    namespace.diagnosis?.findings[0]?.evidence.push(nasty);
+    const report = JSON.parse(JSON.stringify(buildReport(runOf([namespace]))));
+    expect(report.namespaces[0].findings[0].evidence).toContain(nasty);
+  });
+
+  test.each([
+    { what: 'an unknown outcome', change: { outcome: 'vanished' } },
+    { what: 'another version', change: { schemaVersion: 2 } },
+    { what: 'no namespaces', change: { namespaces: undefined } },
+    { what: 'a time that is none', change: { generatedAt: 'yesterday' } },
+  ])('is invalid with $what', ({ change }) => {
+    expect(schemaErrors({ ...buildReport(runOf([gone()])), ...change })).not.toEqual([]);
+  });
+});
+
+describe('the schema', () => {
+  test('has exactly the finding codes of the program', () => {
+    expect(readSchema().$defs['finding']).toMatchObject({
+      properties: { code: { enum: [...FINDING_CODES] } },
+    });
+  });
+
+  test('has exactly the outcomes of the program', () => {
+    expect([...(readSchema().$defs['outcome']?.enum ?? [])].sort()).toEqual([...OUTCOMES].sort());
+  });
+});
