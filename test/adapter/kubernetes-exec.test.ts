@@ -81,7 +81,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
     const env = {
       PATH: `${folder}:${process.env['PATH']}`,
       AWS_PROFILE: 'ci',
-      'INPUT_GITHUB-TOKEN': 'ghs_0000',
+      INPUT_GITHUB_TOKEN: 'ghs_0000',
     };
     const server = await startServer(answer);
     valueIn(await (await connectWith(server.url, folder, exec, { options: { env } })).get(PATH));
@@ -185,12 +185,12 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
         folder,
         {},
         {
-          options: { pluginTimeoutMs: 300 },
+          options: { pluginTimeoutMs: 800 },
         },
       );
       await expect(connecting).rejects.toMatchObject({
         code: 'kube-unauthorized',
-        message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 0.3 s and was stopped: open https://login.example.com and enter the code`,
+        message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 0.8 s and was stopped: open https://login.example.com and enter the code`,
         hint: expect.stringContaining('log in'),
       });
       const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
@@ -283,6 +283,24 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       expect(runsIn(folder)).toBe(2);
     });
 
+    test('not for a 401 that comes late, when there is a new credential already', async () => {
+      const folder = pluginFolder(counting());
+      let release: () => void = () => undefined;
+      const renewed = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const server = await startServer((request, response, index) => {
+        const refuse = () => refusing('token-number-1')(request, response, index);
+        if (request.headers.authorization !== 'Bearer token-number-1') release();
+        if (index === 1) void renewed.then(refuse);
+        else refuse();
+      });
+      const api = await connectWith(server.url, folder);
+      const [first, late] = await Promise.all([api.get(PATH), api.get(PATH)]);
+      expect([first.ok, late.ok]).toEqual([true, true]);
+      expect(runsIn(folder)).toBe(2);
+    });
+
     test('and a second 401 is final', async () => {
       const folder = pluginFolder(counting());
       const server = await startServer(refusing('token-number-1', 'token-number-2'));
@@ -321,11 +339,11 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
 
   test('does not count against the time limit of a call', async () => {
     const folder = pluginFolder(
-      `cd "$(dirname "$0")"; test -e ran && sleep 0.3; touch ran; ${counting()}`,
+      `cd "$(dirname "$0")"; test -e ran && sleep 0.8; touch ran; ${counting()}`,
     );
     const server = await startServer(refusing('token-number-1'));
     const api = await connectWith(server.url, folder);
-    valueIn(await api.get(PATH, { timeoutMs: 150 }));
+    valueIn(await api.get(PATH, { timeoutMs: 600 }));
   });
 
   describe('that gives client certificates', () => {

@@ -140,6 +140,19 @@ describe('time limits', () => {
   });
 });
 
+test('a call ends within its limit while its connection is still being made', async () => {
+  // A proxy that takes the connection and says nothing.
+  const proxy = await startRawServer(() => undefined);
+  const api = await connectTo('https://kubernetes.test', {
+    cluster: { 'proxy-url': proxy.url },
+  });
+  expect(failureIn(await api.get(PATH, { timeoutMs: 60 })).kind).toBe('timeout');
+  const stop = new AbortController();
+  const call = api.get(PATH, { signal: stop.signal });
+  stop.abort();
+  expect(failureIn(await call).kind).toBe('aborted');
+});
+
 describe('a host that does not even refuse', () => {
   // 192.0.2.0/24 is for documentation: nobody answers there.
   test('ends the call within its limit, and leaves nothing behind after closing', async () => {

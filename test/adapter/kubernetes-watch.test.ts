@@ -64,6 +64,17 @@ test('without a resourceVersion none is sent: the server starts from its latest 
   expect(server.requests[0]?.url).not.toContain('resourceVersion');
 });
 
+test('an event may come in pieces that cut a character', async () => {
+  const bytes = Buffer.from(event('ADDED', namespace('größe')));
+  const middle = bytes.indexOf('ö') + 1;
+  const { events } = await watch((_request, response) => {
+    accept(response);
+    response.write(bytes.subarray(0, middle));
+    setTimeout(() => response.end(bytes.subarray(middle)), 30);
+  });
+  expect(events[0]?.object).toEqual(namespace('größe'));
+});
+
 test('events may come in pieces, several at once, and with blank lines', async () => {
   const bytes = Buffer.from(event('ADDED', namespace('größe')) + event('MODIFIED'));
   const pieces = [...bytes].map((byte) => Buffer.from([byte]));
@@ -77,9 +88,9 @@ describe('silence', () => {
     const stop = new AbortController();
     const { end, opened, events } = await watch((_request, response) => accept(response), {
       // Far beyond this limit, which is for the headers alone.
-      timeoutMs: 200,
+      timeoutMs: 400,
       signal: stop.signal,
-      onOpen: () => setTimeout(() => stop.abort(), 500),
+      onOpen: () => setTimeout(() => stop.abort(), 700),
     });
     expect(valueIn(end)).toBe('aborted');
     expect(opened).toBe(1);

@@ -118,6 +118,11 @@ describe('where the kubeconfig comes from', () => {
     expect(choose({ env: pod() }).context).toBe('in-cluster');
   });
 
+  test('an empty file that was asked for is not replaced by the service account of the pod', () => {
+    const kubeconfig = write('empty', '');
+    expect(refusal({ env: pod(), kubeconfig }).message).toMatch(/^found no cluster to talk to/);
+  });
+
   test('nothing at all: says what was looked at, and never tries localhost:8080', () => {
     expect(refusal()).toEqual({
       message: `found no cluster to talk to: KUBECONFIG is not set, ${join(home, '.kube', 'config')} does not exist, no service account of a pod was found`,

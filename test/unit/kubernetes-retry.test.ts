@@ -47,6 +47,25 @@ test('what cannot get better is not repeated', async () => {
   expect(result).toEqual({ ok: false, failure: broken.failure });
 });
 
+test('stopping during a pause ends it, without another try', async () => {
+  const stop = new AbortController();
+  let tries = 0;
+  const result = await withRetries(
+    async () => {
+      tries++;
+      return broken;
+    },
+    {
+      retries: 3,
+      signal: stop.signal,
+      random: () => 1,
+      clock: { now: () => 0, sleep: async () => stop.abort() },
+    },
+  );
+  expect(result).toMatchObject({ ok: false, failure: { kind: 'aborted' } });
+  expect(tries).toBe(1);
+});
+
 test('a wish of the server is kept, where it is longer than our own pause', async () => {
   const { slept } = await run(
     [

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { describeNetworkError } from '../../src/kubernetes/network-errors.ts';
+
+function coded(code: string, message = 'something', more: object = {}): Error {
+  return Object.assign(new Error(message), { code, ...more });
+}
+
+test.each([
+  { error: coded('ECONNREFUSED'), clause: 'connection refused', again: true },
+  {
+    // All addresses of a host, as Node reports them.
+    error: new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')]),
+    clause: 'connection refused',
+    again: true,
+  },
+  {
+    error: new TypeError('fetch failed', { cause: coded('ECONNRESET') }),
+    clause: 'connection reset',
+    again: true,
+  },
+  {
+    error: coded('EAI_AGAIN'),
+    clause: 'host not found: name resolution does not work at the moment',
+    again: true,
+  },
+  { error: coded('UND_ERR_CONNECT_TIMEOUT'), clause: 'no connection within 10 s', again: false },
+  { error: coded('ETIMEDOUT'), clause: 'connection timed out', again: false },
+  { error: coded('CERT_NOT_YET_VALID'), clause: 'certificate is not valid yet', again: false },
+  {
+    error: new Error('wrapped', { cause: coded('SELF_SIGNED_CERT_IN_CHAIN') }),
+    clause: 'unknown certificate authority',
+    again: false,
+  },
+  {
+    error: coded('ERR_TLS_CERT_ALTNAME_INVALID', 'altnames: DNS:a, DNS:b, and so on', {
+      host: 'k8s.example',
+    }),
+    clause: 'certificate is not valid for k8s.example',
+    again: false,
+  },
+  {
+    error: new Error('Proxy response (503) !== 200 when HTTP Tunneling'),
+    clause: 'the proxy answered 503 when asked for a connection',
+    again: true,
+  },
+  { error: coded('EWHATEVER', 'it broke'), clause: 'it broke (EWHATEVER)', again: true },
+  { error: 'thrown text', clause: 'thrown text', again: true },
+  { error: undefined, clause: 'unknown error', again: true },
+])('$clause', ({ error, clause, again }) => {
+  const described = describeNetworkError(error);
+  expect(described.clause).toBe(clause);
+  expect(described.isTransient).toBe(again);
+});
+
+test('a connection that takes too long is a timeout, not a broken network', () => {
+  expect(describeNetworkError(coded('UND_ERR_CONNECT_TIMEOUT')).isTimeout).toBe(true);
+  expect(describeNetworkError(coded('ECONNRESET')).isTimeout).toBe(false);
+});
+
+test('a long text is cut', () => {
+  expect(describeNetworkError(new Error('x'.repeat(10_000))).clause).toHaveLength(300);
+});
