@@ -1,12 +1,25 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync, rmSync } from 'node:fs';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Report } from '../../src/report/report.ts';
 import type { RunningGate } from './scenario.ts';
 
-export const BUNDLE = join(import.meta.dirname, '..', '..', 'dist', 'index.js');
+const DIST = join(import.meta.dirname, '..', '..', 'dist');
+
+/** The bundle as it was at the first run of this process: a build meanwhile must not change tests. */
+let bundle: Promise<string> | undefined;
+
+async function copyBundle(): Promise<string> {
+  if (!existsSync(join(DIST, 'index.js'))) {
+    throw new Error('dist/index.js is not there; npm run build makes it');
+  }
+  const copy = await mkdtemp(join(tmpdir(), 'teardown-gate-dist-'));
+  process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
+  await cp(DIST, copy, { recursive: true });
+  return join(copy, 'index.js');
+}
 
 export interface GateRun {
   exitCode: number | null;
@@ -25,13 +38,14 @@ export async function runGate(
   inputs: Record<string, string>,
   { meanwhile, limitMs }: { meanwhile?: (gate: RunningGate) => Promise<unknown>; limitMs: number },
 ): Promise<GateRun> {
-  if (!existsSync(BUNDLE)) throw new Error('dist/index.js is not there; npm run build makes it');
+  bundle ??= copyBundle();
+  const script = await bundle;
   const home = await mkdtemp(join(tmpdir(), 'teardown-gate-run-'));
   const outputFile = join(home, 'outputs');
   const summaryFile = join(home, 'summary.md');
   await Promise.all([writeFile(outputFile, ''), writeFile(summaryFile, '')]);
   const started = Date.now();
-  const child = spawn(process.execPath, [BUNDLE], {
+  const child = spawn(process.execPath, [script], {
     cwd: home,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

@@ -113,11 +113,13 @@ const seed4d500 = refusesCollectionDelete(
   { status: 500, message: 'ledger database is read-only' },
   { code: 'api-failing', subject: ENTRIES, says: [/ledger database is read-only/] },
 );
+/** As the library of API servers words a refusal: a condition carries the words and no code. */
+const FORBIDDEN = `entries.${GROUP} is forbidden: the books of a closed year are kept`;
 const seed4d403 = refusesCollectionDelete(
   'SEED-4d-403',
   'an extension API lists its objects and answers the collection DELETE with 403',
-  { status: 403, message: 'entries of a closed year cannot be deleted' },
-  { code: 'deletion-forbidden', subject: ENTRIES, says: [/closed year cannot be deleted/] },
+  { status: 403, message: FORBIDDEN },
+  { code: 'deletion-forbidden', subject: ENTRIES, says: [/closed year are kept/] },
 );
 
 /** The gate's own LIST fails as the controller's does. */
@@ -287,6 +289,7 @@ const s13: Scenario = {
 };
 
 /** One object anywhere is enough: the whole type cannot be listed any more. */
+// The gate's paged LIST of the namespace succeeds, for nothing there needs conversion.
 const s14: Scenario = {
   id: 'S14',
   title: 'the same with the Service in a deleted namespace and the object in a third one',

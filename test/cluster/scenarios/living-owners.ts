@@ -218,7 +218,7 @@ const crdTerminating: Scenario = {
     await world.createType(customType({ group, kind: 'Widget' }));
     await world.create(
       customObject(`${group}/v1`, 'Widget', world.namespace, 'db', { finalizers: [finalizer] }),
-      { fieldManager: 'widget-operator' },
+      { fieldManager: 'widget-controller' },
     );
     await world.client.delete(typeRef(group, 'Widget'));
     await world.terminating(ref(`${group}/v1`, 'Widget', world.namespace, 'db'));

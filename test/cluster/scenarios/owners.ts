@@ -1,5 +1,5 @@
 import { numberAt } from '../../../src/json.ts';
-import { configMap, pod, secret, service, typeRef } from '../objects.ts';
+import { configMap, customObject, customType, pod, secret, service, typeRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
@@ -84,6 +84,38 @@ const s3: Scenario = {
   },
 };
 
+/** A Deployment may be called like the writer of the finalizer and have nothing to do with it. */
+const namesake: Scenario = {
+  id: 'namesake',
+  title: 'a Deployment has the name that wrote the finalizer, but rights on another type only',
+  setUp: async (world) => {
+    const group = world.domain('example.org');
+    await installElsewhere(world, 1);
+    await startOperatorPod(world, operatorOf(world, { namespace: world.name('widget-system') }));
+    await world.createType(customType({ group, kind: 'Gadget' }));
+    await world.create(
+      customObject(`${group}/v1`, 'Gadget', world.namespace, GUARDED, {
+        finalizers: [`${group}/cleanup`],
+      }),
+      { fieldManager: 'widget-operator' },
+    );
+  },
+  settle: settledByFinalizer,
+  expect: (world) => {
+    const group = world.domain('example.org');
+    const finalizer = `${group}/cleanup`;
+    return {
+      outcome: 'stuck',
+      chains: [
+        [
+          objectFinalizer(ref(`${group}/v1`, 'Gadget', world.namespace, GUARDED), finalizer),
+          ownerMissing(typeRef(group, 'Gadget'), finalizer),
+        ],
+      ],
+    };
+  },
+};
+
 /** Only the cluster-scoped part of the operator outlives the namespace. */
 const s4: Scenario = {
   id: 'S4',
@@ -152,11 +184,11 @@ const s4Queued: Scenario = {
   settle: settledWithPod,
   expect: async (world) => {
     const operator = operatorOf(world);
-    const { finalizer } = operator;
-    const guarded = podRef(world.namespace, 'db-0');
+    const owner = ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer);
+    const guarded = objectFinalizer(podRef(world.namespace, 'db-0'), operator.finalizer);
     const chains = [
-      [held(world, operator), ownerMissing(typeRef(operator.group, operator.kind), finalizer)],
-      [objectFinalizer(guarded, finalizer), ownerMissing(guarded, finalizer)],
+      [held(world, operator), owner],
+      [guarded, owner],
     ];
     if (!(await world.deletesPodsFirst())) return { outcome: 'stuck', chains, deadlock: true };
     return {
@@ -193,4 +225,4 @@ async function installElsewhere(world: World, replicas: number): Promise<Operato
   return install(world, { namespace, scope: 'cluster', replicas });
 }
 
-export const owners = [s2, s3, s4, s4Watched, s4Queued];
+export const owners = [s2, s3, namesake, s4, s4Watched, s4Queued];
