@@ -103,9 +103,11 @@ function checkTogether(inputs: Inputs): void {
       `input "force-finalize" is "${inputs.force.mode}" but "force-namespaces" is empty; name the namespaces that may be forced, for example preview-*`,
     );
   }
-  if (writes && inputs.force.finalizers.length === 0 && !inputs.force.pods) {
+  // In mode "namespace" an empty list still allows `kubernetes`, the entry that belongs to that mode.
+  const { mode, finalizers, pods } = inputs.force;
+  if (mode === 'objects' && finalizers.length === 0 && !pods) {
     throw invalid(
-      `input "force-finalize" is "${inputs.force.mode}" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/*`,
+      'input "force-finalize" is "objects" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/*',
     );
   }
 }

@@ -80,7 +80,8 @@ export class Client implements KubernetesApi {
   }
 
   async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
-    const { method, path, body, dryRun } = request;
+    const { method, path, dryRun } = request;
+    const body = bodyOf(request);
     const patchType = request.contentType ?? 'application/json-patch+json';
     const result = await this.parts.exchange.json(
       {
@@ -129,4 +130,10 @@ function isWhatWasAsked(answer: JsonObject, path: string): boolean {
   }
   const name = objectNameIn(path);
   return name === undefined || stringAt(answer, 'metadata', 'name') === name;
+}
+
+/** A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go): there it goes inside. */
+function bodyOf({ method, body, dryRun }: Mutation): Mutation['body'] {
+  if (method !== 'DELETE' || dryRun !== true || Array.isArray(body)) return body;
+  return { apiVersion: 'v1', kind: 'DeleteOptions', ...body, dryRun: ['All'] };
 }

@@ -1,7 +1,7 @@
 import type { Questions, TrialRequest } from '../diagnose/questions.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { objectPath } from '../kubernetes/paths.ts';
-import { read } from '../read.ts';
+import { collectionPath, objectPath } from '../kubernetes/paths.ts';
+import { failed, type Read, read } from '../read.ts';
 import { readTerminatingNamespaces } from './cluster.ts';
 import { all, many, one } from './collections.ts';
 import type { Details, Trial } from './details.ts';
@@ -45,10 +45,12 @@ export async function investigate(
     });
   }
   for (const ref of questions.statuses) {
-    const path = objectPath(ref.type, ref.namespace, ref.name);
-    job(api.get(path, { signal }), (got) => {
-      const value = got.ok ? read(objectStatus(got.value)) : got;
-      details.statuses = { ...details.statuses, [ref.uid]: value };
+    // A list of one: `list` is what the sweep needs anyway, and `get` on everything reaches further
+    // than it looks (pods/exec, nodes/proxy).
+    const path = collectionPath(ref.type, ref.namespace);
+    const only = { fieldSelector: `metadata.name=${ref.name}` };
+    job(many(api, path, objectStatus, signal, only), (value) => {
+      details.statuses = { ...details.statuses, [ref.uid]: firstOf(value) };
     });
   }
   for (const key of questions.services) {
@@ -116,6 +118,14 @@ export async function investigate(
   }
   await Promise.all(jobs);
   return details;
+}
+
+function firstOf<T>(list: Read<T[]>): Read<T> {
+  if (!list.ok) return list;
+  const [first] = list.value;
+  return first === undefined
+    ? failed({ kind: 'not-found', message: 'it is gone meanwhile' })
+    : read(first);
 }
 
 function readWebhooks(api: KubernetesApi, signal: AbortSignal): Promise<Details['webhooks'] & {}> {
