@@ -12,18 +12,19 @@ export class BodyTooLarge extends Error {
   }
 }
 
-/** The whole body as text, unpacked. */
+/** The whole body as text, unpacked. A body that is not read to its end would keep its connection. */
 export async function readBody(answer: OpenAnswer, maxBytes = MAX_BODY_BYTES): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  const unpacked = unpack(answer);
-  for await (const chunk of unpacked as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) {
-      answer.body.destroy();
-      throw new BodyTooLarge();
+  try {
+    for await (const chunk of unpack(answer) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new BodyTooLarge();
+      chunks.push(chunk);
     }
-    chunks.push(chunk);
+  } catch (error) {
+    answer.body.on('error', () => undefined).destroy();
+    throw error;
   }
   return Buffer.concat(chunks).toString('utf8');
 }

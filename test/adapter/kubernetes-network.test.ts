@@ -94,6 +94,18 @@ describe('a network that fails', () => {
     });
     expect(failureIn(await (await connectTo(server.url)).get(PATH)).kind).toBe('network');
   });
+
+  test('damaged compressed data does not keep its connection', async () => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.write('this is not gzip, and there is more to come');
+    });
+    const api = await connectTo(server.url);
+    const results = await Promise.all(Array.from({ length: 20 }, () => api.get(PATH)));
+    for (const result of results) {
+      expect(failureIn(result)).toMatchObject({ message: 'the answer is damaged (gzip)' });
+    }
+  });
 });
 
 describe('time limits', () => {

@@ -72,9 +72,25 @@ test('name and password of the proxy are sent to it and appear nowhere else', as
   expect(redactor.redact('p@ssw0rd-1')).toBe('***');
 });
 
+describe('a proxy that speaks TLS', () => {
+  test('is trusted like the cluster', async () => {
+    const proxy = await startConnectProxy({ tls: pair });
+    const { api, server } = await through(proxy.url);
+    valueIn(await api.get(PATH));
+    expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
+  });
+
+  test('is refused with a certificate of somebody else', async () => {
+    const proxy = await startConnectProxy({ tls: await issue(await createAuthority('other')) });
+    const { api } = await through(proxy.url);
+    expect(failureIn(await api.get(PATH)).kind).toBe('network');
+    expect(proxy.asked).toEqual([]);
+  });
+});
+
 describe('a proxy that does not help', () => {
   test('refuses', async () => {
-    const proxy = await startConnectProxy(407);
+    const proxy = await startConnectProxy({ refuse: 407 });
     const { api } = await through(proxy.url);
     expect(failureIn(await api.get(PATH))).toEqual({
       kind: 'network',
@@ -111,7 +127,7 @@ test.each(['ftp://127.0.0.1', 'socks4://127.0.0.1:1080', '127.0.0.1:3128'])(
 
 describe('the proxy of the environment', () => {
   test('is asked for a host that is not on loopback', async () => {
-    const proxy = await startConnectProxy(502);
+    const proxy = await startConnectProxy({ refuse: 502 });
     const options = { env: { HTTPS_PROXY: proxy.url } };
     const api = await connectTo('https://kubernetes.test:6443', { options });
     const result = failureIn(await api.get(PATH, { retries: 0 }));

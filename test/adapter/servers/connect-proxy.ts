@@ -1,21 +1,29 @@
-import { createServer, request as httpRequest } from 'node:http';
+import { createServer, request as httpRequest, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { endServer, listen, trackSockets } from './http-server.ts';
 
 export interface ConnectProxy {
   url: string;
-  host: string;
   /** What was asked for: `CONNECT 127.0.0.1:6443`, `GET http://127.0.0.1:8001/version`. */
   asked: string[];
   authorizations: (string | undefined)[];
 }
 
-/** A forwarding proxy; with `refuse` it answers CONNECT with that status. */
-export async function startConnectProxy(refuse?: number): Promise<ConnectProxy> {
+export interface ConnectProxyOptions {
+  /** Answers CONNECT with this status. */
+  refuse?: number;
+  /** Speaks TLS itself. */
+  tls?: { key: string; cert: string };
+}
+
+/** A forwarding proxy on loopback. */
+export async function startConnectProxy(options: ConnectProxyOptions = {}): Promise<ConnectProxy> {
+  const { refuse, tls } = options;
   const asked: string[] = [];
   const authorizations: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
+  const forward: RequestListener = (request, response) => {
     asked.push(`${request.method} ${request.url}`);
     request.pipe(
       httpRequest(
@@ -27,7 +35,8 @@ export async function startConnectProxy(refuse?: number): Promise<ConnectProxy> 
         },
       ),
     );
-  });
+  };
+  const server = tls === undefined ? createServer(forward) : createTlsServer(tls, forward);
   server.on('connect', (request, socket: Socket, head) => {
     asked.push(`CONNECT ${request.url}`);
     authorizations.push(request.headers['proxy-authorization']);
@@ -48,5 +57,6 @@ export async function startConnectProxy(refuse?: number): Promise<ConnectProxy> 
   const sockets = trackSockets(server);
   const port = await listen(server);
   onTestFinished(() => endServer(server, sockets.open));
-  return { url: `http://127.0.0.1:${port}`, host: `127.0.0.1:${port}`, asked, authorizations };
+  const scheme = tls === undefined ? 'http' : 'https';
+  return { url: `${scheme}://127.0.0.1:${port}`, asked, authorizations };
 }
