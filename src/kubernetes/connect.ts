@@ -21,6 +21,8 @@ export interface ConnectOptions {
   debug?: (line: string) => void;
   userAgent: string;
   homeDir: string;
+  /** Ends a credential plugin that runs while we connect. */
+  signal?: AbortSignal;
 
   /** For tests. */
   clock?: Clock;
@@ -59,7 +61,9 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
 
   const { userAgent } = options;
   const connection = new Connection({ access, source, proxy, clock, userAgent });
-  await connection.prepare();
+  const stop = (): void => source.close();
+  options.signal?.addEventListener('abort', stop, { once: true });
+  await connection.prepare().finally(() => options.signal?.removeEventListener('abort', stop));
   debug(
     redactor.redact(
       `context ${access.context} from ${access.source}: ${access.cluster.server}${via}`,

@@ -19,6 +19,7 @@ export type PluginEnd =
   | { ended: 'exited'; code: number | undefined; stdout: string; stderr: string }
   | { ended: 'not-started'; reason: string }
   | { ended: 'timed-out'; stderr: string }
+  | { ended: 'stopped' }
   | { ended: 'too-much-output'; stderr: string };
 
 /**
@@ -51,8 +52,9 @@ export function runPlugin(call: PluginCall): Promise<PluginEnd> {
       killTree(child);
       finish(end);
     };
-    const stop = (): void => kill({ ended: 'timed-out', stderr });
-    const timer = setTimeout(stop, call.timeoutMs);
+    const stop = (): void => kill({ ended: 'stopped' });
+    const timer = setTimeout(() => kill({ ended: 'timed-out', stderr }), call.timeoutMs);
+    if (call.signal.aborted) stop();
     call.signal.addEventListener('abort', stop, { once: true });
 
     child.stdout.on('data', (chunk: Buffer) => {

@@ -135,6 +135,8 @@ function understand(end: PluginEnd, config: ExecConfig, options: ExecOptions): E
         end.stderr,
         'It may be waiting for somebody to log in; configure a login that works without a person',
       );
+    case 'stopped':
+      return fail('was stopped, because the run was', '');
     case 'too-much-output':
       return fail('printed far more than a credential and was stopped', end.stderr);
     case 'exited': {

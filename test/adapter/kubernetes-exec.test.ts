@@ -197,6 +197,18 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       await expect.poll(() => isAlive(pid)).toBe(false);
     });
 
+    test('is stopped with the run', async () => {
+      const stop = new AbortController();
+      const folder = pluginFolder('sleep 600');
+      const options = { signal: stop.signal };
+      const connecting = connectWith('http://127.0.0.1:1', folder, {}, { options });
+      setTimeout(() => stop.abort(), 20);
+      await expect(connecting).rejects.toMatchObject({
+        code: 'kube-unauthorized',
+        message: `the credential plugin "${folder}/plugin" of user "u" was stopped, because the run was`,
+      });
+    });
+
     test.each([
       { what: 'nothing', script: 'true', says: 'printed nothing' },
       {
