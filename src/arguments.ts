@@ -28,8 +28,8 @@ const FLAGS: readonly string[] = ['delete', 'fail-fast', 'force-pods', 'now', 'h
 
 export function parseArguments(args: readonly string[]): Command {
   const { values, positionals } = parse(args);
-  if (values['help'] === 'true') return { run: 'help' };
-  if (values['version'] === 'true') return { run: 'version' };
+  if (flag('help', values)) return { run: 'help' };
+  if (flag('version', values)) return { run: 'version' };
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);
     if (files.length === 0) throw usage('"stats" needs at least one report.json file');
@@ -47,7 +47,7 @@ export function parseArguments(args: readonly string[]): Command {
     run: 'gate',
     inputs: { ...inputs, namespace: names.join(',') },
     format: choice(values['format'], FORMATS, 'text'),
-    now: values['now'] === 'true',
+    now: flag('now', values),
   };
 }
 
@@ -63,8 +63,19 @@ function parse(args: readonly string[]): {
     ]),
   );
   try {
-    return parseArgs({ args: withFlagValues(args), options, allowPositionals: true });
+    const parsed = parseArgs({
+      args: withFlagValues(args),
+      options,
+      allowPositionals: true,
+      tokens: true,
+    });
+    // The last one would win, and a namespace that nobody looked at would pass for gone.
+    const given = parsed.tokens.flatMap((token) => (token.kind === 'option' ? token.name : []));
+    const twice = given.find((name, index) => given.indexOf(name) !== index);
+    if (twice !== undefined) throw usage(`option --${twice} is given more than once`);
+    return parsed;
   } catch (error) {
+    if (error instanceof ActionError) throw error;
     const text = describeError(error).replace(/\s*\(ERR_PARSE_ARGS[^)]*\)/, '');
     const foreign = ONLY_IN_THE_ACTION.find((name) => text.includes(`'--${name}'`));
     if (foreign !== undefined) {
@@ -100,6 +111,13 @@ function choice<T extends string>(value: string | undefined, legal: readonly T[]
     throw usage(`option --format is "${value}"; use one of: ${legal.join(', ')}`);
   }
   return found;
+}
+
+/** Flags that are no inputs, so nobody else judges their value. */
+function flag(name: string, values: Record<string, string | undefined>): boolean {
+  const value = values[name];
+  if (value === undefined || value === 'true' || value === 'false') return value === 'true';
+  throw usage(`option --${name} is "${value}"; use one of: true, false`);
 }
 
 function usage(message: string): ActionError {

@@ -1,8 +1,10 @@
 import { ActionError } from './errors.ts';
+import { plainText, shorten } from './safe-text.ts';
 
 const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
 /** A hosted job ends after 6 h, a self-hosted one after 5 days. */
 const MAX_DURATION_MS = 5 * 24 * MS_PER_UNIT.h;
+const MAX_SHOWN = 80;
 
 /** "90s", "10m", "1h" to milliseconds. No bare numbers: nobody remembers which unit they mean. */
 export function parseDuration(input: string, value: string): number {
@@ -11,7 +13,7 @@ export function parseDuration(input: string, value: string): number {
   if (ms < 0 || ms > MAX_DURATION_MS) {
     throw new ActionError(
       'invalid-input',
-      `input "${input}" is "${value}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
+      `input "${input}" is "${shorten(plainText(value), MAX_SHOWN)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
     );
   }
   return ms;
