@@ -46,7 +46,13 @@ export async function runAction(env: Environment = process.env): Promise<number>
   try {
     const inputs = readInputs((name) => core.getInput(name));
     redactor.add(inputs.githubToken);
-    return await runInCluster(inputs, parts);
+    try {
+      return await runInCluster(inputs, parts);
+    } catch (error) {
+      // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
+      if (!parts.cancellation.signal.aborted) throw error;
+      return await finish(nothingRead(inputs, parts), publishDeps(inputs, '', parts), parts);
+    }
   } catch (error) {
     return fail(error, parts);
   } finally {
@@ -66,6 +72,7 @@ async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
     debug: log.debug,
     userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
     homeDir: homedir(),
+    signal,
   });
   try {
     const publishing = publishDeps(inputs, api.target.server, parts);
@@ -80,17 +87,35 @@ async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
         announced = await publish(planned, publishing, signal);
       },
     });
-    writeLog(result, log);
-    // A cancelled run may still use the seconds that the runner leaves it.
-    const limit = signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : signal;
     const start = announced?.summaryStart;
     const again = start === undefined ? publishing : { ...publishing, summaryStart: start };
-    const published = await publish(result, again, limit);
-    setOutputs(result, published, parts);
-    return result.verdict === 'fail' ? 1 : 0;
+    return await finish(result, again, parts);
   } finally {
     await api.close();
   }
+}
+
+async function finish(result: RunResult, publishing: PublishDeps, parts: Parts): Promise<number> {
+  const { signal } = parts.cancellation;
+  writeLog(result, parts.log);
+  // A cancelled run may still use the seconds that the runner leaves it.
+  const limit = signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : signal;
+  const published = await publish(result, publishing, limit);
+  setOutputs(result, published, parts);
+  return result.verdict === 'fail' ? 1 : 0;
+}
+
+function nothingRead(inputs: Inputs, { startedAt }: Parts): RunResult {
+  return {
+    gateVersion: GATE_VERSION,
+    finishedAt: new Date(systemClock.now()).toISOString(),
+    elapsedMs: systemClock.now() - startedAt,
+    timeoutMs: inputs.timeoutMs,
+    cluster: { server: '', version: 'unknown', identity: undefined },
+    outcome: 'cancelled',
+    verdict: 'fail',
+    namespaces: [],
+  };
 }
 
 function publishDeps(inputs: Inputs, server: string, { env, log, redactor }: Parts): PublishDeps {

@@ -36,10 +36,17 @@ export function describeError(error: unknown): string {
 }
 
 function textOf(value: unknown): string {
-  if (!(value instanceof Error)) return typeof value === 'string' ? value : String(value);
+  if (!(value instanceof Error)) return textOfOther(value);
   const code = 'code' in value && typeof value.code === 'string' ? value.code : '';
   const message = value.message === '' ? value.name : value.message;
   return code === '' || message.includes(code) ? message : `${message} (${code})`;
+}
+
+/** Only a message: whatever else an object holds may be anything, a token too. */
+function textOfOther(value: unknown): string {
+  if (typeof value === 'function') return '';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return 'message' in value && typeof value.message === 'string' ? value.message : '';
 }
 
 /** Node reports "connection refused" on all of a host's addresses as one AggregateError. */

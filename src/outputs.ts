@@ -77,12 +77,11 @@ interface Blocking {
 function blockersOf(result: RunResult): Blocking[] {
   return result.namespaces.flatMap(({ name, diagnosis }) => {
     const byId = new Map(diagnosis?.findings.map((finding) => [finding.id, finding]));
+    const roots = new Set(diagnosis?.rootCauses);
     return (diagnosis?.blockers ?? []).flatMap((id) => {
       const finding = byId.get(id);
       if (finding === undefined) return [];
-      return [
-        { namespace: name, finding, isRootCause: diagnosis?.rootCauses.includes(id) ?? false },
-      ];
+      return [{ namespace: name, finding, isRootCause: roots.has(id) }];
     });
   });
 }

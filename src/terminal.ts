@@ -77,6 +77,7 @@ async function gate(
       debug: log.debug,
       userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
       homeDir: homedir(),
+      signal: cancellation.signal,
     });
     try {
       const { signal } = cancellation;

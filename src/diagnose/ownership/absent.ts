@@ -77,23 +77,31 @@ export function withoutCandidate(view: View, held: Held): Draft {
     const owner =
       known?.owner ??
       `the controller of ${crd?.ok === true ? (crd.value?.kind ?? '') : held.object.kind}`;
+    // Its usual place is the very namespace that is being deleted.
+    const inside =
+      known?.workload.some(({ namespace }) => namespace === view.now.namespace.name) === true;
     return {
       code: 'owner-missing',
       subject: definitionOf(view, held),
       finalizer: held.finalizer,
-      message: `has no controller in the cluster that would remove ${held.finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}`}`,
+      message: `has no controller in the cluster that would remove ${held.finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}`}${inside ? ', which runs in this namespace by default' : ''}`,
       evidence,
-      scope: 'cluster',
+      scope: inside ? 'namespace' : 'cluster',
       remedies: [
         ...ownerMissingRemedies({
           finalizer: held.finalizer,
           owner,
           known,
-          insideNamespace: false,
+          insideNamespace: inside,
           held: asObject(held),
         }),
         ...ofNamespace(view, held),
       ],
+      ...(inside
+        ? {
+            waitsForNamespace: `${owner} runs in this namespace by default, and nothing can be created in it before it is gone`,
+          }
+        : {}),
     };
   }
   return {

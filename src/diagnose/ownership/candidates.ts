@@ -1,6 +1,6 @@
 import type { Details, Grant, WorkloadFacts } from '../../observe/details.ts';
 import type { View } from '../draft.ts';
-import { groupsOf, type Held, knownOwner, writerOf } from './held.ts';
+import { groupsOf, type Held, isBuiltIn, knownOwner, writerOf } from './held.ts';
 
 /** A controller that may be the owner, and what speaks for it. */
 export interface Candidate {
@@ -26,6 +26,7 @@ const WEIGHT = {
   catalogue: 15,
   grantedChange: 10,
   writer: 5,
+  powerful: 2,
 } as const;
 
 /** Roles that are handed out to people and to everything: they tell nothing about a type's owner. */
@@ -48,6 +49,7 @@ export function candidatesFor(view: View, held: Held): Candidate[] {
   for (const { account, weight, evidence } of [
     ...grantedAccounts(view, held, details),
     ...writingAccounts(view, held, details),
+    ...powerfulAccounts(view, held, details),
     ...serviceAccounts(view, held, details),
     ...cataloguedAccounts(held, details),
   ]) {
@@ -93,6 +95,29 @@ function grantedAccounts(view: View, held: Held, details: Details): Clue[] {
         evidence: `RBAC: ServiceAccount ${namespace}/${name} may change ${hit.resource} of ${group} (${grant.role}, binding ${grant.binding})`,
       };
     });
+}
+
+/**
+ * ServiceAccounts of the namespace itself that may change everything: an operator that was part of the
+ * environment. Such accounts elsewhere may be anybody's and are no clue.
+ */
+function powerfulAccounts(view: View, held: Held, details: Details): Clue[] {
+  if (details.grants?.ok !== true || held.type === undefined || isBuiltIn(held.type.group)) {
+    return [];
+  }
+  return details.grants.value
+    .filter(
+      ({ serviceAccount, apiGroups, resources, verbs }) =>
+        serviceAccount.namespace === view.now.namespace.name &&
+        apiGroups.includes('*') &&
+        resources.includes('*') &&
+        verbs.some((verb) => verb !== 'watch'),
+    )
+    .map(({ serviceAccount, role, binding }) => ({
+      account: serviceAccount,
+      weight: WEIGHT.powerful,
+      evidence: `RBAC: ServiceAccount ${serviceAccount.namespace}/${serviceAccount.name} may change everything (${role}, binding ${binding})`,
+    }));
 }
 
 /** `resource` is undefined when only the finalizer's domain points to the group. */

@@ -285,6 +285,7 @@ const s13: Scenario = {
     outcome: 'stuck',
     chains: [[unconvertible([/conv\b/, new RegExp(world.namespace)])]],
     deadlock: true,
+    notInspected: [`widgets.${WIDGETS}`],
   }),
 };
 
