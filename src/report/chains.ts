@@ -9,76 +9,68 @@ export interface Chain {
   others: Finding[];
 }
 
-/** The shortest chain to each root cause, in the diagnosis's order of importance. */
+type ById = ReadonlyMap<string, Finding>;
+
+/**
+ * The shortest chain to each root cause, in the diagnosis's order of importance. Walks the graph once
+ * for all of them: there can be ten thousand.
+ */
 export function chainsOf(diagnosis: Diagnosis): Chain[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
-  const reached = reachedFrom(diagnosis.blockers, byId);
+  const cameFrom = walk(diagnosis.blockers, byId);
+  const blockersOf = blockersByRootCause(diagnosis, byId);
+  const deadlocked = new Set(diagnosis.deadlocks.flat());
   return diagnosis.rootCauses.flatMap((id) => {
-    const links = shortestChain(diagnosis.blockers, id, byId);
+    const links = pathTo(id, cameFrom, byId);
     if (links.length === 0) return [];
-    const others = diagnosis.blockers
-      .filter((blocker) => blocker !== links[0]?.id && reached(blocker).has(id))
-      .flatMap((blocker) => byId.get(blocker) ?? []);
-    return [{ links, isDeadlock: isInDeadlock(id, diagnosis), others }];
+    const others = (blockersOf.get(id) ?? []).filter((blocker) => blocker !== links[0]);
+    return [{ links, isDeadlock: deadlocked.has(id), others }];
   });
 }
 
-function isInDeadlock(id: string, diagnosis: Diagnosis): boolean {
-  return diagnosis.deadlocks.some((circle) => circle.includes(id));
-}
-
-function shortestChain(
-  blockers: readonly string[],
-  target: string,
-  byId: ReadonlyMap<string, Finding>,
-): Finding[] {
+/** For every finding that can be reached, the one before it on the shortest way. */
+function walk(blockers: readonly string[], byId: ById): ReadonlyMap<string, string | undefined> {
   const cameFrom = new Map<string, string | undefined>(blockers.map((id) => [id, undefined]));
-  const open = [...cameFrom.keys()];
-  for (let at = 0; at < open.length; at++) {
-    const id = open[at] as string;
-    if (id === target) return pathTo(id, cameFrom, byId);
+  // A Map is walked in the order of insertion, and what is added on the way is walked as well.
+  for (const id of cameFrom.keys()) {
     for (const next of byId.get(id)?.waitsFor ?? []) {
-      if (cameFrom.has(next)) continue;
-      cameFrom.set(next, id);
-      open.push(next);
+      if (!cameFrom.has(next)) cameFrom.set(next, id);
     }
   }
-  // A root cause that no blocker leads to still has to be named.
-  const alone = byId.get(target);
-  return alone === undefined ? [] : [alone];
+  return cameFrom;
 }
 
+/** A root cause that no blocker leads to is a chain of its own: it still has to be named. */
 function pathTo(
   end: string,
   cameFrom: ReadonlyMap<string, string | undefined>,
-  byId: ReadonlyMap<string, Finding>,
+  byId: ById,
 ): Finding[] {
   const path: Finding[] = [];
   for (let id: string | undefined = end; id !== undefined; id = cameFrom.get(id)) {
     const finding = byId.get(id);
-    if (finding !== undefined) path.unshift(finding);
+    if (finding !== undefined) path.push(finding);
   }
-  return path;
+  return path.reverse();
 }
 
-/** Everything that a finding leads to, itself included; computed once per finding. */
-function reachedFrom(
-  blockers: readonly string[],
-  byId: ReadonlyMap<string, Finding>,
-): (id: string) => ReadonlySet<string> {
-  const known = new Map<string, ReadonlySet<string>>();
-  for (const start of blockers) {
-    const seen = new Set([start]);
-    const open = [start];
-    for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      for (const next of byId.get(id)?.waitsFor ?? []) {
-        if (!seen.has(next)) {
-          seen.add(next);
-          open.push(next);
-        }
-      }
+function blockersByRootCause(diagnosis: Diagnosis, byId: ById): ReadonlyMap<string, Finding[]> {
+  const roots = new Set(diagnosis.rootCauses);
+  const found = new Map<string, Finding[]>();
+  for (const blocker of diagnosis.blockers) {
+    const finding = byId.get(blocker);
+    if (finding === undefined) continue;
+    const reached = new Set([blocker]);
+    for (const id of reached) {
+      if (roots.has(id)) pushTo(found, id, finding);
+      for (const next of byId.get(id)?.waitsFor ?? []) reached.add(next);
     }
-    known.set(start, seen);
   }
-  return (id) => known.get(id) ?? new Set();
+  return found;
+}
+
+function pushTo(lists: Map<string, Finding[]>, key: string, item: Finding): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
 }

@@ -37,12 +37,15 @@ export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
 /** In the order of the walk from the namespace, so that what is left out is what is far away. */
 function nodesInOrder(diagnosis: Diagnosis): string[] {
   const next = new Map<string, string[]>();
-  for (const { from, to } of diagnosis.edges) next.set(from, [...(next.get(from) ?? []), to]);
-  const order = [NAMESPACE];
-  for (let at = 0; at < order.length; at++) {
-    for (const to of next.get(order[at] as string) ?? []) if (!order.includes(to)) order.push(to);
+  for (const { from, to } of diagnosis.edges) {
+    const list = next.get(from);
+    if (list === undefined) next.set(from, [to]);
+    else list.push(to);
   }
-  return order;
+  // A Set is walked in the order of insertion, and what is added on the way is walked as well.
+  const order = new Set([NAMESPACE]);
+  for (const id of order) for (const to of next.get(id) ?? []) order.add(to);
+  return [...order];
 }
 
 /** Labels are built from an allow-list: what Mermaid gives a meaning never reaches it. */

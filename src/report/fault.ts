@@ -16,17 +16,15 @@ const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'p
 
 /** `undefined` when nothing was found that the question could be answered from. */
 export function faultOf(diagnosis: Diagnosis): Fault | undefined {
-  const causes = diagnosis.rootCauses
-    .flatMap((id) => diagnosis.findings.find((finding) => finding.id === id) ?? [])
-    .filter(({ code }) => !BLAMELESS.includes(code));
+  const roots = new Set(diagnosis.rootCauses);
+  const causes = diagnosis.findings.filter(
+    ({ id, code }) => roots.has(id) && !BLAMELESS.includes(code),
+  );
   if (causes.length === 0) return undefined;
-  const deadlocked = causes.filter(({ id }) =>
-    diagnosis.deadlocks.some((circle) => circle.includes(id)),
-  );
+  const inCircle = new Set(diagnosis.deadlocks.flat());
+  const deadlocked = causes.filter(({ id }) => inCircle.has(id));
   // What was deleted with the namespace was part of this environment, wherever it was registered.
-  const outside = causes.filter(
-    (cause) => cause.scope === 'cluster' && !deadlocked.includes(cause),
-  );
+  const outside = causes.filter((cause) => cause.scope === 'cluster' && !inCircle.has(cause.id));
   const others = othersWords(diagnosis.alsoAffected);
   if (outside.length === causes.length) {
     return {

@@ -3,6 +3,7 @@ import type { Detail } from './detail.ts';
 import { toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
 import type { RemedyWords } from './remedies.ts';
+import { counted, formatCount } from './words.ts';
 
 const MAX_REASONS = 3;
 
@@ -35,8 +36,8 @@ function whySection(told: Narrative, detail: Detail): string {
   const [only] = shown;
   if (only === undefined) return '';
   if (told.why.length === 1) return `**${told.whyTitle}.** ${only}`;
-  if (left > 0) shown.push(`and ${left} more ${left === 1 ? 'cause' : 'causes'}`);
-  return `**${told.whyTitle}.** ${told.chains.length > 1 ? `${told.chains.length} things hold it:` : ''}\n\n${bullets(shown)}`;
+  if (left > 0) shown.push(`and ${counted(left, 'more cause')}`);
+  return `**${told.whyTitle}.** ${told.chains.length > 1 ? `${formatCount(told.chains.length)} things hold it:` : ''}\n\n${bullets(shown)}`;
 }
 
 function remedySection(remedies: readonly RemedyWords[], detail: Detail): string {
@@ -44,7 +45,7 @@ function remedySection(remedies: readonly RemedyWords[], detail: Detail): string
   if (shown.length === 0) return '';
   const items = shown.map((remedy, at) => remedyItem(remedy, at + 1, detail));
   const left = remedies.length - shown.length;
-  if (left > 0) items.push(`\nAnd ${left} more, in the full report.`);
+  if (left > 0) items.push(`\nAnd ${formatCount(left)} more, in the full report.`);
   return `**What to do**\n\n${items.join('\n')}`;
 }
 

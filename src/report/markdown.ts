@@ -67,7 +67,7 @@ export function bodySections(result: RunResult, detail: Detail): string[] {
   }
   const same = sameCauseAs(ordered);
   return [
-    ...overviewSections(ordered, result),
+    ...overviewSections(ordered, result, detail),
     ...ordered
       .filter(needsTelling)
       .slice(0, detail.namespaces)

@@ -22,6 +22,7 @@ export function sameCauseAs(
 /** Root causes outside of the namespace, where there are no others; empty otherwise. */
 function clusterCauses({ diagnosis, forced }: NamespaceResult): string {
   if (diagnosis === undefined || diagnosis.rootCauses.length === 0 || forced !== null) return '';
-  const causes = diagnosis.findings.filter(({ id }) => diagnosis.rootCauses.includes(id));
+  const roots = new Set(diagnosis.rootCauses);
+  const causes = diagnosis.findings.filter(({ id }) => roots.has(id));
   return causes.every(({ scope }) => scope === 'cluster') ? diagnosis.rootCauses.join('\n') : '';
 }

@@ -6,8 +6,9 @@ import type { RemedyWords } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { sameCauseAs } from './shared-cause.ts';
 import { treeLines } from './tree.ts';
-import { toPlain } from './words.ts';
+import { formatCount, toPlain } from './words.ts';
 
+const MAX_CAUSES = 20;
 const MAX_REMEDIES = 8;
 
 /** The report for a terminal. */
@@ -60,7 +61,10 @@ export function explanationLines(
 }
 
 function whyLines({ why, whyTitle }: Narrative): string[] {
-  const lines = why.map(toPlain);
+  const lines = why.slice(0, MAX_CAUSES).map(toPlain);
+  if (why.length > lines.length) {
+    lines.push(`and ${formatCount(why.length - lines.length)} more causes in report.json`);
+  }
   return whyTitle === 'Why' || lines.length === 0 ? lines : [`${whyTitle}:`, ...lines];
 }
 
@@ -72,7 +76,7 @@ function remedyLines(remedies: readonly RemedyWords[]): string[] {
     ...(remedy.rules ?? []).map((line) => `   ${plainText(line)}`),
   ]);
   const left = remedies.length - shown.length;
-  return left > 0 ? [...lines, `and ${left} more in report.json`] : lines;
+  return left > 0 ? [...lines, `and ${formatCount(left)} more in report.json`] : lines;
 }
 
 function forcedLines({ forced }: NamespaceResult): string[] {
