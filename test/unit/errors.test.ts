@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ActionError, describeError } from '../../src/errors.ts';
+
+describe('describeError', () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6443'), {
+    code: 'ECONNREFUSED',
+  });
+
+  test.each<{ thrown: unknown; why: string; text: string }>([
+    { thrown: new Error('no'), why: 'an Error', text: 'no' },
+    { thrown: 'no', why: 'a string', text: 'no' },
+    { thrown: undefined, why: 'undefined', text: 'unknown error' },
+    { thrown: null, why: 'null', text: 'unknown error' },
+    { thrown: '', why: 'an empty string', text: 'unknown error' },
+    { thrown: 42, why: 'a number', text: '42' },
+    { thrown: Symbol('no'), why: 'a symbol', text: 'Symbol(no)' },
+    { thrown: new TypeError(''), why: 'an Error without a message', text: 'TypeError' },
+    {
+      thrown: new Error('fetch failed', { cause: refused }),
+      why: 'a cause',
+      text: 'fetch failed: connect ECONNREFUSED 127.0.0.1:6443',
+    },
+    {
+      thrown: Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }),
+      why: 'a code that the message does not name',
+      text: 'socket hang up (ECONNRESET)',
+    },
+    {
+      thrown: new AggregateError([refused, new Error('other')], ''),
+      why: 'an AggregateError',
+      text: 'AggregateError: connect ECONNREFUSED 127.0.0.1:6443',
+    },
+    {
+      thrown: new Error('same', { cause: new Error('same') }),
+      why: 'a cause with the same words',
+      text: 'same',
+    },
+    { thrown: new Error('outer', { cause: 'text' }), why: 'a cause that is text', text: 'outer: text' },
+    {
+      thrown: { message: 'from another library' },
+      why: 'an object with a message',
+      text: 'from another library',
+    },
+    {
+      thrown: { headers: { authorization: 'Bearer x' } },
+      why: 'an object that may hold anything',
+      text: 'unknown error',
+    },
+    { thrown: Object.create(null), why: 'an object without a prototype', text: 'unknown error' },
+    {
+      thrown: {
+        toString: () => {
+          throw new Error('no text');
+        },
+      },
+      why: 'an object that cannot be shown',
+      text: 'unknown error',
+    },
+  ])('says "$text" for $why', ({ thrown, text }) => {
+    expect(describeError(thrown)).toBe(text);
+  });
+
+  test('ends when causes go round in a circle', () => {
+    const one = new Error('one');
+    const two = new Error('two', { cause: one });
+    one.cause = two;
+    expect(describeError(one)).toBe('one: two');
+  });
+
+  test('always returns a text, whatever was thrown', () => {
+    fc.assert(
+      fc.property(fc.anything({ withNullPrototype: true, withBigInt: true }), (thrown) => {
+        expect(describeError(thrown).length).toBeGreaterThan(0);
+        expect(describeError(new Error('x', { cause: thrown })).length).toBeGreaterThan(0);
+      }),
+    );
+  });
+});
+
+describe('ActionError', () => {
+  test('keeps code, hint and cause', () => {
+    const cause = new Error('inner');
+    const error = new ActionError('kube-forbidden', 'cannot list', { hint: 'Grant list', cause });
+    expect(error).toMatchObject({ code: 'kube-forbidden', hint: 'Grant list', cause });
+    expect(error).toBeInstanceOf(Error);
+  });
+
+  test('has neither hint nor cause unless given', () => {
+    const error = new ActionError('internal', 'no');
+    expect(error.hint).toBeUndefined();
+    expect('cause' in error).toBe(false);
+  });
+});
