@@ -5,6 +5,7 @@ import { stringAt } from './json.ts';
 import { callRoll, isWorthwhile } from './observe/roll-call.ts';
 import { type Outcome, verdict, worstOutcome } from './outcome.ts';
 import type { NamespaceResult, RunResult } from './report/report.ts';
+import { serverTime, serverTimestamp } from './server-time.ts';
 import { cannot, findTargets, requestDeletion, type Target } from './targets.ts';
 import { type Teardown, type TeardownDeps, tearDown } from './teardown.ts';
 
@@ -99,7 +100,7 @@ function runResult(
     deps.signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, inputs);
   return {
     gateVersion: deps.gateVersion,
-    finishedAt: new Date(deps.clock.now()).toISOString(),
+    finishedAt: serverTimestamp(deps),
     elapsedMs: deps.clock.now() - startedAt,
     timeoutMs: inputs.timeoutMs,
     cluster: { server: deps.api.target.server, version, identity: undefined },
@@ -161,8 +162,7 @@ async function guard(
   deps.log.line(
     `${target.name}: terminating since ${first.deletionTimestamp}${inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`}`,
   );
-  const serverNow = deps.clock.now() + deps.api.clockOffsetMs();
-  const isYoung = inputs.timeoutMs > 0 && isWorthwhile(first.deletionTimestamp, serverNow);
+  const isYoung = inputs.timeoutMs > 0 && isWorthwhile(first.deletionTimestamp, serverTime(deps));
   const rollCall = target.rollCall ?? (isYoung ? callRoll(target.name, deps) : undefined);
   const teardown = await tearDown(first, inputs, startedAt, deps, rollCall);
   if (teardown.unauthorized !== undefined) {
@@ -189,7 +189,7 @@ function settled(
     deletionTimestamp: undefined,
     conditions: [],
     diagnosis: undefined,
-    timeline: [{ at: new Date(now).toISOString(), event }],
+    timeline: [{ at: serverTimestamp(deps), event }],
     forced: null,
     look: undefined,
   };

@@ -2,24 +2,32 @@ import type { Clock } from './clock.ts';
 import { parseConditions } from './diagnose/conditions.ts';
 import type { Diagnosis } from './diagnose/diagnosis.ts';
 import { formatClock } from './duration.ts';
+import type { KubernetesApi } from './kubernetes/api.ts';
 import type { Log } from './log.ts';
 import type { NamespaceFacts } from './observe/snapshot.ts';
 import type { ReadFailure } from './read.ts';
 import type { TimelineEntry } from './report/report.ts';
+import { serverTimestamp } from './server-time.ts';
 
 /** A timeline is for reading; a namespace that flaps for an hour does not fill the report. */
 const MAX_TIMELINE = 50;
 const MAX_TYPES_IN_A_LINE = 4;
+
+export interface ProgressDeps {
+  api: Pick<KubernetesApi, 'clockOffsetMs'>;
+  clock: Clock;
+  log: Log;
+}
 
 /** One line per change, not per poll, in the log and in the timeline. */
 export class Progress {
   private readonly timeline: TimelineEntry[] = [];
   private readonly name: string;
   private readonly startedAt: number;
-  private readonly deps: { clock: Clock; log: Log };
+  private readonly deps: ProgressDeps;
   private shown = '';
 
-  constructor(start: NamespaceFacts, startedAt: number, deps: { clock: Clock; log: Log }) {
+  constructor(start: NamespaceFacts, startedAt: number, deps: ProgressDeps) {
     this.name = start.name;
     this.startedAt = startedAt;
     this.deps = deps;
@@ -59,7 +67,7 @@ export class Progress {
   private record(event: string): void {
     // The end always has its place.
     if (this.timeline.length >= MAX_TIMELINE) this.timeline.splice(MAX_TIMELINE - 1, 1);
-    this.timeline.push({ at: new Date(this.deps.clock.now()).toISOString(), event });
+    this.timeline.push({ at: serverTimestamp(this.deps), event });
   }
 }
 

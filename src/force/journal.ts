@@ -1,5 +1,6 @@
 import type { NotInspected } from '../diagnose/diagnosis.ts';
 import type { ForceRecord, TimelineEntry } from '../report/report.ts';
+import { serverTimestamp } from '../server-time.ts';
 import type { ForceAction, Refusal } from './force-plan.ts';
 import type { Leftovers } from './leftovers.ts';
 import { describeMany, finalizerOf, leakText } from './render-plan.ts';
@@ -33,7 +34,7 @@ export class Journal {
   }
 
   event(text: string): void {
-    this.timeline.push({ at: new Date(this.run.clock.now()).toISOString(), event: text });
+    this.timeline.push({ at: serverTimestamp(this.run), event: text });
     this.run.log.line(text);
   }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { read } from '../read.ts';
+import { serverTimestamp } from '../server-time.ts';
 import { readNodes } from './cluster.ts';
 import type { NamespaceFacts, PodFacts, Snapshot } from './snapshot.ts';
 import { sweep, sweepableTypes } from './sweep.ts';
@@ -18,7 +19,7 @@ export interface ObserveDeps {
  */
 export async function observe(namespace: NamespaceFacts, deps: ObserveDeps): Promise<Snapshot> {
   const { api, signal } = deps;
-  const takenAt = new Date(deps.clock.now() + api.clockOffsetMs()).toISOString();
+  const takenAt = serverTimestamp(deps);
   const discovery = await api.discover({ signal });
   const types = discovery.ok ? sweepableTypes(discovery.value.types) : [];
   const swept = await sweep(api, namespace.name, types, signal);

@@ -1,11 +1,14 @@
 import type { Clock } from '../clock.ts';
 import type { JsonObject } from '../json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
+import { serverTimestamp } from '../server-time.ts';
 import { all, many } from './collections.ts';
 import type { RollCall } from './details.ts';
 import { readRoles, toGrants } from './grants.ts';
 import { readWorkloads } from './workloads.ts';
 
+/** It is a bonus: nobody waits long for it. */
+const LIMIT_MS = 10_000;
 /** A deletion this young may still have its workloads; an older one has lost them. */
 const WORTHWHILE_MS = 30_000;
 
@@ -17,7 +20,8 @@ export async function callRoll(
   namespace: string,
   deps: { api: KubernetesApi; clock: Clock; signal: AbortSignal },
 ): Promise<RollCall> {
-  const { api, signal } = deps;
+  const { api } = deps;
+  const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(LIMIT_MS)]);
   const bindings = many(
     api,
     `/apis/rbac.authorization.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/rolebindings`,
@@ -30,7 +34,7 @@ export async function callRoll(
     all([bindings]),
   ]);
   return {
-    at: new Date(deps.clock.now() + api.clockOffsetMs()).toISOString(),
+    at: serverTimestamp(deps),
     workloads,
     grants: toGrants(roles, bound),
   };

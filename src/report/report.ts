@@ -5,7 +5,7 @@ import type { Outcome, Verdict } from '../outcome.ts';
 /** What one run found out: the one model behind log, summary, comment, outputs and report.json. */
 export interface RunResult {
   gateVersion: string;
-  /** ISO 8601, our clock. */
+  /** ISO 8601, by the API server's clock, so that ages are right on a runner whose clock is wrong. */
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;
@@ -33,7 +33,7 @@ export interface NamespaceResult {
 }
 
 export interface TimelineEntry {
-  /** ISO 8601, our clock. */
+  /** ISO 8601, by the API server's clock. */
   at: string;
   event: string;
 }
