@@ -22,6 +22,8 @@ export interface GithubOptions {
   /** `GITHUB_GRAPHQL_URL`; absent where the server has none. */
   graphqlUrl: string | undefined;
   clock?: Clock;
+  /** Limit of one attempt. */
+  callTimeoutMs?: number;
 }
 
 /** GitHub's API over the toolkit's client, which brings the runner's proxy settings with it. */
@@ -72,7 +74,12 @@ type Call = (
   signal: AbortSignal | undefined,
 ) => Promise<Read<Answer>>;
 
-function createCaller({ token, apiUrl, clock = systemClock }: GithubOptions): Call {
+function createCaller({
+  token,
+  apiUrl,
+  clock = systemClock,
+  callTimeoutMs = CALL_TIMEOUT_MS,
+}: GithubOptions): Call {
   const octokit = getOctokit(token, {
     baseUrl: apiUrl,
     log: SILENT,
@@ -81,7 +88,7 @@ function createCaller({ token, apiUrl, clock = systemClock }: GithubOptions): Ca
   return async (method, url, body, signal) => {
     let waitedMs = 0;
     for (let tries = 1; ; tries++) {
-      const limit = AbortSignal.timeout(CALL_TIMEOUT_MS);
+      const limit = AbortSignal.timeout(callTimeoutMs);
       const both = signal === undefined ? limit : AbortSignal.any([signal, limit]);
       try {
         const answer = await octokit.request(`${method} ${url}`, {
@@ -141,7 +148,7 @@ function failureOf(attempt: Attempt, timedOut: boolean): ReadFailure {
   const { status, message } = attempt;
   if (status === undefined) {
     return timedOut
-      ? { kind: 'timeout', message: `no answer within ${CALL_TIMEOUT_MS / 1_000} s` }
+      ? { kind: 'timeout', message: 'no answer in time' }
       : { kind: 'network', message };
   }
   return { kind: kindOf(attempt, status), status, message: `${status} ${message}` };
