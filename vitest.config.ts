@@ -4,5 +4,6 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/{unit,stage,adapter,bundle}/**/*.test.ts'],
+    reporters: ['default', ['json', { outputFile: 'coverage/report.json' }]],
   },
 });

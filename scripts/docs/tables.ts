@@ -1,0 +1,100 @@
+import { FINDING_CODES, type FindingCode } from '../../src/diagnose/diagnosis.ts';
+import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/outcome.ts';
+import type { ActionYml } from '../../test/stub/action-yml.ts';
+
+const OUTCOME_MEANINGS: Record<Outcome, string> = {
+  deleted: 'the namespace (this UID) is gone',
+  'not-found': 'it was not there at the start; `if-not-found` decides',
+  recreated: 'this UID is gone; a new namespace has the name',
+  forced: 'gone, because the gate force-finalized it; the report lists what was left behind',
+  progressing: 'still there at the timeout, but content still goes away or a grace period runs',
+  'not-terminating': 'it exists and nobody has asked for its deletion; said at once',
+  inconclusive: 'still there, and too little could be read to say why',
+  stuck: 'still there at the timeout, and nothing moves',
+  cancelled: 'the run was cancelled while waiting',
+};
+
+const VERDICT_WORDS = { pass: 'passes', warn: 'passes, with a warning', fail: 'fails' } as const;
+
+/** The verdicts are asked of the code, so that they cannot be told wrong. */
+export function outcomeTable(): string {
+  const columns = FAIL_ON.map((failOn) => `\`fail-on: ${failOn}\``);
+  const rows = OUTCOMES.map((outcome) => [
+    `\`${outcome}\``,
+    OUTCOME_MEANINGS[outcome],
+    ...FAIL_ON.map((failOn) => VERDICT_WORDS[verdict(outcome, { failOn, ifNotFound: 'ok' })]),
+  ]);
+  return table(['outcome', 'meaning', ...columns], rows);
+}
+
+export function inputTable(action: ActionYml): string {
+  const rows = Object.entries(action.inputs).map(([name, { description, default: fallback }]) => [
+    `\`${name}\``,
+    fallback === undefined ? '' : `\`${fallback}\``,
+    escapeText(description),
+  ]);
+  return table(['input', 'default', 'meaning'], rows);
+}
+
+export function outputTable(action: ActionYml): string {
+  const rows = Object.entries(action.outputs).map(([name, { description }]) => [
+    `\`${name}\``,
+    escapeText(description),
+  ]);
+  return table(['output', 'meaning'], rows);
+}
+
+export interface FindingDoc {
+  code: string;
+  meaning: string;
+  fix: string;
+}
+
+export function findingTable(docs: readonly FindingDoc[]): string {
+  const rows = docs.map(({ code, meaning, fix }) => [
+    `[\`${code}\`](docs/findings.md#${code})`,
+    meaning,
+    fix,
+  ]);
+  return table(['code', 'meaning', 'usual fix'], rows);
+}
+
+/** docs/findings.md: one section per code, in the order of the code's own list. */
+export function readFindingDocs(markdown: string): FindingDoc[] {
+  const sections = markdown.split(/^## `/m).slice(1);
+  const docs = sections.map((section): FindingDoc => {
+    const [heading = '', meaning = '', fix = ''] = section.split(/\n\n/);
+    const code = heading.replace(/`$/, '');
+    if (!fix.startsWith('**Usual fix.** ')) {
+      throw new Error(`docs/findings.md, ${code}: the second paragraph is not "**Usual fix.** …"`);
+    }
+    return { code, meaning: oneLine(meaning), fix: oneLine(fix.slice('**Usual fix.** '.length)) };
+  });
+  const found = docs.map(({ code }) => code);
+  const missing = FINDING_CODES.filter((code) => !found.includes(code));
+  const unknown = found.filter((code) => !FINDING_CODES.includes(code as FindingCode));
+  if (missing.length > 0 || unknown.length > 0) {
+    throw new Error(
+      `docs/findings.md: no section for ${missing.join(', ') || 'none'}; not in FINDING_CODES: ${unknown.join(', ') || 'none'}`,
+    );
+  }
+  return docs.sort((a, b) => place(a) - place(b));
+}
+
+function place({ code }: FindingDoc): number {
+  return FINDING_CODES.indexOf(code as FindingCode);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+function escapeText(text: string): string {
+  return text.replace(/[*_~<`]/g, '\\$&');
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ').trim();
+}
