@@ -4,7 +4,7 @@ import { contradictionsOf } from './contradictions.ts';
 import type { Diagnosis, QueuedContent } from './diagnosis.ts';
 import type { Rule, View } from './draft.ts';
 import { buildGraph } from './graph.ts';
-import { movementOf } from './movement.ts';
+import { healing, movementOf } from './movement.ts';
 import { notInspected } from './not-inspected.ts';
 import { apiserviceUnavailable } from './rules/apiservice-unavailable.ts';
 import { contentDeleting } from './rules/content-deleting.ts';
@@ -44,11 +44,12 @@ const RULES: readonly Rule[] = [
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const view = viewOf(now, before);
   const unread = notInspected(view);
-  const movement = movementOf(view);
+  const moving = movementOf(view);
   const drafts = RULES.flatMap((rule) => rule(view));
   const isExplained = drafts.some((draft) => draft.blocksNamespace !== undefined);
-  const canSay = unread.length === 0 && movement.kind !== 'shrinking';
-  if (!isExplained && canSay) drafts.push(unexplained(view));
+  const movement = isExplained || unread.length > 0 ? moving : (healing(view) ?? moving);
+  const isStill = movement.kind === 'none' || movement.kind === 'unknown';
+  if (!isExplained && unread.length === 0 && isStill) drafts.push(unexplained(view));
   const graph = buildGraph(drafts);
   return {
     ...graph,

@@ -1,7 +1,6 @@
 import {
   type Diagnosis,
   type Edge,
-  FINDING_CODES,
   type Finding,
   type FindingCode,
   NAMESPACE,
@@ -15,7 +14,8 @@ export type WaitForGraph = Pick<
 
 /**
  * Ties drafts into the wait-for graph that starts at the namespace. Findings that nothing waits for
- * stay in the list (they may contribute) but are neither blockers nor root causes.
+ * stay in the list (they may contribute) but are neither blockers nor root causes. The order in which
+ * the rules found them makes no difference.
  */
 export function buildGraph(drafts: readonly Draft[]): WaitForGraph {
   const byId = new Map<string, Draft>();
@@ -24,49 +24,48 @@ export function buildGraph(drafts: readonly Draft[]): WaitForGraph {
     const known = byId.get(id);
     byId.set(id, known === undefined ? draft : merge(known, draft));
   }
-  const edges = edgesOf(byId);
+  const rank = rankBy(byId);
+  const ids = [...byId.keys()].sort((a, b) => rank(a) - rank(b) || compare(a, b));
+  const edges = edgesOf(ids, byId);
   const next = adjacency(edges);
   const reachable = reach(NAMESPACE, next);
-  const circles = circlesOf([NAMESPACE, ...byId.keys()], next).filter((circle) =>
-    circle.some((id) => reachable.has(id)),
-  );
-  const findings = [...byId].map(([id, draft]) => toFinding(id, draft, targets(next, id)));
-  const rank = rankBy(byId);
   return {
-    findings: findings.sort((a, b) => rank(a.id) - rank(b.id) || compare(a.id, b.id)),
+    findings: ids.map((id) => toFinding(id, byId.get(id) as Draft, targets(next, id))),
     edges,
-    blockers: targets(next, NAMESPACE).sort((a, b) => rank(a) - rank(b) || compare(a, b)),
-    rootCauses: [...byId.keys()]
-      .filter((id) => reachable.has(id) && isRootCause(id, next, circles))
-      .sort((a, b) => rank(a) - rank(b) || compare(a, b)),
-    deadlocks: circles.map((circle) => circle.filter((id) => id !== NAMESPACE)),
+    blockers: targets(next, NAMESPACE),
+    rootCauses: rootCausesOf(ids, next).filter((id) => reachable.has(id)),
+    deadlocks: deadlocksOf(ids, next).filter((circle) => circle.some((id) => reachable.has(id))),
   };
 }
 
-function edgesOf(byId: ReadonlyMap<string, Draft>): Edge[] {
-  const edges: Edge[] = [];
-  for (const [id, draft] of byId) {
-    if (draft.blocksNamespace !== undefined) {
-      edges.push({ from: NAMESPACE, to: id, because: draft.blocksNamespace });
-    }
+function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, Draft>): Edge[] {
+  const edges = new Map<string, Edge>();
+  const add = (from: string, to: string, because: string): void => {
+    const key = `${from}\n${to}`;
+    // Nothing waits for itself, and two rules may have found the same link.
+    if (from !== to && !edges.has(key)) edges.set(key, { from, to, because });
+  };
+  for (const id of ids) {
+    const draft = byId.get(id) as Draft;
+    if (draft.blocksNamespace !== undefined) add(NAMESPACE, id, draft.blocksNamespace);
     for (const { id: to, because } of draft.waitsFor ?? []) {
-      if (byId.has(to)) edges.push({ from: id, to, because });
+      if (byId.has(to)) add(id, to, because);
     }
-    if (draft.waitsForNamespace !== undefined) {
-      edges.push({ from: id, to: NAMESPACE, because: draft.waitsForNamespace });
-    }
+    if (draft.waitsForNamespace !== undefined) add(id, NAMESPACE, draft.waitsForNamespace);
   }
-  return edges;
+  return [...edges.values()];
 }
 
 function adjacency(edges: readonly Edge[]): Map<string, string[]> {
   const next = new Map<string, string[]>();
-  for (const { from, to } of edges) {
-    const list = next.get(from);
-    if (list === undefined) next.set(from, [to]);
-    else if (!list.includes(to)) list.push(to);
-  }
+  for (const { from, to } of edges) link(next, from, to);
   return next;
+}
+
+function link(next: Map<string, string[]>, from: string, to: string): void {
+  const list = next.get(from);
+  if (list === undefined) next.set(from, [to]);
+  else list.push(to);
 }
 
 function targets(next: ReadonlyMap<string, string[]>, from: string): string[] {
@@ -88,39 +87,79 @@ function reach(start: string, next: ReadonlyMap<string, string[]>): Set<string> 
 }
 
 /**
- * A chain ends where nothing further is waited for. In a circle it ends at the link that leads back
- * to the namespace (what was deleted with it), or at every link of a circle without the namespace.
+ * A chain ends where nothing further is waited for. Findings that wait for each other, and for nothing
+ * else, are one end: the first by rank stands for it. The way back to the namespace is no way on: what
+ * was deleted with it is where a deadlock can be broken. `ids` come by rank.
  */
-function isRootCause(
-  id: string,
-  next: ReadonlyMap<string, string[]>,
-  circles: readonly string[][],
-): boolean {
-  const onward = targets(next, id);
-  if (onward.length === 0) return true;
-  const circle = circles.find((members) => members.includes(id) && !members.includes(NAMESPACE));
-  if (circle === undefined) return false;
-  return onward.every((to) => circle.includes(to)) && circle[0] === id;
+function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[] {
+  const inner = new Map(ids.map((id) => [id, targets(next, id)]));
+  const place = new Map(ids.map((id, index) => [id, index]));
+  const ends = componentsOf(ids, inner).filter((members) => {
+    const within = new Set(members);
+    return members.every((id) => inner.get(id)?.every((to) => within.has(to)));
+  });
+  const first = (members: readonly string[]): number =>
+    members.reduce((least, id) => Math.min(least, place.get(id) as number), ids.length);
+  return ends
+    .map(first)
+    .sort((a, b) => a - b)
+    .map((index) => ids[index] as string);
 }
 
 /**
- * Strongly connected components with more than one member (Tarjan, iterative: a hostile cluster must
- * not overflow the stack), each in the order of the walk from the namespace.
+ * Circles, each in the order of the walk from the namespace. Those that close through the namespace
+ * have nothing else in common: each is a deadlock of its own.
  */
-function circlesOf(nodes: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
+function deadlocksOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
+  return componentsOf([NAMESPACE, ...ids], next)
+    .filter((members) => members.length > 1)
+    .flatMap((members) =>
+      members.includes(NAMESPACE) ? withoutNamespace(members, next) : [members],
+    );
+}
+
+/** The parts into which a circle falls when the namespace is taken out. */
+function withoutNamespace(
+  members: readonly string[],
+  next: ReadonlyMap<string, string[]>,
+): string[][] {
+  const within = new Set(members.filter((id) => id !== NAMESPACE));
+  const linked = new Map<string, string[]>();
+  for (const from of within) {
+    for (const to of targets(next, from).filter((id) => within.has(id))) {
+      link(linked, from, to);
+      link(linked, to, from);
+    }
+  }
+  const parts: string[][] = [];
+  const seen = new Set<string>();
+  for (const id of within) {
+    if (seen.has(id)) continue;
+    const part = reach(id, linked);
+    for (const member of part) seen.add(member);
+    parts.push([...within].filter((member) => part.has(member)));
+  }
+  return parts;
+}
+
+/**
+ * Strongly connected components (Tarjan, iterative: a hostile cluster must not overflow the stack),
+ * each in the order of the walk.
+ */
+function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
   const index = new Map<string, number>();
   const low = new Map<string, number>();
   const stack: string[] = [];
   const onStack = new Set<string>();
-  const circles: string[][] = [];
+  const components: string[][] = [];
   for (const root of nodes) {
     if (index.has(root)) continue;
     const work: { id: string; at: number }[] = [{ id: root, at: 0 }];
     while (work.length > 0) {
       const frame = work[work.length - 1] as { id: string; at: number };
-      if (frame.at === 0) {
+      if (frame.at === 0 && !index.has(frame.id)) {
+        low.set(frame.id, index.size);
         index.set(frame.id, index.size);
-        low.set(frame.id, index.size - 1);
         stack.push(frame.id);
         onStack.add(frame.id);
       }
@@ -134,13 +173,13 @@ function circlesOf(nodes: readonly string[], next: ReadonlyMap<string, string[]>
       const parent = work[work.length - 1];
       if (parent !== undefined) lower(low, parent.id, low.get(frame.id) as number);
       if (low.get(frame.id) === index.get(frame.id)) {
-        const circle = stack.splice(stack.indexOf(frame.id));
-        for (const id of circle) onStack.delete(id);
-        if (circle.length > 1) circles.push(circle);
+        const component = stack.splice(stack.lastIndexOf(frame.id));
+        for (const id of component) onStack.delete(id);
+        components.push(component);
       }
     }
   }
-  return circles;
+  return components;
 }
 
 function lower(low: Map<string, number>, id: string, value: number): void {
@@ -198,11 +237,11 @@ const ORDER: readonly FindingCode[] = [
 ];
 
 function rankBy(byId: ReadonlyMap<string, Draft>): (id: string) => number {
-  return (id) => {
-    const draft = byId.get(id);
-    const place = draft === undefined ? FINDING_CODES.length : ORDER.indexOf(draft.code);
-    return place - (1 - 1 / (draft?.count ?? 1));
-  };
+  const ranks = new Map<string, number>();
+  for (const [id, { code, count = 1 }] of byId) {
+    ranks.set(id, ORDER.indexOf(code) - (1 - 1 / count));
+  }
+  return (id) => ranks.get(id) ?? ORDER.length;
 }
 
 function compare(a: string, b: string): number {

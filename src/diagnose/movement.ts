@@ -27,6 +27,24 @@ export function movementOf(view: View): Movement {
   return { kind: 'none', comparedMs };
 }
 
+/** Until its first pass the controller has written nothing: 5 s by design, more under load. */
+const FIRST_PASS_MS = 15_000;
+/** Errors are retried at most 60 s apart (namespace_controller.go, nsControllerRateLimiter). */
+const RETRY_MS = 90_000;
+
+/** Nothing is found that holds it: has the controller not begun, or is it about to try again? */
+export function healing(view: View): Movement | undefined {
+  const { namespace } = view.now;
+  const ageMs = view.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
+  if (!view.conditions.present) return ageMs < FIRST_PASS_MS ? { kind: 'starting' } : undefined;
+  const complains =
+    view.conditions.discoveryFailures.length > 0 ||
+    view.conditions.discoveryRaw !== undefined ||
+    view.conditions.contentFailure !== undefined;
+  const saidMs = view.nowMs - Date.parse(namespace.statusWrittenAt ?? '');
+  return complains && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
+}
+
 export interface Shrinking {
   content: TypeContent;
   /** Counted objects of what has shrunk, not of the whole type. */

@@ -18,9 +18,8 @@ const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
 
 /** Only when one of the causes is permanent does more waiting achieve nothing. */
 export function isPermanent(diagnosis: Diagnosis): boolean {
-  if (diagnosis.movement.kind === 'grace-period' || diagnosis.movement.kind === 'shrinking') {
-    return false;
-  }
+  const { kind } = diagnosis.movement;
+  if (kind !== 'none' && kind !== 'unknown') return false;
   return diagnosis.findings.some(
     (finding) => diagnosis.rootCauses.includes(finding.id) && PERMANENT.has(finding.code),
   );

@@ -8,6 +8,8 @@ export function outcomeOf(
   switch (diagnosis.movement.kind) {
     case 'grace-period':
     case 'shrinking':
+    case 'starting':
+    case 'retrying':
       return 'progressing';
     case 'none':
     case 'unknown':

@@ -185,6 +185,9 @@ function refuseWhileMoving(policy: ActivePolicy, { movement }: Diagnosis): strin
     case 'none':
     case 'unknown':
       return undefined;
+    case 'starting':
+    case 'retrying':
+      return `Kubernetes is about to work on it: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
     case 'shrinking':
       return `content still goes away (${movement.before} objects, then ${movement.now}): wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
     case 'grace-period':

@@ -105,6 +105,16 @@ function movementSentences({ movement, findings }: Diagnosis, run: RunResult): W
         ? []
         : [[`At the end of this run that was another ${formatDuration(left)}.`]];
     }
+    case 'starting':
+      return [
+        ['Kubernetes has not begun: it starts to empty a namespace about 5 s after the request.'],
+      ];
+    case 'retrying':
+      return [
+        [
+          'What held it, by its own conditions, is mended; Kubernetes tries again within a minute or so.',
+        ],
+      ];
     case 'none':
     case 'unknown':
       return [];
