@@ -19,7 +19,7 @@ export function commentTrouble(
   failure: ReadFailure,
   readOnlyReason: string | undefined,
 ): Trouble {
-  const what = `${tried}: ${failure.message}`;
+  const what = `${tried}: ${failure.message.replace(/\.$/, '')}`;
   const warning = (advice: string, fix: readonly string[] = []): Trouble => ({
     level: 'warning',
     message: `${what}. ${advice}`,
