@@ -3,7 +3,7 @@ import { plainText, shorten } from '../safe-text.ts';
 import { table } from './blocks.ts';
 import { toMarkdown } from './markup.ts';
 import type { Report, ReportNamespace } from './report.ts';
-import { formatCount, name } from './words.ts';
+import { counted, formatCount, listWords, name, said, toPlain, type Words } from './words.ts';
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */
 export interface Statistics {
@@ -129,16 +129,23 @@ export function renderStatistics(statistics: Statistics, format: StatisticsForma
 
 const HEADER = ['root cause', 'what', 'hangs', 'share', 'median wait', 'last seen'];
 
-function headlines(statistics: Statistics): string[] {
+function headlines(statistics: Statistics): Words[] {
   const { deletionSeconds: took } = statistics;
-  const outcomes = statistics.outcomes.map(
-    ({ outcome, count }) => `${formatCount(count)} ${outcome}`,
-  );
+  const outcomes: Words[] = statistics.outcomes.map(({ outcome, count }) => [
+    `${formatCount(count)} `,
+    said(outcome),
+  ]);
   return [
-    `${formatCount(statistics.teardowns)} teardowns in ${formatCount(statistics.reports)} reports: ${outcomes.join(', ') || 'none'}.`,
-    took === undefined
-      ? 'No namespace was deleted, so there is no deletion time.'
-      : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90 %), ${seconds(took.longest)} at most.`,
+    [
+      `${counted(statistics.teardowns, 'teardown')} in ${counted(statistics.reports, 'report')}`,
+      ...(outcomes.length === 0 ? [] : [': ', ...listWords(outcomes)]),
+      '.',
+    ],
+    [
+      took === undefined
+        ? 'No namespace was deleted, so there is no deletion time.'
+        : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90%), ${seconds(took.longest)} at most.`,
+    ],
   ];
 }
 
@@ -147,7 +154,7 @@ function cells(cause: CauseCount): string[] {
     cause.code,
     cause.what,
     formatCount(cause.hangs),
-    `${Math.round(cause.share * 100)} %`,
+    `${Math.round(cause.share * 100)}%`,
     seconds(cause.medianSeconds),
     cause.lastSeen.slice(0, 10),
   ].map((text) => shorten(plainText(text), 100));
@@ -163,7 +170,7 @@ function statisticsText(statistics: Statistics): string {
       .trimEnd(),
   );
   const body = statistics.causes.length === 0 ? ['Nothing hung.'] : lines;
-  return `${[...headlines(statistics), '', ...body].join('\n')}\n`;
+  return `${[...headlines(statistics).map(toPlain), '', ...body].join('\n')}\n`;
 }
 
 function statisticsMarkdown(statistics: Statistics): string {
@@ -172,11 +179,11 @@ function statisticsMarkdown(statistics: Statistics): string {
     return [
       toMarkdown([name(code)]),
       toMarkdown([name(what)]),
-      ...rest.map((text) => toMarkdown([{ said: text }])),
+      ...rest.map((text) => toMarkdown([said(text)])),
     ];
   });
   const body = rows.length === 0 ? 'Nothing hung.' : table(HEADER, rows);
-  return `${[...headlines(statistics), body].join('\n\n')}\n`;
+  return `${[...headlines(statistics).map((words) => toMarkdown(words)), body].join('\n\n')}\n`;
 }
 
 /** For spreadsheets: raw numbers, and no text that one would take for a formula. */

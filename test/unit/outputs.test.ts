@@ -1,0 +1,141 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { OUTPUT_NAMES, outputsOf } from '../../src/outputs.ts';
+import {
+  deadApiService,
+  deadlock,
+  forced,
+  gone,
+  notSeen,
+  runOf,
+  settled,
+  severalCauses,
+} from '../stub/results.ts';
+
+const WHERE = {
+  reportJsonPath: '/r/report.json',
+  reportMarkdownPath: '/r/report.md',
+  commentUrl: 'https://x',
+};
+
+describe('outputs', () => {
+  test('are those of action.yml, in its order', () => {
+    const actionYml = readFileSync('action.yml', 'utf8');
+    const section = actionYml.slice(actionYml.indexOf('\noutputs:'), actionYml.indexOf('\nruns:'));
+    const names = [...section.matchAll(/^ {2}([a-z-]+):$/gm)].map(([, name]) => name);
+    expect(names).toEqual([...OUTPUT_NAMES]);
+  });
+
+  test('of a hang name what blocks', () => {
+    const outputs = outputsOf(runOf([deadlock()]), WHERE, 302_400);
+    expect({ ...outputs, blockers: JSON.parse(outputs.blockers) }).toEqual({
+      outcome: 'stuck',
+      outcomes: '{"preview-pr-42":"stuck"}',
+      'elapsed-seconds': '302',
+      'root-cause':
+        'Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was deleted with the namespace, so nobody is left to remove the finalizer',
+      'summary-text':
+        'preview-pr-42 is stuck: Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was deleted with the namespace, so nobody is left to remove the finalizer',
+      blockers: [
+        {
+          namespace: 'preview-pr-42',
+          code: 'object-finalizer',
+          subject: {
+            apiVersion: 'example.com/v1',
+            kind: 'Widget',
+            namespace: 'preview-pr-42',
+            name: 'db',
+          },
+          finalizer: 'widgets.example.com/cleanup',
+          message: 'is held by finalizer widgets.example.com/cleanup',
+          count: 1,
+          rootCause: false,
+        },
+      ],
+      'blocking-finalizer': 'widgets.example.com/cleanup',
+      'blocking-resource': 'Widget/db',
+      'blocking-apiservice': '',
+      'report-json': '/r/report.json',
+      'report-markdown': '/r/report.md',
+      'comment-url': 'https://x',
+      forced: 'false',
+    });
+  });
+
+  test('of a success are all there, and empty where nothing blocks', () => {
+    expect(outputsOf(runOf([gone('a')]), WHERE, 38_000)).toMatchObject({
+      outcome: 'deleted',
+      outcomes: '{"a":"deleted"}',
+      'root-cause': '',
+      'summary-text': 'a is gone after 38 s',
+      blockers: '[]',
+      'blocking-finalizer': '',
+      'blocking-resource': '',
+      'blocking-apiservice': '',
+      forced: 'false',
+    });
+  });
+
+  test('of a run that could not work say "error" and have every name', () => {
+    const outputs = outputsOf(
+      undefined,
+      { ...WHERE, reportJsonPath: '', reportMarkdownPath: '' },
+      900,
+    );
+    expect(Object.keys(outputs)).toEqual([...OUTPUT_NAMES]);
+    expect(outputs).toMatchObject({
+      outcome: 'error',
+      outcomes: '{}',
+      blockers: '[]',
+      'report-json': '',
+    });
+  });
+
+  test.each([
+    {
+      what: 'a dead add-on',
+      run: runOf([deadApiService()]),
+      finalizer: '',
+      resource: '',
+      apiservice: 'v1beta1.metrics.k8s.io',
+    },
+    {
+      what: 'several causes',
+      run: runOf([severalCauses()]),
+      finalizer: 'gadgets.example.com/release',
+      resource: 'Gadget/g1',
+      apiservice: 'v1beta1.metrics.k8s.io',
+    },
+    {
+      what: 'nothing that could be seen',
+      run: runOf([notSeen()]),
+      finalizer: '',
+      resource: '',
+      apiservice: '',
+    },
+  ])('name the first of each: $what', ({ run, finalizer, resource, apiservice }) => {
+    expect(outputsOf(run, WHERE, 0)).toMatchObject({
+      'blocking-finalizer': finalizer,
+      'blocking-resource': resource,
+      'blocking-apiservice': apiservice,
+    });
+  });
+
+  test('tell that something was forced', () => {
+    expect(outputsOf(runOf([gone('a'), forced()]), WHERE, 0).forced).toBe('true');
+  });
+
+  test('of several namespaces count those that did not pass', () => {
+    const run = runOf([gone('a'), deadlock(), settled('not-terminating', 'fail')]);
+    const outputs = outputsOf(run, WHERE, 0);
+    expect(outputs['summary-text']).toMatch(
+      /^2 of 3 namespaces did not pass \(5m 02s\): preview-pr-42 is stuck: /,
+    );
+    expect(Object.keys(JSON.parse(outputs.outcomes))).toEqual(['a', 'preview-pr-42']);
+  });
+
+  test('of several namespaces that went say so', () => {
+    const outputs = outputsOf(runOf([gone('a'), gone('b')]), WHERE, 0);
+    expect(outputs['summary-text']).toBe('all 2 namespaces passed (38 s)');
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { buildReport } from '../../src/report/json.ts';
+import type { Report } from '../../src/report/report.ts';
+import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
+import {
+  deadApiService,
+  deadlock,
+  gone,
+  lostNode,
+  ownerUnknown,
+  runOf,
+  settled,
+  severalCauses,
+  unexplained,
+} from '../stub/results.ts';
+
+function at(day: number, ...namespaces: Parameters<typeof runOf>[0]): Report {
+  return {
+    ...buildReport(runOf(namespaces)),
+    generatedAt: `2026-03-0${day}T10:05:02.000Z`,
+  };
+}
+
+/** A week of a team. */
+const WEEK: Report[] = [
+  at(1, gone('preview-pr-1', 38_000)),
+  at(1, gone('preview-pr-2', 41_000), gone('preview-pr-3', 90_000)),
+  at(2, deadlock()),
+  at(3, { ...deadlock(), name: 'preview-pr-43', elapsedMs: 200_000 }),
+  at(4, deadApiService(), { ...deadApiService(), name: 'preview-pr-58' }),
+  at(5, severalCauses()),
+  at(5, ownerUnknown()),
+  at(6, lostNode()),
+  at(6, unexplained()),
+  at(7, settled('not-found', 'pass'), settled('not-terminating', 'fail')),
+];
+
+describe('statistics over reports', () => {
+  const week = summarizeReports(WEEK);
+
+  test('count teardowns, not names that nobody waited for', () => {
+    expect(week).toMatchObject({ reports: 10, teardowns: 11 });
+    expect(week.outcomes).toEqual([
+      { outcome: 'stuck', count: 8 },
+      { outcome: 'deleted', count: 3 },
+    ]);
+  });
+
+  test('tell how long deletion takes', () => {
+    expect(week.deletionSeconds).toEqual({ median: 41, p90: 90, longest: 90 });
+  });
+
+  test('count causes by what is the same in every run', () => {
+    expect(week.causes.map(({ code, what, hangs }) => ({ code, what, hangs })).slice(0, 2)).toEqual(
+      [
+        { code: 'apiservice-unavailable', what: 'APIService v1beta1.metrics.k8s.io', hangs: 3 },
+        { code: 'owner-missing', what: 'widgets.example.com/cleanup', hangs: 2 },
+      ],
+    );
+    expect(week.causes.find(({ code }) => code === 'unexplained')?.what).toBe(
+      'the namespace itself',
+    );
+  });
+
+  test('are empty for no reports', () => {
+    expect(summarizeReports([])).toEqual({
+      reports: 0,
+      teardowns: 0,
+      outcomes: [],
+      deletionSeconds: undefined,
+      causes: [],
+    });
+    expect(renderStatistics(summarizeReports([]), 'text')).toContain('Nothing hung.');
+  });
+
+  test.each([
+    { format: 'text', file: 'statistics.txt' },
+    { format: 'markdown', file: 'statistics.md' },
+    { format: 'csv', file: 'statistics.csv' },
+  ] as const)('as $format', async ({ format, file }) => {
+    await expect(renderStatistics(week, format)).toMatchFileSnapshot(`golden/${file}`);
+  });
+
+  test.each([
+    { finalizer: '=1+1', field: "'=1+1" },
+    { finalizer: '@x', field: "'@x" },
+    { finalizer: 'a"b,c', field: 'a""b,c' },
+    { finalizer: 'a\nb', field: 'a b' },
+  ])('put $finalizer into CSV as text', ({ finalizer, field }) => {
+    const namespace = deadlock();
+    for (const finding of namespace.diagnosis?.findings ?? []) finding.finalizer = finalizer;
+    const csv = renderStatistics(summarizeReports([at(1, namespace)]), 'csv');
+    expect(csv).toContain(field);
+    expect(csv.split('\r\n')).toHaveLength(3);
+  });
+});
