@@ -6,14 +6,20 @@ import { join } from 'node:path';
 import type { Report } from '../../src/report/report.ts';
 import type { RunningGate } from './scenario.ts';
 
-const DIST = join(import.meta.dirname, '..', '..', 'dist');
+/** `CLUSTER_BUNDLE`: another build than the shipped one, while somebody works on that. */
+const DIST = process.env['CLUSTER_BUNDLE'] ?? join(import.meta.dirname, '..', '..', 'dist');
 
 /** The bundle as it was at the first run of this process: a build meanwhile must not change tests. */
 let bundle: Promise<string> | undefined;
 
+export function theBundle(): Promise<string> {
+  bundle ??= copyBundle();
+  return bundle;
+}
+
 async function copyBundle(): Promise<string> {
   if (!existsSync(join(DIST, 'index.js'))) {
-    throw new Error('dist/index.js is not there; npm run build makes it');
+    throw new Error(`${DIST}/index.js is not there; npm run build makes it`);
   }
   const copy = await mkdtemp(join(tmpdir(), 'teardown-gate-dist-'));
   process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
@@ -38,8 +44,7 @@ export async function runGate(
   inputs: Record<string, string>,
   { meanwhile, limitMs }: { meanwhile?: (gate: RunningGate) => Promise<unknown>; limitMs: number },
 ): Promise<GateRun> {
-  bundle ??= copyBundle();
-  const script = await bundle;
+  const script = await theBundle();
   const home = await mkdtemp(join(tmpdir(), 'teardown-gate-run-'));
   const outputFile = join(home, 'outputs');
   const summaryFile = join(home, 'summary.md');

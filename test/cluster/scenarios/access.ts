@@ -2,10 +2,12 @@ import { identitySubjects } from '../identities.ts';
 import { configMap, customType, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown } from './links.ts';
+import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown, ref } from './links.ts';
 
 /** What the gate may not read is "not inspected"; it is never taken for empty. */
 
+/** Keeps the rights until the gate has begun to wait. */
+const UNTIL_WATCHED = 'tests.example.com/until-the-gate-looks';
 const FINALIZER = 'some.random/finalizer';
 
 /** With a type of its own that `teardown-partial` may not list. */
@@ -89,14 +91,18 @@ const s51: Scenario = {
       {
         apiVersion: `${rbac}/v1`,
         kind: 'RoleBinding',
-        metadata: { namespace, name: 'teardown' },
+        metadata: { namespace, name: 'teardown', finalizers: [UNTIL_WATCHED] },
         roleRef: { apiGroup: rbac, kind: 'Role', name: 'teardown' },
         subjects: identitySubjects('teardown-guest'),
       },
     ]);
   },
-  // The controller starts 5 s after the DELETE: until then the gate can see the namespace.
   settle: (world) => world.terminating(world.namespaceRef),
+  meanwhile: async (world, gate) => {
+    await gate.says(new RegExp(`${world.namespace}: terminating`));
+    const binding = ref('rbac.authorization.k8s.io/v1', 'RoleBinding', world.namespace, 'teardown');
+    await world.client.patch(binding, { metadata: { finalizers: null } });
+  },
   inputs: { timeout: '20s' },
   expect: () => ({ outcome: 'inconclusive', notInspected: [/./] }),
 };

@@ -1,14 +1,14 @@
 import { configMap, pod, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { namespaceRef, type World } from '../world.ts';
+import { holdUntilWatched } from './hold.ts';
 
 /** What becomes of a namespace when nothing, or something other than a hang, happens. */
 
 export const deleted: Scenario = {
   id: 'deleted',
   title: 'goes by itself while the gate waits',
-  setUp: fillWithOrdinaryThings,
-  settle: (world) => world.terminating(world.namespaceRef),
+  ...holdUntilWatched(fillWithOrdinaryThings),
   inputs: { timeout: '60s' },
   expect: () => ({ outcome: 'deleted' }),
 };
@@ -23,15 +23,16 @@ export const deletedByGate: Scenario = {
   expect: (world) => ({ outcome: 'deleted', mutations: [`delete namespaces/${world.namespace}`] }),
 };
 
+const recreatable = holdUntilWatched((world) => world.createNamespace());
+
 export const recreated: Scenario = {
   id: 'S48',
   title: 'goes and is created again with the same name while the gate waits',
   identity: 'teardown-waiter', // a watch would see the moment in between, and say "deleted"
-  setUp: (world) => world.createNamespace().then(() => {}),
-  settle: (world) => world.terminating(world.namespaceRef),
+  ...recreatable,
   inputs: { timeout: '60s' },
   meanwhile: async (world, gate) => {
-    await gate.says(new RegExp(world.namespace));
+    await recreatable.meanwhile(world, gate);
     await world.gone(world.namespaceRef, { everyMs: 5 });
     await world.createNamespace();
   },

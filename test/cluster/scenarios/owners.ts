@@ -184,11 +184,11 @@ const s4Queued: Scenario = {
   settle: settledWithPod,
   expect: async (world) => {
     const operator = operatorOf(world);
-    const owner = ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer);
-    const guarded = objectFinalizer(podRef(world.namespace, 'db-0'), operator.finalizer);
+    const { finalizer } = operator;
+    const guarded = podRef(world.namespace, 'db-0');
     const chains = [
-      [held(world, operator), owner],
-      [guarded, owner],
+      [held(world, operator), ownerMissing(typeRef(operator.group, operator.kind), finalizer)],
+      [objectFinalizer(guarded, finalizer), ownerMissing(guarded, finalizer)],
     ];
     if (!(await world.deletesPodsFirst())) return { outcome: 'stuck', chains, deadlock: true };
     return {

@@ -182,7 +182,7 @@ const s33: Scenario = {
           ref('argoproj.io/v1alpha1', 'Application', world.namespace, 'guestbook'),
           ARGO_FINALIZER,
         ),
-        ownerMissing(typeRef('argoproj.io', 'Application'), ARGO_FINALIZER, { says: [/Argo CD/] }),
+        ownerMissing(typeRef('argoproj.io', 'Application'), ARGO_FINALIZER, { says: [/argocd/] }),
       ],
     ],
     deadlock: true,

@@ -4,6 +4,7 @@ import { pod } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
+import { holdUntilWatched } from './hold.ts';
 import { FINALIZERS, objectFinalizer, ownerUnknown, podRef, ref } from './links.ts';
 import { settledWithPod } from './pods.ts';
 
@@ -159,7 +160,7 @@ const s26: Scenario = {
 const s27: Scenario = {
   id: 'S27',
   title: 'a PersistentVolume stays, the namespace goes',
-  setUp: async (world) => {
+  ...holdUntilWatched(async (world) => {
     await world.createNamespace();
     await world.create(volume(world, ['external-attacher/csi-vsphere']));
     await world.create(claim(world, world.name('pv-data')));
@@ -167,8 +168,7 @@ const s27: Scenario = {
       JSON.stringify(found?.['status'] ?? '').includes('"Bound"'),
     );
     await world.client.delete(volumeRef(world));
-  },
-  settle: (world) => world.terminating(world.namespaceRef),
+  }),
   inputs: { timeout: '60s' },
   expect: () => ({
     outcome: 'deleted',

@@ -12,6 +12,7 @@ import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
+import { holdUntilWatched } from './hold.ts';
 import { CONTENT_FAILURE, ref } from './links.ts';
 
 /** Webhooks and policies that refuse what the namespace controller wants to delete. */
@@ -76,12 +77,11 @@ const s15: Scenario = {
 const s17: Scenario = {
   id: 'S17',
   title: 'the same webhook with failurePolicy Ignore',
-  setUp: async (world) => {
+  ...holdUntilWatched(async (world) => {
     await createLedger(world);
     await world.create(service(world.namespace, 'guard'));
     await guardLedger(world, byService(world.namespace, 'guard'), { failurePolicy: 'Ignore' });
-  },
-  settle: (world) => world.terminating(world.namespaceRef),
+  }),
   inputs: { timeout: '60s' },
   expect: () => ({ outcome: 'deleted' }),
 };

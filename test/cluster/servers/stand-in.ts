@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, type JsonObject, stringAt } from '../../../src/json.ts';
-import type { Client, KubeObject, Ref } from '../client.ts';
+import type { Client, Ref } from '../client.ts';
 import type { World } from '../world.ts';
 
 /** What the stand-in for a kubelet (and a scheduler) does in a namespace. */
@@ -11,6 +11,8 @@ export interface StandInOptions {
   namespaces?: readonly string[];
   /** False: it never confirms a deletion, as a kubelet with a confused container runtime. */
   confirms?: boolean;
+  /** How long its containers take to stop. */
+  stopsAfterMs?: number;
   /** Address of its pods; unless given, one where nobody is. */
   podIP?: string;
 }
@@ -42,13 +44,14 @@ export async function createDeadNode(world: World, node: string): Promise<void> 
 
 async function work(client: Client, options: StandInOptions, stop: AbortSignal): Promise<void> {
   let renewedAt = Date.now();
+  const stopping = new Map<string, number>();
   while (!stop.aborted) {
     if (Date.now() - renewedAt > RENEW_EVERY_MS) {
       renewedAt = Date.now();
       await reportNode(client, options.node, 'True').catch(() => {}); // deleted meanwhile
     }
     for (const namespace of options.namespaces ?? []) {
-      await takeCareOfPods(client, options, namespace).catch(() => {}); // restarted API servers
+      await takeCareOfPods(client, options, namespace, stopping).catch(() => {}); // restarted API servers
     }
     await sleep(STEP_MS, undefined, { signal: stop }).catch(() => {});
   }
@@ -56,14 +59,20 @@ async function work(client: Client, options: StandInOptions, stop: AbortSignal):
 
 async function takeCareOfPods(
   client: Client,
-  { node, confirms = true, podIP }: StandInOptions,
+  { node, confirms = true, stopsAfterMs = 0, podIP }: StandInOptions,
   namespace: string,
+  /** When each pod was told to stop, by UID. */
+  stopping: Map<string, number>,
 ): Promise<void> {
   for (const pod of await client.list('v1', 'Pod', namespace)) {
     const ref: Ref = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod.metadata.name };
     const nodeName = stringAt(pod, 'spec', 'nodeName');
     if (pod.metadata['deletionTimestamp'] !== undefined) {
-      if (confirms && nodeName === node) await confirmDeletion(client, ref, pod);
+      const uid = stringAt(pod, 'metadata', 'uid') ?? '';
+      const since = stopping.get(uid) ?? Date.now();
+      stopping.set(uid, since);
+      const hasStopped = Date.now() - since >= stopsAfterMs;
+      if (confirms && hasStopped && nodeName === node) await confirmDeletion(client, ref, uid);
     } else if (nodeName === undefined) {
       await bind(client, ref, node);
     } else if (nodeName === node && stringAt(pod, 'status', 'phase') === 'Pending') {
@@ -73,8 +82,7 @@ async function takeCareOfPods(
 }
 
 /** A kubelet that has stopped the containers deletes with grace period 0, for this very pod. */
-function confirmDeletion(client: Client, ref: Ref, pod: KubeObject): Promise<void> {
-  const uid = stringAt(pod, 'metadata', 'uid') ?? '';
+function confirmDeletion(client: Client, ref: Ref, uid: string): Promise<void> {
   return client.delete(ref, { gracePeriodSeconds: 0, uid });
 }
 
