@@ -78,7 +78,9 @@ describe('statistics over reports', () => {
     { format: 'markdown', file: 'statistics.md' },
     { format: 'csv', file: 'statistics.csv' },
   ] as const)('as $format', async ({ format, file }) => {
-    await expect(renderStatistics(week, format)).toMatchFileSnapshot(`golden/${file}`);
+    await expect(renderStatistics(week, format).replaceAll('\r\n', '\n')).toMatchFileSnapshot(
+      `golden/${file}`,
+    );
   });
 
   test.each([
