@@ -1,0 +1,89 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { loadYaml } from '@kubernetes/client-node';
+import { describe, expect, test } from 'vitest';
+import { generateBlocks, insertBlock } from '../../scripts/docs/generate.ts';
+import { anchors, fences, headings, links, workflowsIn } from '../../scripts/docs/markdown.ts';
+import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
+
+const FILES = [
+  ...globSync('*.md', { cwd: REPOSITORY }),
+  ...globSync('{docs,.github}/**/*.md', { cwd: REPOSITORY }),
+].sort();
+
+const readme = read('README.md');
+
+function read(file: string): string {
+  return readFileSync(join(REPOSITORY, file), 'utf8');
+}
+
+describe('README.md', () => {
+  test('has the generated parts as "npm run docs" writes them', async () => {
+    for (const [name, block] of Object.entries(await generateBlocks())) {
+      expect(insertBlock(readme, name, block), `out of date: ${name}`).toBe(readme);
+    }
+  });
+
+  test('uses only inputs and outputs that exist in its recipes', () => {
+    const { inputs, outputs } = readActionYml();
+    const yaml = fences(readme, 'yaml').join('\n');
+    const used = [...yaml.matchAll(/namespace-teardown-gate@.*\n\s+with:\n((?: {8,}.*\n)+)/g)]
+      .flatMap(([, block = '']) => [...block.matchAll(/^ {8,10}([a-z-]+):/gm)])
+      .map(([, name]) => name);
+    const asked = [...yaml.matchAll(/steps\.gate\.outputs\.([a-z-]+)/g)].map(([, name]) => name);
+
+    expect(used.length).toBeGreaterThan(20);
+    expect(used.filter((name) => !Object.hasOwn(inputs, name ?? ''))).toEqual([]);
+    expect(asked.filter((name) => !Object.hasOwn(outputs, name ?? ''))).toEqual([]);
+  });
+
+  test('has recipes that are YAML', () => {
+    expect(workflowsIn(readme).length).toBeGreaterThanOrEqual(4);
+    for (const text of fences(readme, 'yaml')) expect(() => loadYaml(text), text).not.toThrow();
+  });
+
+  /** Words of others, and a situation without a message. */
+  const NOT_OURS = [
+    'Resource not accessible by integration',
+    'The gate was killed and wrote nothing',
+  ];
+
+  test('has headings for trouble that are messages of the program', () => {
+    const sources = globSync('src/**/*.ts', { cwd: REPOSITORY }).map(read).join('\n');
+    const section = readme.slice(
+      readme.indexOf('\n## Troubleshooting'),
+      readme.indexOf('\n## How it works'),
+    );
+    const messages = headings(section)
+      .slice(1)
+      .map((heading) => heading.replaceAll('`', ''))
+      .filter((heading) => !NOT_OURS.includes(heading));
+
+    expect(messages.length).toBeGreaterThan(10);
+    const pieces = messages.flatMap((message) => message.split(/…|\d+ Unauthorized|\d+ Forbidden/));
+    const words = pieces.map((piece) => piece.replaceAll(/^[": ]+|[": ]+$/g, ''));
+    expect(words.filter((text) => !isSaid(text, sources))).toEqual([]);
+  });
+});
+
+/** A message in the sources has `${…}` where the heading has words: any three words of it have to be there. */
+function isSaid(text: string, sources: string): boolean {
+  const words = text.split(' ');
+  const runs = words.map((_, at) => words.slice(at, at + 3).join(' '));
+  return runs.some((run) => sources.includes(run));
+}
+
+describe.each(FILES)('%s', (file) => {
+  test('links to files and headings that exist', () => {
+    const broken = links(read(file)).filter((target) => !resolves(file, target));
+    expect(broken).toEqual([]);
+  });
+});
+
+function resolves(file: string, target: string): boolean {
+  if (/^(https?|mailto):/.test(target)) return true;
+  const [path = '', anchor] = target.split('#');
+  const linked = path === '' ? file : join(dirname(file), path);
+  if (!existsSync(join(REPOSITORY, linked))) return false;
+  return anchor === undefined || anchors(read(linked)).has(anchor);
+}
