@@ -3,7 +3,8 @@ import type { ResourceType, Snapshot } from '../observe/snapshot.ts';
 import { matchesRules } from './admission.ts';
 import { parseConditions } from './conditions.ts';
 import { namespaceSubject, type View } from './draft.ts';
-import { backendsOf, candidatesFor, isTelling } from './ownership/candidates.ts';
+import { backendsOf } from './ownership/backends.ts';
+import { candidatesFor, isTelling } from './ownership/candidates.ts';
 import {
   crdName,
   groupsOf,
@@ -82,7 +83,7 @@ function askAboutOwner(view: View, held: Held, questions: Questions): void {
     return;
   }
   questions.workloads = true;
-  questions.grants = groups.length > 0 || hasPlace;
+  questions.grants = true;
   if (details?.workloads === undefined) return;
   const best = candidatesFor(view, held)[0];
   if (best === undefined) {

@@ -1,4 +1,10 @@
-import type { ContentCount, ObjectGroup, Snapshot, TypeContent } from '../observe/snapshot.ts';
+import type {
+  ContentCount,
+  ObjectFacts,
+  ObjectGroup,
+  Snapshot,
+  TypeContent,
+} from '../observe/snapshot.ts';
 import type { Movement } from './diagnosis.ts';
 import type { View } from './draft.ts';
 
@@ -54,7 +60,7 @@ export interface Shrinking {
   finalizers: string[];
 }
 
-/** Groups of equal objects (type, finalizers) that are there in both looks and have become fewer. */
+/** Equal objects (type, set of finalizers) that are there in both looks and have become fewer. */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map((content) => [keyOf(content), content]));
   return now.content.flatMap((content) => {
@@ -65,34 +71,37 @@ export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
 }
 
 function shrunkGroups(content: TypeContent, old: ContentCount, count: ContentCount): Shrinking[] {
-  const groups = count.terminating.flatMap((group) => {
-    const same = old.terminating.filter((other) => sameSet(other.finalizers, group.finalizers));
-    const had = sum(same.map((other) => other.count));
-    const isShrinking = group.count < had || hasShorterList(group, old);
-    return isShrinking
-      ? [
-          {
-            content,
-            before: Math.max(had, group.count),
-            now: group.count,
-            finalizers: group.finalizers,
-          },
-        ]
-      : [];
+  const earlier = bySet(old.terminating);
+  const known = new Map(
+    old.terminating.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
+  );
+  const sets = [...bySet(count.terminating)].flatMap(([key, groups]): Shrinking[] => {
+    const had = sum((earlier.get(key) ?? []).map((group) => group.count));
+    const now = sum(groups.map((group) => group.count));
+    const isShrinking = now < had || groups.some((group) => hasShorterList(group, known));
+    const { finalizers } = groups[0] as ObjectGroup;
+    return isShrinking ? [{ content, before: Math.max(had, now), now, finalizers }] : [];
   });
-  if (groups.length > 0) return groups;
+  if (sets.length > 0) return sets;
   // A queue that empties only into "terminating" is not progress; fewer objects in all are.
   const queueShrinks = count.queued > 0 && count.queued < old.queued && count.total < old.total;
   return queueShrinks ? [{ content, before: old.queued, now: count.queued, finalizers: [] }] : [];
 }
 
+/** Groups also differ in who wrote the finalizers, and in their order: objects move between those. */
+function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
+  return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
+}
+
+/** The same for the same finalizers in any order. */
+export function finalizerSet(finalizers: readonly string[]): string {
+  return JSON.stringify([...finalizers].sort());
+}
+
 /** An object that has lost one of its finalizers since the earlier look. */
-function hasShorterList(group: ObjectGroup, old: ContentCount): boolean {
-  const earlier = new Map(
-    old.terminating.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
-  );
+function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFacts>): boolean {
   return group.examples.some(
-    (object) => object.finalizers.length < (earlier.get(object.uid)?.finalizers.length ?? 0),
+    (object) => object.finalizers.length < (known.get(object.uid)?.finalizers.length ?? 0),
   );
 }
 
@@ -116,10 +125,6 @@ function allRead(snapshot: Snapshot): boolean {
 
 function keyOf({ type }: TypeContent): string {
   return `${type.resource}.${type.group}`;
-}
-
-function sameSet(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((item) => b.includes(item));
 }
 
 function sum(values: readonly number[]): number {

@@ -1,5 +1,4 @@
 import type { Read } from '../read.ts';
-import type { ApiServiceFacts, Condition } from './snapshot.ts';
 
 /**
  * What is read on top of the sweep because a finding raised a question: who owns a finalizer, what
@@ -151,4 +150,22 @@ export interface AttachmentFacts {
   node: string;
   attached: boolean;
   error: string | undefined;
+}
+
+export interface ApiServiceFacts {
+  name: string;
+  group: string;
+  version: string;
+  /** Absent for built-in and CRD groups, which the API server serves itself. */
+  service: { namespace: string; name: string; port: number | undefined } | undefined;
+  /** The `Available` condition; undefined when it was never evaluated. */
+  available: { status: string; reason: string; message: string; since?: string } | undefined;
+}
+
+export interface Condition {
+  type: string;
+  status: string;
+  reason: string;
+  message: string;
+  lastTransitionTime?: string;
 }

@@ -1,8 +1,9 @@
 import type { FailedGroup, ResourceType } from '../kubernetes/api.ts';
 import type { Read, ReadFailure } from '../read.ts';
-import type { Details, RollCall } from './details.ts';
+import type { Condition, Details, RollCall } from './details.ts';
 
 export type { FailedGroup, ResourceType } from '../kubernetes/api.ts';
+export type { ApiServiceFacts, Condition } from './details.ts';
 
 /**
  * Plain data read from the cluster at one time. Every source keeps its read status; a source that
@@ -43,14 +44,6 @@ export interface NamespaceFacts {
   conditions: Condition[];
   /** When kube-controller-manager last wrote the status (managedFields): the only freshness stamp. */
   statusWrittenAt: string | undefined;
-}
-
-export interface Condition {
-  type: string;
-  status: string;
-  reason: string;
-  message: string;
-  lastTransitionTime?: string;
 }
 
 export interface DiscoveryFacts {
@@ -136,16 +129,6 @@ export interface NodeFacts {
   readyReason: string | undefined;
   readySince: string | undefined;
   taints: string[];
-}
-
-export interface ApiServiceFacts {
-  name: string;
-  group: string;
-  version: string;
-  /** Absent for built-in and CRD groups, which the API server serves itself. */
-  service: { namespace: string; name: string; port: number | undefined } | undefined;
-  /** The `Available` condition; undefined when it was never evaluated. */
-  available: { status: string; reason: string; message: string; since?: string } | undefined;
 }
 
 /** What was asked for and could not be read. */

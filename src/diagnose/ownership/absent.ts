@@ -15,50 +15,74 @@ import { crdName, type Held, knownOwner } from './held.ts';
 /** Its ServiceAccount and its rights are known, and nothing runs with them. */
 export function missing(view: View, held: Held, candidate: Candidate): Draft {
   const { namespace, name } = candidate.serviceAccount;
-  const inside = namespace === view.now.namespace.name;
+  const isInside = namespace === view.now.namespace.name;
   const known = knownOwner(held);
   const { gone } = candidate;
-  const owner =
-    gone !== undefined
-      ? `${gone.kind} ${gone.name}`
-      : (known?.owner ?? `the controller of ServiceAccount ${namespace}/${name}`);
-  return {
-    code: 'owner-missing',
+  const draft = missingDraft(view, held, {
+    owner:
+      gone !== undefined
+        ? `${gone.kind} ${gone.name}`
+        : (known?.owner ?? `the controller of ServiceAccount ${namespace}/${name}`),
     subject: gone === undefined ? definitionOf(view, held) : workloadSubject(gone),
-    finalizer: held.finalizer,
-    message: missingMessage(held, candidate, inside),
+    message: missingMessage(held, candidate, isInside),
     evidence: [
       ...candidate.evidence,
       `no Deployment, StatefulSet or DaemonSet in the cluster runs as ServiceAccount ${namespace}/${name}`,
       ...leaseEvidence(view, namespace),
     ],
-    scope: inside ? 'namespace' : 'cluster',
-    remedies: [
-      ...ownerMissingRemedies({
-        finalizer: held.finalizer,
-        owner,
-        known,
-        insideNamespace: inside,
-        held: asObject(held),
-      }),
-      ...ofNamespace(view, held),
-    ],
-    ...(inside
-      ? {
-          waitsForNamespace: `it was in this namespace, and nothing can be created in it before it is gone`,
-        }
-      : {}),
+    isInside,
+  });
+  if (!isInside) return draft;
+  return {
+    ...draft,
+    waitsForNamespace:
+      'it was in this namespace, and nothing can be created in it before it is gone',
   };
 }
 
-function missingMessage(held: Held, { gone, serviceAccount }: Candidate, inside: boolean): string {
+function missingMessage(
+  held: Held,
+  { gone, serviceAccount }: Candidate,
+  isInside: boolean,
+): string {
   const { namespace, name } = serviceAccount;
+  const owner = knownOwner(held)?.owner ?? 'it';
   if (gone !== undefined) {
-    return `was ${inside ? 'in this namespace and was deleted with it' : 'deleted'}, so nobody is left to remove ${held.finalizer}`;
+    return `was ${isInside ? 'in this namespace and was deleted with it' : 'deleted'}, so nobody is left to remove ${held.finalizer}`;
   }
-  return inside
-    ? `has no controller any more: it ran as ServiceAccount ${name} in this namespace and was deleted with it`
+  return isInside
+    ? `has no controller any more: ${owner} ran as ServiceAccount ${name} in this namespace and was deleted with it`
     : `has no controller any more: nothing runs as ServiceAccount ${namespace}/${name}, which may remove ${held.finalizer}`;
+}
+
+interface Missing {
+  /** For people: "Deployment widget-operator", "Rancher". */
+  owner: string;
+  subject: Subject;
+  message: string;
+  evidence: string[];
+  isInside: boolean;
+}
+
+function missingDraft(view: View, held: Held, absent: Missing): Draft {
+  const { owner, subject, message, evidence, isInside } = absent;
+  const { finalizer } = held;
+  const remedies = ownerMissingRemedies({
+    finalizer,
+    owner,
+    known: knownOwner(held),
+    insideNamespace: isInside,
+    held: asObject(held),
+  });
+  return {
+    code: 'owner-missing',
+    subject,
+    finalizer,
+    message,
+    evidence,
+    scope: isInside ? 'namespace' : 'cluster',
+    remedies: [...remedies, ...ofNamespace(view, held)],
+  };
 }
 
 /** Nothing points to a workload. Missing needs a place where the owner would have to be. */
@@ -68,41 +92,20 @@ export function withoutCandidate(view: View, held: Held): Draft {
   const evidence = lookedAt(view, held);
   const hasLooked = details?.workloads?.ok === true && details.grants?.ok === true;
   const crd = details?.crds[crdName(view, held) ?? ''];
-  const isCustom = crd?.ok === true && crd.value !== undefined;
+  const definition = crd?.ok === true ? crd.value : undefined;
   const hasDefaultPlace = known !== undefined && known.workload.length > 0;
+  // A cloud provider runs what belongs into kube-system where nobody can see it.
   const isOutOfSight =
     known?.workload.some(({ namespace }) => namespace === 'kube-system') === true &&
     (details?.isOnProvider?.ok !== true || details.isOnProvider.value);
-  if (hasLooked && (isCustom || hasDefaultPlace) && !isOutOfSight) {
-    const owner =
-      known?.owner ??
-      `the controller of ${crd?.ok === true ? (crd.value?.kind ?? '') : held.object.kind}`;
-    // Its usual place is the very namespace that is being deleted.
-    const inside =
-      known?.workload.some(({ namespace }) => namespace === view.now.namespace.name) === true;
-    return {
-      code: 'owner-missing',
+  if (hasLooked && (definition !== undefined || hasDefaultPlace) && !isOutOfSight) {
+    return missingDraft(view, held, {
+      owner: known?.owner ?? `the controller of ${definition?.kind ?? held.object.kind}`,
       subject: definitionOf(view, held),
-      finalizer: held.finalizer,
-      message: `has no controller in the cluster that would remove ${held.finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}`}${inside ? ', which runs in this namespace by default' : ''}`,
+      message: `has no controller in the cluster that would remove ${held.finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}`}`,
       evidence,
-      scope: inside ? 'namespace' : 'cluster',
-      remedies: [
-        ...ownerMissingRemedies({
-          finalizer: held.finalizer,
-          owner,
-          known,
-          insideNamespace: inside,
-          held: asObject(held),
-        }),
-        ...ofNamespace(view, held),
-      ],
-      ...(inside
-        ? {
-            waitsForNamespace: `${owner} runs in this namespace by default, and nothing can be created in it before it is gone`,
-          }
-        : {}),
-    };
+      isInside: false,
+    });
   }
   return {
     code: 'owner-unknown',

@@ -5,7 +5,7 @@ import type {
   TypeContent,
 } from '../../observe/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
-import { shrinkingTypes } from '../movement.ts';
+import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { ownerDrafts, ownerLink } from '../owners.ts';
 import type { Held } from '../ownership/held.ts';
 import { objectFinalizerRemedies } from '../remedies/object.ts';
@@ -22,10 +22,13 @@ export interface HeldGroup {
 
 /** Every finalizer that holds terminating objects which do not go away by themselves. */
 export function heldObjects(view: View): HeldGroup[] {
+  const moving = movingSets(view);
   return view.now.content.flatMap((content) => {
     if (!content.read.ok) return []; // listed under "not inspected"
+    const isMoving = ({ finalizers }: ObjectGroup): boolean =>
+      moving.get(content)?.has(finalizerSet(finalizers)) ?? false;
     return content.read.value.terminating
-      .filter((group) => !isMoving(view, content, group))
+      .filter((group) => !isMoving(group))
       .flatMap((group) => group.finalizers.flatMap((name) => heldBy(view, content, group, name)));
   });
 }
@@ -89,12 +92,12 @@ function evidenceOf(first: ObjectFacts, finalizer: string, count: number): strin
 }
 
 /** Objects that go one by one are "content-deleting", not held. */
-function isMoving(view: View, content: TypeContent, group: ObjectGroup): boolean {
-  if (view.before === undefined) return false;
-  return shrinkingTypes(view.before, view.now).some(
-    (moving) =>
-      moving.content === content &&
-      moving.finalizers.length === group.finalizers.length &&
-      moving.finalizers.every((finalizer) => group.finalizers.includes(finalizer)),
-  );
+function movingSets(view: View): Map<TypeContent, Set<string>> {
+  const sets = new Map<TypeContent, Set<string>>();
+  if (view.before === undefined) return sets;
+  for (const { content, finalizers } of shrinkingTypes(view.before, view.now)) {
+    const known = sets.get(content) ?? new Set();
+    sets.set(content, known.add(finalizerSet(finalizers)));
+  }
+  return sets;
 }
