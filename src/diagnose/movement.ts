@@ -101,7 +101,8 @@ export function finalizerSet(finalizers: readonly string[]): string {
 /** An object that has lost one of its finalizers since the earlier look. */
 function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFacts>): boolean {
   return group.examples.some(
-    (object) => object.finalizers.length < (known.get(object.uid)?.finalizers.length ?? 0),
+    ({ uid, finalizers }) =>
+      uid !== '' && finalizers.length < (known.get(uid)?.finalizers.length ?? 0),
   );
 }
 
