@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Report } from '../../src/report/report.ts';
 import type { RunningGate } from './scenario.ts';
 
@@ -17,12 +17,18 @@ export function theBundle(): Promise<string> {
   return bundle;
 }
 
+/** Workers of a test runner are ended by a signal: no exit handler would clean up after them. */
+export async function dropBundle(): Promise<void> {
+  const copy = await bundle?.catch(() => undefined);
+  bundle = undefined;
+  if (copy !== undefined) await rm(dirname(copy), { recursive: true, force: true });
+}
+
 async function copyBundle(): Promise<string> {
   if (!existsSync(join(DIST, 'index.js'))) {
     throw new Error(`${DIST}/index.js is not there; npm run build makes it`);
   }
   const copy = await mkdtemp(join(tmpdir(), 'teardown-gate-dist-'));
-  process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
   await cp(DIST, copy, { recursive: true });
   return join(copy, 'index.js');
 }

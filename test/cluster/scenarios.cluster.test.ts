@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, clusterFor, sharedCluster, skipReason } from './clusters.ts';
-import { theBundle } from './run-gate.ts';
+import { dropBundle, theBundle } from './run-gate.ts';
 import { runScenario } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -9,6 +9,7 @@ const together = SCENARIOS.filter((scenario) => !scenario.own);
 const alone = SCENARIOS.filter((scenario) => scenario.own);
 
 beforeAll(theBundle); // without one, nothing has to be set up
+afterAll(dropBundle);
 
 describe.concurrent('on one cluster, side by side', () => {
   let cluster: Promise<Cluster>;

@@ -44,7 +44,7 @@ type Version = Parameters<typeof clusterFor>[1];
 
 async function serve(scenario: Scenario | undefined, version: Version): Promise<void> {
   const cluster = await clusterFor(scenario ?? NOTHING, version, console.log);
-  const kubeconfig = await cluster.kubeconfig('teardown-force');
+  const kubeconfig = await cluster.kubeconfig('teardown-gate');
   const admin = cluster.plane?.kubeconfig('admin');
   console.log(`Kubernetes ${version} is up: ${cluster.plane?.server}`);
   if (scenario) {
