@@ -11,11 +11,14 @@ import type { RollCall } from './observe/details.ts';
 import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 import type { Outcome } from './outcome.ts';
 import { Progress } from './progress.ts';
+import type { ReadFailure } from './read.ts';
 import type { TimelineEntry } from './report/report.ts';
 import { type Ended, type Follower, followNamespace } from './wait.ts';
 
 /** Reading for one diagnosis is bounded; what is not read by then is "not inspected". */
 const LOOK_LIMIT_MS = 45_000;
+/** A look on the way may outlast the timeout by this; then the last one has its time. */
+const LATE_MS = 15_000;
 /** The look that tells slow from stuck comes this long before the deadline, in a wait long enough. */
 const COMPARE_MS = 30_000;
 /** With fail-fast: how often to look, and how long the same cause must have held. */
@@ -58,13 +61,15 @@ export async function tearDown(
   const follower = followNamespace(start, {
     ...deps,
     onChange: (last, trouble) => progress.changed(last, trouble),
+    idle: inputs.timeoutMs === 0,
   });
   try {
     const deadline = startedAt + inputs.timeoutMs;
     const looks: Look[] = [];
     for (const at of lookTimes(inputs, startedAt)) {
       if (!(await waitUntil(at, follower, deps.clock))) break;
-      const look = await lookAt(follower, looks[0]?.snapshot, rollCall, deps);
+      const limitMs = Math.min(LOOK_LIMIT_MS, deadline + LATE_MS - deps.clock.now());
+      const look = await lookAt(follower, looks[0]?.snapshot, rollCall, deps, limitMs);
       if (look === undefined) break;
       looks.push(look);
       progress.looked(look.diagnosis);
@@ -107,10 +112,11 @@ async function lookAt(
   before: Snapshot | undefined,
   rollCall: Promise<RollCall> | undefined,
   deps: TeardownDeps,
+  limitMs = LOOK_LIMIT_MS,
 ): Promise<Look | undefined> {
   const begin = deps.clock.now();
   const requests = deps.api.requestCount();
-  const limit = AbortSignal.any([follower.over, AbortSignal.timeout(LOOK_LIMIT_MS)]);
+  const limit = AbortSignal.any([follower.over, AbortSignal.timeout(limitMs)]);
   const snapshot = await look(follower.last, before, await rollCall, { ...deps, signal: limit });
   // The end came while we were reading: what was read is a mixture of two states.
   if (follower.over.aborted) return undefined;
@@ -140,9 +146,10 @@ async function conclude(
 ): Promise<Teardown> {
   const final = follower.over.aborted
     ? undefined
-    : await lookAt(follower, looks[looks.length - 1]?.snapshot, rollCall, deps);
+    : await lookAt(follower, looks.at(-1)?.snapshot, rollCall, deps);
   if (final !== undefined) await follower.confirm();
-  const known = final ?? looks[looks.length - 1];
+  const before = looks[looks.length - 1];
+  const known = withTrouble(final ?? before, before, follower.trouble);
   if (!follower.over.aborted && known !== undefined) {
     return {
       outcome: outcomeOf(known.diagnosis),
@@ -172,6 +179,17 @@ async function conclude(
       return { outcome: 'cancelled', ...seen, last, timeline };
     }
   }
+}
+
+/** It may be gone, and nobody could see: then what it seemed to wait for explains nothing. */
+function withTrouble(
+  look: Look | undefined,
+  before: Look | undefined,
+  trouble: ReadFailure | undefined,
+): Look | undefined {
+  if (look === undefined || trouble === undefined) return look;
+  const snapshot = { ...look.snapshot, trouble };
+  return { ...look, snapshot, diagnosis: diagnose(snapshot, before?.snapshot) };
 }
 
 function resultOf(look: Look): Pick<Teardown, 'diagnosis' | 'snapshot' | 'look'> {

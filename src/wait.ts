@@ -5,7 +5,7 @@ import { namespacePath } from './kubernetes/paths.ts';
 import { namespaceFacts } from './observe/facts.ts';
 import type { NamespaceFacts } from './observe/snapshot.ts';
 import type { Read, ReadFailure } from './read.ts';
-import { read } from './read.ts';
+import { failed, read } from './read.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
 const POLL_WITH_WATCH_MS = 30_000;
@@ -42,6 +42,8 @@ export interface FollowDeps {
   signal: AbortSignal;
   /** A changed namespace, or a change between "can be read" and "cannot". */
   onChange?: (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
+  /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
+  idle?: boolean;
 }
 
 /** The namespace as it is now; `undefined` when the API server says that the name does not exist. */
@@ -51,8 +53,14 @@ export async function readNamespace(
   signal: AbortSignal,
 ): Promise<Read<NamespaceFacts | undefined>> {
   const got = await api.get(namespacePath(name), { signal });
-  if (got.ok) return read(namespaceFacts(got.value));
+  if (got.ok) return identified(namespaceFacts(got.value));
   return got.failure.kind === 'not-found' ? read(undefined) : got;
+}
+
+/** Without a UID nobody knows which namespace it is: it would pass for another one with this name. */
+function identified(facts: NamespaceFacts): Read<NamespaceFacts> {
+  if (facts.uid !== '') return read(facts);
+  return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 
 /**
@@ -157,7 +165,7 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
   };
 
   // Both end when `running` aborts; neither rejects, since reads are values.
-  void Promise.all([poll(), watch()]);
+  if (deps.idle !== true) void Promise.all([poll(), watch()]);
 
   return {
     get last() {
