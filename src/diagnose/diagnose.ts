@@ -83,9 +83,9 @@ function queuedOf(now: Snapshot): QueuedContent[] {
 function alsoAffected(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): string[] {
   const others = view.now.details?.otherTerminating;
   const holdsAll = graph.findings.some(
-    (finding) =>
-      graph.rootCauses.includes(finding.id) &&
-      (finding.code === 'apiservice-unavailable' || finding.code === 'discovery-failed'),
+    ({ id, code }) =>
+      (code === 'apiservice-unavailable' || code === 'discovery-failed') &&
+      graph.rootCauses.includes(id),
   );
   return holdsAll && others?.ok === true ? [...others.value].sort() : [];
 }

@@ -20,7 +20,6 @@ const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
 export function isPermanent(diagnosis: Diagnosis): boolean {
   const { kind } = diagnosis.movement;
   if (kind !== 'none' && kind !== 'unknown') return false;
-  return diagnosis.findings.some(
-    (finding) => diagnosis.rootCauses.includes(finding.id) && PERMANENT.has(finding.code),
-  );
+  const roots = new Set(diagnosis.rootCauses);
+  return diagnosis.findings.some(({ id, code }) => roots.has(id) && PERMANENT.has(code));
 }

@@ -2,6 +2,7 @@ import {
   arrayAt,
   at,
   isObject,
+  type Json,
   type JsonObject,
   numberAt,
   recordAt,
@@ -87,10 +88,16 @@ export function podFacts(object: JsonObject, type: ResourceType): PodFacts {
     nodeName: stringAt(object, 'spec', 'nodeName'),
     deletionGracePeriodSeconds: numberAt(object, 'metadata', 'deletionGracePeriodSeconds'),
     serviceAccountName: stringAt(object, 'spec', 'serviceAccountName'),
-    claims: arrayAt(object, 'spec', 'volumes').flatMap(
-      (volume) => stringAt(volume, 'persistentVolumeClaim', 'claimName') ?? [],
-    ),
+    claims: arrayAt(object, 'spec', 'volumes').flatMap((volume) => claimOf(object, volume) ?? []),
   };
+}
+
+/** Generic ephemeral volumes have claims too (component-helpers, storage/ephemeral.VolumeClaimName). */
+function claimOf(pod: JsonObject, volume: Json): string | undefined {
+  if (!isObject(at(volume, 'ephemeral'))) {
+    return stringAt(volume, 'persistentVolumeClaim', 'claimName');
+  }
+  return `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`;
 }
 
 function ownerReference(entry: unknown): OwnerReference {
