@@ -119,8 +119,9 @@ function worst(namespaces: readonly NamespaceResult[], inputs: Inputs): Outcome 
   );
 }
 
-async function readVersion(deps: GateDeps): Promise<string> {
-  const got = await deps.api.get('/version', { signal: deps.signal });
+/** Nice to know, and nothing to wait for. */
+async function readVersion({ api, signal }: GateDeps): Promise<string> {
+  const got = await api.get('/version', { signal, timeoutMs: 5_000, retries: 0 });
   return got.ok ? (stringAt(got.value, 'gitVersion') ?? 'unknown') : 'unknown';
 }
 

@@ -18,7 +18,7 @@ import { type Ended, type Follower, followNamespace } from './wait.ts';
 /** Reading for one diagnosis is bounded; what is not read by then is "not inspected". */
 const LOOK_LIMIT_MS = 45_000;
 /** A look on the way may outlast the timeout by this; then the last one has its time. */
-const LATE_MS = 15_000;
+const LATE_MS = 5_000;
 /** The look that tells slow from stuck comes this long before the deadline, in a wait long enough. */
 const COMPARE_MS = 30_000;
 /** With fail-fast: how often to look, and how long the same cause must have held. */
@@ -149,7 +149,7 @@ async function conclude(
     : await lookAt(follower, looks.at(-1)?.snapshot, rollCall, deps);
   if (final !== undefined) await follower.confirm();
   const before = looks[looks.length - 1];
-  const known = withTrouble(final ?? before, before, follower.trouble);
+  const known = final === undefined ? before : withTrouble(final, before, follower.trouble);
   if (!follower.over.aborted && known !== undefined) {
     return {
       outcome: outcomeOf(known.diagnosis),
@@ -182,12 +182,8 @@ async function conclude(
 }
 
 /** It may be gone, and nobody could see: then what it seemed to wait for explains nothing. */
-function withTrouble(
-  look: Look | undefined,
-  before: Look | undefined,
-  trouble: ReadFailure | undefined,
-): Look | undefined {
-  if (look === undefined || trouble === undefined) return look;
+function withTrouble(look: Look, before: Look | undefined, trouble: ReadFailure | undefined): Look {
+  if (trouble === undefined) return look;
   const snapshot = { ...look.snapshot, trouble };
   return { ...look, snapshot, diagnosis: diagnose(snapshot, before?.snapshot) };
 }

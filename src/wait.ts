@@ -11,6 +11,8 @@ import { failed, read } from './read.ts';
 const POLL_WITH_WATCH_MS = 30_000;
 /** Without a watch, polling alone has to notice the end; it starts quick and gets slower. */
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
+/** The GET before a verdict, retries included. */
+const CONFIRM_MS = 10_000;
 /** Opening a watch again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 
@@ -93,15 +95,17 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
     wake();
   };
 
-  const check = async (): Promise<void> => {
-    const now = await readNamespace(deps.api, start.name, running);
+  const check = async (signal = running): Promise<void> => {
+    const now = await readNamespace(deps.api, start.name, signal);
     if (running.aborted) return;
     if (!now.ok) {
       if (now.failure.kind === 'unauthorized') {
         return settle({ how: 'unauthorized', failure: now.failure });
       }
-      const changed = state.trouble?.message !== now.failure.message;
-      state.trouble = now.failure;
+      const { failure } = now;
+      const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
+      const changed = state.trouble?.message !== failure.message;
+      state.trouble = failure.kind === 'aborted' ? late : failure;
       if (changed) deps.onChange?.(state.last, state.trouble);
       return;
     }
@@ -176,7 +180,7 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
     },
     ended,
     over: over.signal,
-    confirm: check,
+    confirm: () => check(AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)])),
     stop: () => settle({ how: 'stopped' }),
   };
 }

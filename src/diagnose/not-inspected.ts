@@ -8,6 +8,13 @@ import type { View } from './draft.ts';
 export function notInspected(view: View): NotInspected[] {
   const { now } = view;
   const list: NotInspected[] = [];
+  if (now.trouble !== undefined) {
+    list.push({
+      what: `namespace ${now.namespace.name}`,
+      reason: now.trouble.message,
+      ...grantFor(now.trouble, '', 'namespaces', 'get'),
+    });
+  }
   if (!now.discovery.ok) {
     list.push({
       what: 'all resource types (API discovery)',

@@ -1,5 +1,5 @@
 import { type JsonObject, stringAt } from '../json.ts';
-import { type Read, read } from '../read.ts';
+import { failed, type Read, read } from '../read.ts';
 import type { Discovery, ResourceType } from './api.ts';
 import { aggregatedGroups } from './discovery-aggregated.ts';
 import type { ServedGroup } from './discovery-groups.ts';
@@ -23,10 +23,20 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
       isAggregated(document) ? aggregatedGroups(document) : legacyGroups(document, get),
     ),
   );
+  const empty = parts.findIndex((part) => part.groups.length + part.failedGroups.length === 0);
+  if (empty !== -1) return namesNothing(empty === 0 ? '/api' : '/apis');
   return read({
     types: parts.flatMap((part) => part.groups).flatMap(preferredTypes),
     failedGroups: parts.flatMap((part) => part.failedGroups),
     aggregated: documents.every(isAggregated),
+  });
+}
+
+/** Every API server has types of its own below both: none at all is no answer, and not "empty". */
+function namesNothing(path: string): Read<never> {
+  return failed({
+    kind: 'unreadable',
+    message: `the server names no resource types below ${path}, which every API server has`,
   });
 }
 

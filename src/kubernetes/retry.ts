@@ -16,19 +16,21 @@ export interface RetryOptions {
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4_000;
-/** A server that asks for more than this gets no further try; the caller decides what to do then. */
-const LONGEST_RETRY_AFTER_MS = 30_000;
+/** A server that asks for more than this, all in all, gets no further try: the caller decides then. */
+const LONGEST_WAIT_MS = 30_000;
 
 /** For reads only: nobody knows what became of a mutation that was not answered. */
 export async function withRetries<T>(
   attempt: () => Promise<Attempt<T>>,
   options: RetryOptions,
 ): Promise<Read<T>> {
+  let waitedMs = 0;
   for (let tries = 0; ; tries++) {
     const result = await attempt();
     if (result.ok) return result;
     const pause = pauseMs(result, tries, options);
-    if (pause === undefined) return failed(result.failure);
+    if (pause === undefined || waitedMs + pause > LONGEST_WAIT_MS) return failed(result.failure);
+    waitedMs += pause;
     await options.clock.sleep(pause, options.signal);
     if (options.signal?.aborted) return failed(ABORTED);
   }
@@ -46,7 +48,6 @@ function pauseMs(
 ): number | undefined {
   if (!result.isTransient || tries >= options.retries) return undefined;
   const asked = result.retryAfterMs ?? 0;
-  if (asked > LONGEST_RETRY_AFTER_MS) return undefined;
   // Jitter: many jobs that were turned away together should not come back together.
   const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
   return Math.max(asked, backoff * (0.5 + options.random() / 2));

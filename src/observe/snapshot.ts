@@ -13,6 +13,8 @@ export interface Snapshot {
   /** When reading began, by the server's clock. ISO 8601. */
   takenAt: string;
   namespace: NamespaceFacts;
+  /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
+  trouble?: ReadFailure;
   discovery: Read<DiscoveryFacts>;
   /** One entry per resource type that can be listed and deleted; pods among them. */
   content: TypeContent[];
