@@ -87,7 +87,7 @@ function askAboutOwner(view: View, held: Held, questions: Questions): void {
   if (details?.workloads === undefined) return;
   const best = candidatesFor(view, held)[0];
   if (best === undefined) {
-    questions.apiServices = groups.some((group) => !isOfCrd(view, group));
+    questions.apiServices ||= groups.some((group) => !isOfCrd(view, group));
     questions.webhooks ||= groups.length > 0;
     questions.provider ||=
       known?.workload.some(({ namespace }) => namespace === 'kube-system') === true;
@@ -188,7 +188,8 @@ function crdOf(view: View, error: { group: string; objectKind: string }): string
 function refOf(held: Held): ObjectRef | undefined {
   if (held.type === undefined || held.facts === undefined) return undefined;
   const { namespace, name, uid } = held.facts;
-  return { type: held.type, namespace, name, uid };
+  // Without a UID no answer could be told from another object's.
+  return uid === '' ? undefined : { type: held.type, namespace, name, uid };
 }
 
 /** What is known is not asked again, whatever came of it. */
