@@ -12,6 +12,7 @@ import {
 import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
 import { toMarkdown } from './markup.ts';
 import type { RunResult } from './report.ts';
+import { tellStory } from './story.ts';
 
 /** The API refuses 65,536; counted with marker and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
@@ -44,11 +45,12 @@ export function renderComment(
 ): string {
   const history = appendTeardown(earlier, teardownOf(result, context.runLabel ?? ''));
   const head = `${markerLine(key)}\n<!-- history=${encodeHistory(history)} -->`;
+  const story = tellStory(result);
   return longestThatFits(
     (detail, isShortened) =>
       `${[
         head,
-        ...bodySections(result, detail),
+        ...bodySections(story, detail),
         ...historySections(result, history),
         footer(result, context, isShortened),
       ].join('\n\n')}\n`,

@@ -1,6 +1,6 @@
 import { type Diagnosis, NAMESPACE } from '../diagnose/diagnosis.ts';
 import { plainText, shorten } from '../safe-text.ts';
-import { linkWords } from './sentences.ts';
+import { linkWords } from './subjects.ts';
 import { toPlain } from './words.ts';
 
 const MAX_NODES = 40;
@@ -17,9 +17,7 @@ export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
   if (order.length < 2) return '';
   const shown = order.slice(0, order.length > MAX_NODES ? MAX_NODES - 1 : MAX_NODES);
   const idOf = new Map(shown.map((id, at) => [id, `n${at}`]));
-  const labels = new Map(
-    diagnosis.findings.map((finding) => [finding.id, toPlain(linkWords(finding, namespace))]),
-  );
+  const labels = labelsOf(diagnosis, namespace);
   const lines = ['graph TD'];
   for (const id of shown) {
     const label = id === NAMESPACE ? `Namespace ${namespace}` : (labels.get(id) ?? '');
@@ -32,6 +30,17 @@ export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
     if (a !== undefined && b !== undefined) lines.push(`  ${a} --> ${b}`);
   }
   return [...new Set(lines)].join('\n');
+}
+
+function labelsOf(diagnosis: Diagnosis, namespace: string): ReadonlyMap<string, string> {
+  const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
+  const waits = new Map(diagnosis.edges.map(({ from, to }) => [to, byId.get(from)]));
+  return new Map(
+    diagnosis.findings.map((finding) => [
+      finding.id,
+      toPlain(linkWords(finding, namespace, waits.get(finding.id))),
+    ]),
+  );
 }
 
 /** In the order of the walk from the namespace, so that what is left out is what is far away. */

@@ -1,16 +1,15 @@
-import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
-import { NAMESPACE } from '../diagnose/diagnosis.ts';
-import { formatDuration } from '../duration.ts';
+import type { Diagnosis } from '../diagnose/diagnosis.ts';
 import { withAges } from './ages.ts';
-import { bullets, folded, table } from './blocks.ts';
+import { folded, table } from './blocks.ts';
+import { ageOf, chainLinks, chainSection } from './chain-section.ts';
 import type { Detail } from './detail.ts';
-import { diagram } from './diagram.ts';
 import { forcedSection } from './forced.ts';
 import { prose, toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
-import { findingSentence, linkWords, messageWords, subjectWords } from './sentences.ts';
-import { capitalized, counted, formatCount, name, said, type Words } from './words.ts';
+import { messageWords } from './sentences.ts';
+import { subjectWords } from './subjects.ts';
+import { counted, formatCount, name, said } from './words.ts';
 
 /** Everything that is there for whoever wants to check or to dig; each section can be left out alone. */
 export function foldedSections(
@@ -27,7 +26,7 @@ export function foldedSections(
     ...(told.diagnosis === undefined
       ? []
       : [
-          evidenceSection(namespace, told, told.diagnosis, run, detail),
+          chainSection(namespace.name, told, told.diagnosis, run, detail),
           findingsSection(namespace, told, told.diagnosis, run, detail),
         ]),
     readSection(namespace, told.diagnosis, run, detail),
@@ -60,79 +59,6 @@ function readSection(
   return folded(`What else was read: ${titles}`, content);
 }
 
-function evidenceSection(
-  namespace: NamespaceResult,
-  told: Narrative,
-  diagnosis: Diagnosis,
-  run: RunResult,
-  detail: Detail,
-): string {
-  if (!detail.hasEvidence || told.chains.length === 0) return '';
-  const home = namespace.name;
-  const links = uniqueLinks(told);
-  const edges = chainEdges(told, diagnosis);
-  const rows = edges
-    .slice(0, detail.rows)
-    .map(({ from, to, because }) => [
-      from === undefined ? `Namespace ${toMarkdown([name(home)])}` : cell(linkWords(from, home)),
-      to === undefined ? '*nobody: this is the root cause*' : cell(linkWords(to, home)),
-      prose(because, [], detail.chars),
-    ]);
-  const evidence = links
-    .filter((link) => link.evidence.length > 0)
-    .slice(0, detail.rows)
-    .map(
-      (link) =>
-        `${toMarkdown(capitalized(findingSentence(link, home)), detail.chars)}${ageOf(link, run)}:\n${link.evidence
-          .slice(0, 20)
-          .map((line) => `  - ${prose(line, [], detail.chars)}`)
-          .join('\n')}`,
-    );
-  const parts = [
-    rows.length === 0 ? '' : table(['', 'waits for', 'because'], rows),
-    bullets(evidence),
-    diagnosis.contradictions.length === 0
-      ? ''
-      : bullets(diagnosis.contradictions.slice(0, 10).map((line) => prose(line, [], detail.chars))),
-    detail.hasDiagram ? diagram(diagnosis, home) : '',
-  ].filter((part) => part !== '');
-  return folded('The chain, with evidence', parts.join('\n\n'));
-}
-
-function uniqueLinks(told: Narrative): Finding[] {
-  return [
-    ...new Map(told.chains.flatMap(({ links }) => links).map((link) => [link.id, link])).values(),
-  ];
-}
-
-interface ChainEdge {
-  from: Finding | undefined;
-  to: Finding | undefined;
-  because: string;
-}
-
-/** The edges along the chains, once each, ending at each root cause. */
-function chainEdges(told: Narrative, diagnosis: Diagnosis): ChainEdge[] {
-  const because = new Map(
-    diagnosis.edges.map((edge) => [`${edge.from}\n${edge.to}`, edge.because]),
-  );
-  const edges = new Map<string, ChainEdge>();
-  for (const { links, isDeadlock } of told.chains) {
-    let from: Finding | undefined;
-    for (const to of links) {
-      const key = `${from?.id ?? NAMESPACE}\n${to.id}`;
-      edges.set(key, { from, to, because: because.get(key) ?? to.message });
-      from = to;
-    }
-    if (from === undefined) continue;
-    const back = because.get(`${from.id}\n${NAMESPACE}`);
-    const closing = back ?? from.message;
-    if (isDeadlock || back === undefined)
-      edges.set(`${from.id}\n`, { from, to: undefined, because: closing });
-  }
-  return [...edges.values()];
-}
-
 /** Only where there is more than the chains tell. */
 function findingsSection(
   namespace: NamespaceResult,
@@ -141,13 +67,14 @@ function findingsSection(
   run: RunResult,
   detail: Detail,
 ): string {
-  const isAllTold = detail.hasEvidence && uniqueLinks(told).length === diagnosis.findings.length;
+  const isAllTold =
+    detail.hasEvidence && chainLinks(told.chains).length === diagnosis.findings.length;
   if (detail.findings === 0 || isAllTold || diagnosis.findings.length === 0) return '';
   const home = namespace.name;
   const shown = diagnosis.findings.slice(0, detail.findings);
   const rows = shown.map((finding) => [
     toMarkdown([name(finding.code)]),
-    cell(subjectWords(finding.subject, home)),
+    toMarkdown(subjectWords(finding.subject, home)),
     `${toMarkdown(messageWords(finding), detail.chars)}${ageOf(finding, run)}`,
     formatCount(finding.count ?? 1),
   ]);
@@ -226,15 +153,6 @@ function timelinePart(
 
 function titled(title: string, content: string): string {
   return `**${title}**\n\n${content}`;
-}
-
-function cell(words: Words): string {
-  return toMarkdown(words);
-}
-
-function ageOf(finding: Finding, run: RunResult): string {
-  const age = Date.parse(run.finishedAt) - Date.parse(finding.since ?? '');
-  return Number.isNaN(age) ? '' : `, for ${formatDuration(age)}`;
 }
 
 function withRest(content: string, left: number, noun: string, plural = `${noun}s`): string {

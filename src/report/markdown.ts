@@ -4,11 +4,9 @@ import { foldedSections } from './folds.ts';
 import { clusterWords } from './headline.ts';
 import { leadSections, openingSections } from './lead.ts';
 import { toMarkdown } from './markup.ts';
-import { narrate } from './narrative.ts';
-import { worstFirst } from './order.ts';
 import { overviewSections } from './overview.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
-import { sameCauseAs } from './shared-cause.ts';
+import type { RunResult } from './report.ts';
+import { type Story, type Told, tellStory } from './story.ts';
 import { name, said } from './words.ts';
 
 export interface RenderContext {
@@ -24,15 +22,16 @@ export interface RenderContext {
 
 /** The job summary, in the longest form that stays below `maxBytes`. */
 export function renderSummary(result: RunResult, context: RenderContext, maxBytes: number): string {
+  const story = tellStory(result);
   return longestThatFits(
-    (detail, isShortened) => renderDocument(result, context, detail, isShortened),
+    (detail, isShortened) => renderDocument(story, context, detail, isShortened),
     (text) => Buffer.byteLength(text) <= maxBytes,
   );
 }
 
 /** report.md: everything, for whoever downloads it. */
 export function renderMarkdownReport(result: RunResult, context: RenderContext): string {
-  return renderDocument(result, context, FILE, false);
+  return renderDocument(tellStory(result), context, FILE, false);
 }
 
 /** Empty when not even the shortest form fits: then there is no room to say anything. */
@@ -47,55 +46,52 @@ export function longestThatFits(
   return '';
 }
 
-export function renderDocument(
-  result: RunResult,
+function renderDocument(
+  story: Story,
   context: RenderContext,
   detail: Detail,
   isShortened: boolean,
 ): string {
-  return `${[...bodySections(result, detail), footer(result, context, isShortened)].join('\n\n')}\n`;
+  const sections = [...bodySections(story, detail), footer(story.run, context, isShortened)];
+  return `${sections.join('\n\n')}\n`;
 }
 
 /** All namespaces, the worst first; those that simply went have only their line in the table. */
-export function bodySections(result: RunResult, detail: Detail): string[] {
-  const ordered = worstFirst(result.namespaces);
-  const [only] = ordered;
+export function bodySections(story: Story, detail: Detail): string[] {
+  const [only, ...others] = story.namespaces;
   if (only === undefined) return ['### ✅ No namespace matched the selector'];
-  if (ordered.length === 1) {
-    const told = narrate(only, result);
-    return [...leadSections(told, detail, '###'), ...foldedSections(only, told, result, detail)];
-  }
-  const same = sameCauseAs(ordered);
+  if (others.length === 0) return fullSections(only, story.run, detail, '###');
   return [
-    ...overviewSections(ordered, result, detail),
-    ...ordered
+    ...overviewSections(story, detail),
+    ...story.namespaces
       .filter(needsTelling)
       .slice(0, detail.namespaces)
-      .flatMap((namespace) => oneOfMany(namespace, same.get(namespace), result, detail)),
+      .flatMap((told) => oneOfMany(told, story.run, detail)),
   ];
 }
 
-function oneOfMany(
-  namespace: NamespaceResult,
-  same: NamespaceResult | undefined,
-  result: RunResult,
+function fullSections(
+  { result, narrative }: Told,
+  run: RunResult,
   detail: Detail,
+  level: '###' | '####',
 ): string[] {
-  const told = narrate(namespace, result);
-  if (same === undefined) {
-    return [
-      ...leadSections(told, detail, '####'),
-      ...foldedSections(namespace, told, result, detail),
-    ];
-  }
   return [
-    ...openingSections({ ...told, fault: undefined }, detail, '####'),
-    `The same as for ${toMarkdown([name(same.name)])} above, with the same remedy.`,
+    ...leadSections(narrative, detail, level),
+    ...foldedSections(result, narrative, run, detail),
   ];
 }
 
-function needsTelling(namespace: NamespaceResult): boolean {
-  return namespace.verdict !== 'pass' || namespace.forced !== null;
+function oneOfMany(told: Told, run: RunResult, detail: Detail): string[] {
+  if (told.sameAs === undefined) return fullSections(told, run, detail, '####');
+  return [
+    ...openingSections({ ...told.narrative, fault: undefined }, detail, '####'),
+    `The same as for ${toMarkdown([name(told.sameAs.name)])} above, with the same remedy.`,
+  ];
+}
+
+function needsTelling({ result }: Told): boolean {
+  return result.verdict !== 'pass' || result.forced !== null;
 }
 
 export function footer(result: RunResult, context: RenderContext, isShortened: boolean): string {

@@ -37,7 +37,8 @@ export function prose(
     const [open, core, close] = split(token);
     if (isOrdinary(core, names)) {
       flush();
-      out.push(`${punctuation(open, core)}${core}${punctuation(close, core)}`);
+      const isList = out.length === 0 && /^\d/.test(core);
+      out.push(`${punctuation(open, isList)}${core}${punctuation(close, isList)}`);
     } else if (open === '' && close === '') {
       code.push(core);
     } else {
@@ -45,7 +46,7 @@ export function prose(
       code.push(core);
       const joined = codeText(code.join(' '), maxChars);
       code = [];
-      out.push(`${punctuation(open, joined)}${joined}${punctuation(close, joined)}`);
+      out.push(`${punctuation(open)}${joined}${punctuation(close)}`);
     }
   }
   flush();
@@ -84,11 +85,11 @@ function isOrdinary(core: string, names: readonly string[]): boolean {
 }
 
 /**
- * Punctuation that no Markdown parser gives a meaning beside a word; after a number it could make the
- * start of a list.
+ * Punctuation that no Markdown parser gives a meaning beside a word; after a number at the start of a
+ * text it could begin a list.
  */
-function punctuation(text: string, core: string): string {
-  const harmless = /^\d/.test(core) || core === '' ? /[,:;("']/ : /[,.:;!?()"']/;
+function punctuation(text: string, mayBeginList = false): string {
+  const harmless = mayBeginList ? /[,:;("']/ : /[,.:;!?()"']/;
   return Array.from(text, (char) =>
     harmless.test(char) ? char : `&#${char.codePointAt(0)};`,
   ).join('');

@@ -1,13 +1,14 @@
 import type { Diagnosis } from '../diagnose/diagnosis.ts';
 import { formatDuration } from '../duration.ts';
-import { diagnosisWithAges } from './ages.ts';
+import { diagnosisWithAges, withAges } from './ages.ts';
 import { type Chain, chainsOf } from './chains.ts';
 import { type Fault, faultOf } from './fault.ts';
 import { headlineWords, markOf } from './headline.ts';
 import { grantLines, notSeenSentences, queuedSentence } from './not-seen.ts';
 import { deleteFirst, type RemedyWords, remediesOf } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
-import { chainSentences, subjectWords } from './sentences.ts';
+import { chainSentences } from './sentences.ts';
+import { subjectWords } from './subjects.ts';
 import { termsOf } from './terms.ts';
 import { formatCount, listWords, name, type Words } from './words.ts';
 
@@ -66,7 +67,7 @@ export function narrate(namespace: NamespaceResult, run: RunResult): Narrative {
     ...told,
     why: [...told.why, ...movementSentences(diagnosis, run), ...nothingFound(diagnosis)],
     remedies: [
-      ...patience(namespace, run),
+      ...patience(namespace, run, diagnosis),
       ...remediesOf(diagnosis, chains),
       ...letLook(told.grants, diagnosis),
     ],
@@ -100,21 +101,13 @@ function movementSentences({ movement, findings }: Diagnosis, run: RunResult): W
         ],
       ];
     case 'grace-period': {
-      const left = Date.parse(movement.until) - Date.parse(run.finishedAt);
-      return Number.isNaN(left) || left <= 0
-        ? []
-        : [[`At the end of this run that was another ${formatDuration(left)}.`]];
+      if (findings.some(({ code }) => code === 'pod-grace-period')) return [];
+      return [[`A pod may take until ${withAges(movement.until, run.finishedAt)} to end.`]];
     }
     case 'starting':
-      return [
-        ['Kubernetes has not begun: it starts to empty a namespace about 5 s after the request.'],
-      ];
+      return [['Kubernetes begins 5 s after the request, and has not begun yet.']];
     case 'retrying':
-      return [
-        [
-          'What held it, by its own conditions, is mended; Kubernetes tries again within a minute or so.',
-        ],
-      ];
+      return [['What Kubernetes complained about is mended; it tries again within a minute.']];
     case 'none':
     case 'unknown':
       return [];
@@ -134,8 +127,15 @@ function letLook(grants: readonly string[], { rootCauses }: Diagnosis): RemedyWo
 }
 
 /** What still moves may only need time. */
-function patience(namespace: NamespaceResult, run: RunResult): RemedyWords[] {
-  if (namespace.outcome !== 'progressing') return [];
+function patience(
+  namespace: NamespaceResult,
+  run: RunResult,
+  { findings }: Diagnosis,
+): RemedyWords[] {
+  const isSaid = findings.some(({ remedies }) =>
+    remedies.some(({ text }) => /more time/.test(text)),
+  );
+  if (namespace.outcome !== 'progressing' || isSaid) return [];
   const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
   return [
     {

@@ -1,10 +1,10 @@
 import { formatDuration } from '../duration.ts';
 import { plainText, shorten } from '../safe-text.ts';
 import { stateWords } from './headline.ts';
-import { narrate } from './narrative.ts';
+import { type Narrative, narrate } from './narrative.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { chainSentence } from './sentences.ts';
-import { toPlain, type Words } from './words.ts';
+import { counted, toPlain, type Words } from './words.ts';
 
 const MAX_ROOT_CAUSE_CHARS = 1_000;
 const MAX_CHAT_CHARS = 500;
@@ -12,26 +12,24 @@ const MAX_CHAT_CHARS = 500;
 /** One sentence that follows the chain of the worst namespace to its end; empty without one. */
 export function rootCauseSentence(run: RunResult): string {
   const worst = worstNamespace(run);
-  return worst === undefined
-    ? ''
-    : shorten(toPlain(namespaceCause(worst, run)), MAX_ROOT_CAUSE_CHARS);
+  return worst === undefined ? '' : shorten(plainCause(worst, run), MAX_ROOT_CAUSE_CHARS);
 }
 
 /** Why one namespace is not gone, as one sentence without a full stop; empty when nothing explains. */
-export function namespaceCause(namespace: NamespaceResult, run: RunResult): Words {
-  const told = narrate(namespace, run);
+export function causeOf(told: Narrative, home: string): Words {
   if (told.diagnosis === undefined) return [];
   const [first, ...others] = told.chains;
   if (first !== undefined) {
-    const more = `and ${others.length} more ${others.length === 1 ? 'cause' : 'causes'}`;
-    return [
-      ...chainSentence(first, namespace.name),
-      ...(others.length === 0 ? [] : [` (${more})`]),
-    ];
+    const more = others.length === 0 ? [] : [` (and ${counted(others.length, 'more cause')})`];
+    return [...chainSentence(first, home), ...more];
   }
   const [notSeen] = told.notSeen;
   if (notSeen !== undefined) return ['could not look at ', ...notSeen];
   return told.why[0] ?? [];
+}
+
+function plainCause(namespace: NamespaceResult, run: RunResult): string {
+  return toPlain(causeOf(narrate(namespace, run), namespace.name));
 }
 
 /** One line for chat; what chat programs take for mark-up or mentions is taken out. */
@@ -53,7 +51,7 @@ function summaryLine(run: RunResult): string {
 
 /** "preview-pr-42 is stuck: Widget db is held by …", "preview-pr-42 is gone after 38 s". */
 export function namespaceLine(namespace: NamespaceResult, run: RunResult): string {
-  const cause = toPlain(namespaceCause(namespace, run));
+  const cause = plainCause(namespace, run);
   const state = `${namespace.name} ${stateWords(namespace)}`;
   return cause === '' ? plainText(state) : plainText(`${state}: ${cause}`);
 }

@@ -1,14 +1,17 @@
 import { plainText } from '../safe-text.ts';
+import { chainLinks } from './chain-section.ts';
 import { clusterWords } from './headline.ts';
 import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import type { RemedyWords } from './remedies.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
+import { findingSentence } from './sentences.ts';
 import { sameCauseAs } from './shared-cause.ts';
 import { treeLines } from './tree.ts';
-import { formatCount, toPlain } from './words.ts';
+import { capitalized, formatCount, toPlain } from './words.ts';
 
 const MAX_CAUSES = 20;
+const MAX_EVIDENCE_LINES = 30;
 const MAX_REMEDIES = 8;
 
 /** The report for a terminal. */
@@ -28,7 +31,10 @@ function namespaceText(
 ): string[] {
   const told = narrate(namespace, run);
   const headline = `${toPlain(told.headline)}  (${toPlain(clusterWords(run))})`;
-  return [headline, ...indented(explanationLines(namespace, run, same))];
+  const explanation = explanationLines(namespace, run, same);
+  const proof = same === undefined ? evidenceLines(told, namespace.name) : [];
+  const rest = proof.length === 0 ? [] : ['', 'What this rests on:', ...proof];
+  return [headline, ...indented([...explanation, ...rest])];
 }
 
 /** Tree, why, whose fault, what to do, what could not be seen: for the terminal and for the log. */
@@ -38,8 +44,9 @@ export function explanationLines(
   same?: NamespaceResult,
 ): string[] {
   const told = narrate(namespace, run);
-  if (same !== undefined)
+  if (same !== undefined) {
     return [...whyLines(told), plainText(`The same as for ${same.name} above.`)];
+  }
   const { diagnosis } = told;
   const paragraphs = [
     diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),
@@ -58,6 +65,17 @@ export function explanationLines(
   return paragraphs
     .filter((lines) => lines.length > 0)
     .flatMap((lines, at) => (at === 0 ? lines : ['', ...lines]));
+}
+
+/** What proves it: in the log this is in the group below, on a terminal there is none. */
+function evidenceLines(told: Narrative, home: string): string[] {
+  const lines = chainLinks(told.chains)
+    .filter(({ evidence }) => evidence.length > 0)
+    .flatMap((link) => [
+      `${toPlain(capitalized(findingSentence(link, home)))}:`,
+      ...link.evidence.map((line) => `  · ${plainText(line)}`),
+    ]);
+  return lines.slice(0, MAX_EVIDENCE_LINES);
 }
 
 function whyLines({ why, whyTitle }: Narrative): string[] {

@@ -1,55 +1,57 @@
 import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
 import { plainText } from '../safe-text.ts';
-import { linkWords, messageWords } from './sentences.ts';
+import { messageWords, sameSubjectWords } from './sentences.ts';
+import { isOwnerOfItself, linkWords } from './subjects.ts';
 import { toPlain } from './words.ts';
 
 const MAX_LINES = 60;
-const MAX_SUBJECT_WIDTH = 44;
+const MAX_SUBJECT_WIDTH = 60;
+
+interface Row {
+  /** Lines of the tree, and the subject. */
+  left: string;
+  right: string;
+}
 
 /** The wait-for graph as indented lines for a terminal or a log; a finding is unfolded once. */
 export function treeLines(diagnosis: Diagnosis, namespace: string): string[] {
-  const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
-  const rows: Row[] = [];
-  const seen = new Set<string>();
-  const walk = (ids: readonly string[], indent: string): void => {
-    const known = ids.filter((id) => byId.has(id));
-    known.forEach((id, at) => {
-      if (rows.length >= MAX_LINES) return;
-      const finding = byId.get(id) as Finding;
-      const isLast = at === known.length - 1;
-      const isRoot = diagnosis.rootCauses.includes(id);
-      const again = seen.has(id);
-      rows.push({
-        ...rowOf(finding, namespace, `${indent}${isLast ? '└─ ' : '├─ '}`),
-        isRoot,
-        again,
-      });
-      if (again) return;
-      seen.add(id);
-      walk(finding.waitsFor, `${indent}${isLast ? '   ' : '│  '}`);
-    });
-  };
-  walk(diagnosis.blockers, '');
+  const rows = rowsOf(diagnosis, namespace);
   if (rows.length === 0) return [];
-  const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(...rows.map((row) => row.left.length)));
-  const lines = rows.map(
-    ({ left, right, isRoot, again }) =>
-      `${left.padEnd(width)}  ${again ? '(see above)' : right}${isRoot && !again ? '   ← root cause' : ''}`,
+  const widths = rows.filter(({ right }) => right !== '').map(({ left }) => left.length);
+  const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(0, ...widths));
+  const lines = rows.map(({ left, right }) =>
+    right === '' ? left : `${left.padEnd(width)}  ${right}`,
   );
   if (rows.length >= MAX_LINES) lines.push('… more in report.json');
   return [plainText(`Namespace ${namespace}`), ...lines];
 }
 
-interface Row {
-  left: string;
-  right: string;
-  isRoot: boolean;
-  again: boolean;
-}
-
-function rowOf(finding: Finding, namespace: string, lead: string): { left: string; right: string } {
-  return {
-    left: `${lead}${toPlain(linkWords(finding, namespace))}`,
-    right: toPlain(messageWords(finding)),
+function rowsOf(diagnosis: Diagnosis, namespace: string): Row[] {
+  const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
+  const roots = new Set(diagnosis.rootCauses);
+  const rows: Row[] = [];
+  const seen = new Set<string>();
+  const walk = (ids: readonly string[], waits: Finding | undefined, indent: string): void => {
+    const known = ids.flatMap((id) => byId.get(id) ?? []);
+    for (const [at, finding] of known.entries()) {
+      if (rows.length >= MAX_LINES) return;
+      const isLast = at === known.length - 1;
+      const lead = `${indent}${isLast ? '└─ ' : '├─ '}`;
+      const subject = toPlain(linkWords(finding, namespace, waits));
+      if (seen.has(finding.id)) {
+        rows.push({ left: `${lead}${subject}`, right: '(see above)' });
+        continue;
+      }
+      seen.add(finding.id);
+      const mark = roots.has(finding.id) ? '   ← root cause' : '';
+      rows.push(
+        isOwnerOfItself(finding, waits)
+          ? { left: `${lead}${toPlain(sameSubjectWords(finding))}${mark}`, right: '' }
+          : { left: `${lead}${subject}`, right: `${toPlain(messageWords(finding))}${mark}` },
+      );
+      walk(finding.waitsFor, finding, `${indent}${isLast ? '   ' : '│  '}`);
+    }
   };
+  walk(diagnosis.blockers, undefined, '');
+  return rows;
 }

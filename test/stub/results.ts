@@ -347,7 +347,8 @@ export function ownerUnknown(): NamespaceResult {
     code: 'owner-unknown',
     subject,
     finalizer: 'some.random/finalizer',
-    message: 'nothing in the cluster shows who should remove some.random/finalizer',
+    message:
+      'has finalizer some.random/finalizer, and nothing in the cluster shows who should remove it',
     evidence: [
       'managedFields: written by "kubectl-patch" (Update)',
       'no CRD or API group fits its name',
@@ -410,7 +411,7 @@ export function severalCauses(): NamespaceResult {
     subject: { apiVersion: 'v1', kind: 'Namespace', name: home },
     finalizer: 'controller.cattle.io/namespace-auth',
     message:
-      'has finalizer controller.cattle.io/namespace-auth of Rancher, which is not in this cluster',
+      'has finalizer controller.cattle.io/namespace-auth, which belongs to Rancher; that is not in this cluster',
     remedies: [
       {
         text: 'If Rancher was removed for good, take the entry out of the namespace',

@@ -74,6 +74,18 @@ describe('the sentence of a chain', () => {
       ends: 'It has no owner that could be recognised.',
     },
     {
+      what: 'an owner nobody can name, without naming the finalizer twice',
+      next: { code: 'owner-unknown', subject: WIDGET, finalizer: 'a/b' },
+      message: 'has finalizer a/b, and nothing in the cluster shows who should remove it',
+      ends: 'Nothing in the cluster shows who should remove it.',
+    },
+    {
+      what: 'an owner known by its product',
+      next: { code: 'owner-unknown', subject: WIDGET, finalizer: 'a/b' },
+      message: 'has finalizer a/b, which belongs to Rancher; where that runs could not be seen',
+      ends: 'That finalizer belongs to Rancher; where that runs could not be seen.',
+    },
+    {
       what: 'a type without a controller',
       next: { code: 'owner-missing', subject: subject('CustomResourceDefinition', 'widgets.x') },
       message: 'has no controller in this cluster',
