@@ -18,8 +18,8 @@ export interface StepOptions {
   token?: string;
   runNumber?: number;
   runAttempt?: number;
-  /** More variables; they win over everything else. */
-  env?: Readonly<Record<string, string>>;
+  /** More variables; they win over everything else, and undefined takes one away. */
+  env?: Readonly<Record<string, string | undefined>>;
   /** Another file in place of the one that action.yml names. */
   main?: string;
   /** Another Node in place of this process's own. */
@@ -53,6 +53,8 @@ export interface RunningStep {
   says(pattern: RegExp): Promise<void>;
   /** What the runner sends first when a run is cancelled. */
   interrupt(): void;
+  send(signal: NodeJS.Signals): void;
+  readonly pid: number | undefined;
   readonly ended: Promise<StepRun>;
 }
 
@@ -103,6 +105,8 @@ export async function startStep(options: StepOptions): Promise<RunningStep> {
   return {
     says: (pattern) => log.says(pattern),
     interrupt: () => child.kill('SIGINT'),
+    send: (name) => child.kill(name),
+    pid: child.pid,
     ended,
   };
 }

@@ -1,0 +1,214 @@
+import type { Fault } from '../../stub/fault-proxy.ts';
+import {
+  aggregator503,
+  blackHole,
+  brokenGzip,
+  cutShort,
+  edit,
+  expired,
+  failure,
+  html,
+  internalError,
+  reply,
+  replyJson,
+  reset,
+  resetMidBody,
+  skewClock,
+  tooManyRequests,
+  truncate,
+  withoutDate,
+} from '../../stub/faults.ts';
+import { NAME } from '../bench.ts';
+import type { FaultRow } from './row.ts';
+
+/** While it looks for what holds the namespace. */
+
+const LISTS = new RegExp(`^GET /apis?/.*/namespaces/${NAME}/[a-z]+(\\?|$)`);
+const CONFIG_MAPS = new RegExp(`^GET /api/v1/namespaces/${NAME}/configmaps\\?`);
+const DISCOVERY = /^GET \/apis?(\?|$)/;
+const GROUPS = /^GET \/apis(\?|$)/;
+const DAY_MS = 86_400_000;
+
+/** One type of many: the cause is found all the same, and the type is listed as not inspected. */
+function oneType(
+  fault: string,
+  what: Fault,
+  reason: RegExp,
+  more: Partial<FaultRow> = {},
+): FaultRow {
+  return {
+    fault: `${fault}, for one type`,
+    phase: 'diagnosing',
+    rules: [{ request: CONFIG_MAPS, fault: what }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+    notInspected: new RegExp(`configmaps.*${reason.source}`),
+    rootCauses: ['owner-missing'],
+    ...more,
+  };
+}
+
+function discovery(fault: string, what: Fault, more: Partial<FaultRow>): FaultRow {
+  return {
+    fault: `discovery: ${fault}`,
+    phase: 'diagnosing',
+    rules: [{ request: DISCOVERY, fault: what }],
+    outcome: 'inconclusive',
+    says: /preview-pr-42 is not gone, and we could not see why/,
+    notInspected: /./,
+    ...more,
+  };
+}
+
+function harmless(fault: string, request: RegExp, what: Fault): FaultRow {
+  return {
+    fault,
+    phase: 'diagnosing',
+    rules: [{ request, fault: what }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+    rootCauses: ['owner-missing'],
+  };
+}
+
+export const DIAGNOSING: readonly FaultRow[] = [
+  {
+    fault: 'no list is ever answered',
+    phase: 'diagnosing',
+    rules: [{ request: LISTS, fault: blackHole }],
+    outcome: 'inconclusive',
+    says: /preview-pr-42 is not gone, and we could not see why/,
+    notInspected: /configmaps/,
+    // The timeout, and the time of one diagnosis.
+    check: ({ run }) => (run.elapsedMs < 75_000 ? [] : [`took ${run.elapsedMs} ms`]),
+  },
+  oneType('the answer never comes', blackHole, /no answer within 15 s/),
+  oneType(
+    'listing is forbidden',
+    failure(403, 'Forbidden', 'cannot list resource "configmaps"'),
+    /403|forbidden/i,
+  ),
+  oneType('the connection is reset', reset, /connection reset/),
+  oneType('the connection is reset in the middle', resetMidBody, /connection/),
+  oneType('the list is shorter than announced', truncate, /closed before/),
+  oneType('half of the JSON comes', cutShort, /not complete JSON/),
+  oneType('the list breaks off in gzip', brokenGzip, /closed before|damaged/),
+  oneType('a login page comes', html(200), /did not answer like/),
+  oneType('something that is no list comes', replyJson({ kind: 'Status' }), /not a list/),
+  oneType('the server fails', internalError, /500/, {
+    rootCauses: ['api-failing', 'owner-missing'],
+  }),
+  oneType('the aggregator is away', aggregator503, /503/, {
+    rootCauses: ['api-failing', 'owner-missing'],
+  }),
+  oneType('the server is throttled', tooManyRequests('3600'), /429/),
+  oneType('the type is not found', reply(404, '404 page not found\n'), /404/),
+  oneType(
+    'the same page comes over and over',
+    replyJson({ kind: 'ConfigMapList', apiVersion: 'v1', metadata: { continue: 'x' }, items: [] }),
+    /over and over/,
+  ),
+  oneType(
+    'paging expires every time',
+    edit((list) => {
+      (list['metadata'] as Record<string, unknown>)['continue'] = 'next';
+    }),
+    /410/,
+    {
+      rules: [
+        { request: /configmaps\?.*continue=/, fault: expired },
+        {
+          request: CONFIG_MAPS,
+          fault: edit((list) => {
+            (list['metadata'] as Record<string, unknown>)['continue'] = 'next';
+          }),
+        },
+      ],
+    },
+  ),
+  {
+    fault: 'paging expires once, for one type',
+    phase: 'diagnosing',
+    rules: [
+      { request: /configmaps\?.*continue=/, fault: expired },
+      {
+        request: CONFIG_MAPS,
+        times: 1,
+        fault: edit((list) => {
+          (list['metadata'] as Record<string, unknown>)['continue'] = 'next';
+        }),
+      },
+    ],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+    rootCauses: ['owner-missing'],
+  },
+  {
+    fault: 'every list is throttled',
+    phase: 'diagnosing',
+    rules: [{ request: LISTS, fault: tooManyRequests('3600') }],
+    outcome: 'inconclusive',
+    says: /preview-pr-42 is not gone, and we could not see why/,
+    notInspected: /429/,
+  },
+  {
+    fault: 'everything fails once the timeout is over',
+    phase: 'diagnosing',
+    rules: [
+      { request: /^GET (?!\/api\/v1\/namespaces[/?][^/]*$|\/version)/, fault: internalError },
+    ],
+    outcome: 'inconclusive',
+    says: /preview-pr-42 is not gone, and we could not see why/,
+    notInspected: /500/,
+  },
+  discovery('is forbidden', failure(403, 'Forbidden', 'forbidden'), { notInspected: /403/ }),
+  discovery('fails', internalError, { notInspected: /500/ }),
+  discovery('is never answered', blackHole, { notInspected: /15 s/ }),
+  discovery('is garbage', reply(200, '\u0000\u0001', 'application/json'), { notInspected: /JSON/ }),
+  discovery(
+    'is empty',
+    replyJson({
+      kind: 'APIGroupDiscoveryList',
+      apiVersion: 'apidiscovery.k8s.io/v2',
+      metadata: {},
+      items: [],
+    }),
+    {},
+  ),
+  discovery('is half of itself', cutShort, { notInspected: /JSON/ }),
+  discovery('names no groups', replyJson({ kind: 'APIGroupList', apiVersion: 'v1', groups: [] }), {
+    rules: [
+      { request: GROUPS, fault: replyJson({ kind: 'APIGroupList', apiVersion: 'v1', groups: [] }) },
+    ],
+  }),
+  discovery(
+    'marks a group as stale',
+    edit(() => undefined),
+    {
+      rules: [
+        {
+          request: GROUPS,
+          fault: edit((document) => {
+            for (const item of document['items'] as Record<string, unknown>[]) {
+              for (const version of item['versions'] as Record<string, unknown>[]) {
+                const { name } = item['metadata'] as Record<string, unknown>;
+                if (name !== 'batch') continue;
+                version['freshness'] = 'Stale';
+                version['resources'] = [];
+              }
+            }
+          }),
+        },
+      ],
+      outcome: 'stuck',
+      says: /preview-pr-42 is stuck/,
+      notInspected: /batch/,
+      rootCauses: ['discovery-failed', 'owner-missing'],
+    },
+  ),
+  harmless('the server is a day ahead', /./, skewClock(DAY_MS)),
+  harmless('the server is a day behind', /./, skewClock(-DAY_MS)),
+  harmless('the server has no clock', /^GET (?!.*watch=)/, withoutDate),
+  harmless('nobody tells the version', /^GET \/version$/, html(200)),
+  harmless('the version is never answered', /^GET \/version$/, blackHole),
+];

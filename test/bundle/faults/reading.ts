@@ -1,0 +1,213 @@
+import type { Fault } from '../../stub/fault-proxy.ts';
+import {
+  aggregator503,
+  blackHole,
+  brokenGzip,
+  cutShort,
+  drip,
+  edit,
+  failure,
+  forbiddenNamespace,
+  hangUp,
+  html,
+  internalError,
+  loseAnswer,
+  notFoundNamespace,
+  raw,
+  redirect,
+  reply,
+  replyJson,
+  reset,
+  resetMidBody,
+  tooManyRequests,
+  truncate,
+  unauthorized,
+} from '../../stub/faults.ts';
+import { NAME, NAMESPACE } from '../bench.ts';
+import type { FaultRow } from './row.ts';
+
+/** The first GET of the namespace, and the DELETE: without them there is nothing to guard. */
+
+const GET = new RegExp(`^GET ${NAMESPACE}$`);
+const DELETE = new RegExp(`^DELETE ${NAMESPACE}$`);
+
+function always(fault: string, what: Fault, says: RegExp, more: Partial<FaultRow> = {}): FaultRow {
+  const rules = [{ request: GET, fault: what }];
+  return { fault, phase: 'reading', rules, outcome: 'error', says, ...more };
+}
+
+/** A hiccup: the gate tries again and does its work. */
+function passing(fault: string, what: Fault, times = 1): FaultRow {
+  return {
+    fault: `${fault}, and then works`,
+    phase: 'reading',
+    rules: [{ request: GET, times, fault: what }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+    rootCauses: ['owner-missing'],
+  };
+}
+
+/** As if nobody had asked for the deletion yet. */
+const stillActive: FaultRow['rules'] = [
+  {
+    request: GET,
+    times: 1,
+    fault: edit((namespace) => {
+      const metadata = namespace['metadata'] as Record<string, unknown>;
+      delete metadata['deletionTimestamp'];
+    }),
+  },
+];
+
+export const READING: readonly FaultRow[] = [
+  always('the answer never comes', blackHole, /no answer within 15 s/),
+  always('the answer drips', drip, /no answer within 15 s/),
+  always('the connection is reset', reset, /connection reset/),
+  always(
+    'the connection is closed without an answer',
+    hangUp,
+    /connection was closed|connection reset/,
+  ),
+  always(
+    'the connection is reset in the middle of the answer',
+    resetMidBody,
+    /connection (reset|was closed)/,
+  ),
+  always('the answer is shorter than announced', truncate, /closed before the answer was complete/),
+  always('half of the JSON comes as if it were all', cutShort, /not complete JSON/),
+  always('the answer is empty', reply(200, '', 'application/json'), /not complete JSON/),
+  always('there is no content', reply(204, ''), /did not answer like|not complete JSON/),
+  always('the answer is no HTTP', raw('SSH-2.0-OpenSSH_9.6\r\n'), /the answer is not HTTP/),
+  always(
+    'the answer breaks off in gzip',
+    brokenGzip,
+    /closed before the answer was complete|damaged/,
+  ),
+  always(
+    'the answer is larger than anything',
+    reply(200, `{"kind":"${'x'.repeat(66 * 1024 * 1024)}"}`, 'application/json'),
+    /the answer is larger than 64 MiB/,
+  ),
+  always('a login page comes with 200', html(200), /did not answer like .*\(200, text\/html\)/),
+  always('an error page comes with 502', html(502), /did not answer like .*\(502, text\/html\)/),
+  always(
+    'it is redirected to a login',
+    redirect('https://login.example.com/?next=secret'),
+    /\(302, text\/html, a redirect to login\.example\.com\)/,
+  ),
+  always(
+    'JSON of something else comes',
+    replyJson({ status: 'ok' }),
+    /did not answer with the object/,
+  ),
+  always(
+    'another namespace comes',
+    edit((namespace) => {
+      (namespace['metadata'] as Record<string, unknown>)['name'] = 'kube-system';
+    }),
+    /did not answer with the object/,
+  ),
+  always(
+    'JSON in a foreign language comes',
+    replyJson(['kind', 'Namespace']),
+    /not complete JSON|did not answer/,
+  ),
+  always('the token is refused', unauthorized, /401 Unauthorized/),
+  always(
+    'the namespace is forbidden',
+    forbiddenNamespace(NAME),
+    /403 Forbidden: namespaces "preview-pr-42" is forbidden/,
+  ),
+  always(
+    'a gateway does not know the cluster',
+    failure(404, 'NotFound', 'clusters "c-1" not found', {
+      details: { name: 'c-1', kind: 'clusters' },
+    }),
+    /404 Not Found: clusters "c-1" not found/,
+  ),
+  always(
+    'a wrong path prefix answers 404',
+    reply(404, '404 page not found\n'),
+    /did not answer like .*\(404, text\/plain\)/,
+  ),
+  {
+    ...always('the name does not exist', notFoundNamespace(NAME), /preview-pr-42/),
+    outcome: 'not-found',
+  },
+  always('the object is said to be too old', failure(410, 'Gone', 'gone'), /410 Gone/),
+  always(
+    'the server is throttled and does not say for how long',
+    tooManyRequests(),
+    /429 Too Many Requests/,
+  ),
+  always('the server wants an hour of peace', tooManyRequests('3600'), /429 Too Many Requests/),
+  always(
+    'the server fails',
+    internalError,
+    /500 Internal Server Error: Internal error occurred: etcd is lost/,
+  ),
+  always('the aggregator is away', aggregator503, /503 Service Unavailable: service unavailable/),
+  always(
+    'the status is one that nobody knows',
+    reply(599, '{"what":"ever"}', 'application/json'),
+    /\(599, application\/json\)/,
+  ),
+  always(
+    'the header is longer than any header',
+    reply(200, '{}', 'application/json', { 'x-long': 'x'.repeat(64 * 1024) }),
+    /header/i,
+  ),
+  {
+    ...always(
+      'the error repeats what was sent, the token too',
+      ({ headers, response }) => {
+        response.writeHead(500, { 'content-type': 'text/plain' });
+        response.end(`cannot forward: ${JSON.stringify(headers)}`);
+      },
+      /500 Internal Server Error: cannot forward/,
+    ),
+  },
+  passing('the connection is reset', reset),
+  passing('the server is throttled for a second', tooManyRequests('1')),
+  passing('the aggregator is away', aggregator503, 2),
+  {
+    fault: 'the deletion meets a conflict every time',
+    phase: 'reading',
+    inputs: { delete: 'true' },
+    rules: [
+      { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
+      { request: DELETE, fault: failure(409, 'Conflict', 'the object has been modified') },
+    ],
+    outcome: 'error',
+    says: /cannot delete namespace "preview-pr-42" .*409 Conflict/,
+  },
+  {
+    fault: 'the deletion is forbidden',
+    phase: 'reading',
+    inputs: { delete: 'true' },
+    rules: [
+      { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
+      { request: DELETE, fault: failure(403, 'Forbidden', 'cannot delete resource "namespaces"') },
+    ],
+    outcome: 'error',
+    says: /cannot delete namespace "preview-pr-42" .*403 Forbidden/,
+  },
+  {
+    fault: 'the answer to the deletion is lost',
+    phase: 'reading',
+    inputs: { delete: 'true' },
+    rules: [...stillActive, { request: DELETE, fault: loseAnswer }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+    mutations: [`DELETE ${NAMESPACE}`],
+  },
+  {
+    fault: 'the deletion fails once in the server, and was done all the same',
+    phase: 'reading',
+    inputs: { delete: 'true' },
+    rules: [...stillActive, { request: DELETE, fault: internalError }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+  },
+];

@@ -1,0 +1,182 @@
+import type { Fault } from '../../stub/fault-proxy.ts';
+import {
+  aggregator503,
+  blackHole,
+  edit,
+  failure,
+  forbiddenNamespace,
+  html,
+  internalError,
+  reply,
+  replyJson,
+  reset,
+  resetMidBody,
+  tooManyRequests,
+  unauthorized,
+  watchIsSilent,
+  watchSends,
+} from '../../stub/faults.ts';
+import { NAME, NAMESPACE } from '../bench.ts';
+import type { FaultRow } from './row.ts';
+
+/** Between the first GET, which worked, and the verdict. */
+
+const GET = new RegExp(`^GET ${NAMESPACE}$`);
+const WATCH = /^GET \/api\/v1\/namespaces\?watch=1/;
+
+/** From the second GET on. What else is read still explains the hang. */
+function unreadable(fault: string, what: Fault, says: RegExp): FaultRow {
+  return {
+    fault,
+    phase: 'waiting',
+    rules: [{ request: GET, from: 2, fault: what }],
+    outcome: 'stuck',
+    says: new RegExp(`does not mean that it is gone: .*${says.source}`),
+    rootCauses: ['owner-missing'],
+  };
+}
+
+function watching(fault: string, what: Fault, more: Partial<FaultRow> = {}): FaultRow {
+  return {
+    fault,
+    phase: 'waiting',
+    rules: [{ request: WATCH, fault: what }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+    rootCauses: ['owner-missing'],
+    check: ({ proxy }) => {
+      const opened = proxy.lines.filter((line) => WATCH.test(line)).length;
+      return opened <= 8 ? [] : [`watched ${opened} times within 2 s`];
+    },
+    ...more,
+  };
+}
+
+const METADATA = { name: NAME, resourceVersion: '9', creationTimestamp: '2026-11-21T11:00:00Z' };
+
+export const WAITING: readonly FaultRow[] = [
+  unreadable('the connection is reset', reset, /connection reset/),
+  unreadable('the connection is reset in the middle of the answer', resetMidBody, /connection/),
+  unreadable('the RoleBinding died with the namespace', forbiddenNamespace(NAME), /403 Forbidden/),
+  unreadable('the server fails', internalError, /500 Internal Server Error/),
+  unreadable('the load balancer has no server', aggregator503, /503 Service Unavailable/),
+  unreadable('an error page comes', html(503), /did not answer like/),
+  unreadable('a login page comes', html(200), /did not answer like/),
+  unreadable(
+    'the path is not found any more',
+    reply(404, '404 page not found\n'),
+    /\(404, text\/plain\)/,
+  ),
+  unreadable(
+    'a gateway says that the cluster is not found',
+    failure(404, 'NotFound', 'clusters "c-1" not found', {
+      details: { name: 'c-1', kind: 'clusters' },
+    }),
+    /404 Not Found/,
+  ),
+  unreadable(
+    'a namespace without its UID comes',
+    edit((namespace) => {
+      (namespace['metadata'] as Record<string, unknown>)['uid'] = '';
+    }),
+    /./,
+  ),
+  unreadable('an empty object comes', replyJson({}), /did not answer with the object/),
+  unreadable('the server is throttled', tooManyRequests(), /429 Too Many Requests/),
+  {
+    fault: 'the namespace goes, and may not be looked at any more',
+    phase: 'waiting',
+    rules: [{ request: GET, from: 2, fault: forbiddenNamespace(NAME) }],
+    during: async ({ server, step }) => {
+      await step.says(/waiting up to/);
+      server.mutate((cluster) => cluster.removeNamespace(NAME));
+    },
+    outcome: 'inconclusive',
+    says: /does not mean that it is gone: 403 Forbidden/,
+    notInspected: /^namespace preview-pr-42: 403 Forbidden/,
+    rootCauses: [],
+  },
+  {
+    fault: 'nothing answers any more',
+    phase: 'waiting',
+    rules: [{ request: GET, from: 2, fault: blackHole }],
+    outcome: 'stuck',
+    says: /preview-pr-42 is stuck/,
+  },
+  {
+    fault: 'the token expires',
+    phase: 'waiting',
+    rules: [{ request: /./, from: 8, fault: unauthorized }],
+    inputs: { timeout: '10s' },
+    outcome: 'error',
+    says: /401 Unauthorized/,
+  },
+  {
+    fault: 'another namespace has the name',
+    phase: 'waiting',
+    rules: [
+      {
+        request: GET,
+        from: 2,
+        fault: edit((namespace) => {
+          (namespace['metadata'] as Record<string, unknown>)['uid'] = 'another';
+        }),
+      },
+    ],
+    outcome: 'recreated',
+    says: /preview-pr-42/,
+  },
+  watching(
+    'watching is forbidden',
+    failure(403, 'Forbidden', 'cannot watch resource "namespaces"'),
+  ),
+  watching('the watch is silent, and so is the namespace', watchIsSilent),
+  watching('the watch is silent while the namespace goes', watchIsSilent, {
+    outcome: 'deleted',
+    says: /preview-pr-42.* gone/,
+    rootCauses: [],
+    during: async ({ server, step }) => {
+      await step.says(/waiting up to/);
+      server.mutate((cluster) => cluster.removeNamespace(NAME));
+    },
+  }),
+  watching(
+    'the watch sends 410 errors',
+    watchSends([{ type: 'ERROR', object: { kind: 'Status', code: 410 } }], true),
+  ),
+  watching(
+    'the watch sends 500 errors',
+    watchSends([{ type: 'ERROR', object: { kind: 'Status', code: 500 } }]),
+  ),
+  watching('the watch is refused with 410', failure(410, 'Expired', 'too old resource version')),
+  watching('the watch is throttled', tooManyRequests('1')),
+  watching(
+    'the watch sends nothing but bookmarks',
+    watchSends(
+      Array.from({ length: 50 }, (_, index) => ({
+        type: 'BOOKMARK',
+        object: { kind: 'Namespace', metadata: { resourceVersion: String(index) } },
+      })),
+    ),
+  ),
+  watching('the watch ends at once, every time', watchSends([], true)),
+  watching('the watch is reset', reset),
+  watching('the watch sends garbage', watchSends('}{ nonsense\n\0\n')),
+  watching('the watch sends a line without end', watchSends('x'.repeat(20 * 1024 * 1024))),
+  watching('the watch sends a login page', html(200)),
+  watching('the watch is never answered', blackHole),
+  watching(
+    'the watch claims that the namespace is gone',
+    watchSends([{ type: 'DELETED', object: { kind: 'Namespace', metadata: METADATA } }]),
+  ),
+  watching(
+    'the watch claims that another has its name',
+    watchSends([
+      { type: 'ADDED', object: { kind: 'Namespace', metadata: { ...METADATA, uid: 'another' } } },
+    ]),
+  ),
+  watching(
+    'the watch sends events of other things',
+    watchSends([{ type: 'MODIFIED', object: { kind: 'Pod', metadata: { name: NAME } } }]),
+  ),
+];

@@ -1,0 +1,213 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import type { Json, JsonObject } from '../../src/json.ts';
+import type { Answer, Fault, FaultExchange } from './fault-proxy.ts';
+
+/** What can happen to one request. */
+
+/** RST before a byte of the answer. */
+export const reset: Fault = ({ socket }) => {
+  socket.resetAndDestroy();
+};
+
+/** FIN before a byte of the answer. */
+export const hangUp: Fault = ({ socket }) => {
+  socket.destroy();
+};
+
+/** Accepted and never answered. */
+export const blackHole: Fault = () => undefined;
+
+/** The request goes through, the answer does not come back. */
+export const loseAnswer: Fault = async ({ ask, socket }) => {
+  await ask();
+  socket.resetAndDestroy();
+};
+
+/** Half of the answer, then RST. */
+export const resetMidBody: Fault = (exchange) =>
+  halfOf(exchange, () => exchange.socket.resetAndDestroy());
+
+/** Half of the answer, then FIN, although Content-Length promised all of it. */
+export const truncate: Fault = (exchange) => halfOf(exchange, () => exchange.socket.end());
+
+/** Half of the answer as if it were all of it. */
+export const cutShort: Fault = async ({ ask, response }) => {
+  const answer = await ask();
+  send(response, { ...answer, body: answer.body.subarray(0, answer.body.length / 2) });
+};
+
+async function halfOf({ ask, response }: FaultExchange, then: () => void): Promise<void> {
+  const { status, headers, body } = await ask();
+  response.writeHead(status, {
+    'content-type': headers['content-type'],
+    'content-length': body.length,
+  });
+  response.write(body.subarray(0, body.length / 2));
+  await sleep(50);
+  then();
+}
+
+/** One byte at a time, for ever so long. */
+export const drip: Fault = async ({ ask, response }) => {
+  const { status, headers, body } = await ask();
+  response.writeHead(status, {
+    'content-type': headers['content-type'],
+    'content-length': body.length,
+  });
+  for (const byte of body) {
+    if (response.destroyed) return;
+    response.write(Buffer.from([byte]));
+    await sleep(200);
+  }
+  response.end();
+};
+
+/** Bytes that are no HTTP. */
+export const raw =
+  (text: string): Fault =>
+  ({ socket }) => {
+    socket.end(text);
+  };
+
+export function reply(
+  status: number,
+  body: string,
+  type = 'text/plain; charset=utf-8',
+  headers: Record<string, string> = {},
+): Fault {
+  return ({ response }) => {
+    response.writeHead(status, { 'content-type': type, ...headers });
+    response.end(body);
+  };
+}
+
+export function replyJson(body: Json, status = 200, headers: Record<string, string> = {}): Fault {
+  return reply(status, JSON.stringify(body), 'application/json', headers);
+}
+
+const LOGIN =
+  '<!DOCTYPE html><html><head><title>Sign in</title></head><body><script>x()</script></body></html>';
+
+/** What portals and gateways say in place of the API server. */
+export const html = (status: number): Fault => reply(status, LOGIN, 'text/html');
+
+export function redirect(location: string): Fault {
+  return reply(302, '', 'text/html', { location });
+}
+
+/** To the path that was asked for. */
+export const redirectToItself: Fault = ({ line, response }) => {
+  response.writeHead(302, { location: line.split(' ')[1] ?? '/' });
+  response.end();
+};
+
+/** As the API server words it. */
+export function failure(
+  code: number,
+  reason: string,
+  message: string,
+  more: { details?: JsonObject; headers?: Record<string, string> } = {},
+): Fault {
+  const details = more.details === undefined ? {} : { details: more.details };
+  return replyJson(
+    {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message,
+      reason,
+      code,
+      ...details,
+    },
+    code,
+    more.headers,
+  );
+}
+
+export const unauthorized = failure(401, 'Unauthorized', 'Unauthorized');
+export const tooManyRequests = (retryAfter?: string): Fault =>
+  failure(
+    429,
+    'TooManyRequests',
+    'Too many requests, please try again later.',
+    retryAfter === undefined ? {} : { headers: { 'retry-after': retryAfter } },
+  );
+export const forbiddenNamespace = (name: string): Fault =>
+  failure(
+    403,
+    'Forbidden',
+    `namespaces "${name}" is forbidden: User "ci" cannot get resource "namespaces" in API group "" in the namespace "${name}"`,
+    { details: { name, kind: 'namespaces' } },
+  );
+export const notFoundNamespace = (name: string): Fault =>
+  failure(404, 'NotFound', `namespaces "${name}" not found`, {
+    details: { name, kind: 'namespaces' },
+  });
+export const internalError = failure(500, 'InternalError', 'Internal error occurred: etcd is lost');
+export const expired = failure(
+  410,
+  'Expired',
+  'The provided continue parameter is too old to display a consistent list result.',
+);
+/** What the aggregator says for an extension API server that is away. */
+export const aggregator503 = reply(503, 'service unavailable\n');
+
+/** The real answer with something changed. */
+export function edit(change: (body: JsonObject, answer: Answer) => void): Fault {
+  return async ({ ask, response }) => {
+    const answer = await ask();
+    const body = JSON.parse(answer.body.toString('utf8')) as JsonObject;
+    change(body, answer);
+    send(response, { ...answer, body: Buffer.from(JSON.stringify(body)) });
+  };
+}
+
+/** The server's clock goes wrong by `ms`. */
+export function skewClock(ms: number): Fault {
+  return async ({ ask, response }) => {
+    const answer = await ask();
+    const date = new Date(Date.parse(answer.headers['date'] ?? '') + ms).toUTCString();
+    send(response, { ...answer, headers: { ...answer.headers, date } });
+  };
+}
+
+export const withoutDate: Fault = async ({ ask, response }) => {
+  const { headers, ...answer } = await ask();
+  response.sendDate = false;
+  send(response, { ...answer, headers: { 'content-type': headers['content-type'] } });
+};
+
+/** Says gzip, and breaks off in the middle of it. */
+export const brokenGzip: Fault = async ({ ask, response }) => {
+  const { status, headers, body } = await ask();
+  const packed = gzipSync(body);
+  response.writeHead(status, {
+    'content-type': headers['content-type'],
+    'content-encoding': 'gzip',
+  });
+  response.end(packed.subarray(0, packed.length / 2));
+};
+
+/** A watch that is accepted, sends these events and then `ends` or is silent. */
+export function watchSends(events: readonly JsonObject[] | string, ends = false): Fault {
+  const text =
+    typeof events === 'string'
+      ? events
+      : events.map((event) => `${JSON.stringify(event)}\n`).join('');
+  return ({ response }) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.flushHeaders();
+    if (ends) response.end(text);
+    else if (text !== '') response.write(text);
+  };
+}
+
+export const watchIsSilent = watchSends([]);
+
+function send(response: FaultExchange['response'], { status, headers, body }: Answer): void {
+  const { 'content-length': _length, 'transfer-encoding': _encoding, ...rest } = headers;
+  response.writeHead(status, { ...rest, 'content-length': body.length });
+  response.end(body);
+}
