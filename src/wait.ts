@@ -15,6 +15,8 @@ const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
 const CONFIRM_MS = 10_000;
 /** Opening a watch again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
+/** A watch that lasted this long was a good one; others end at once, every time. */
+const LASTING_MS = 10_000;
 
 export type Ended =
   | { how: 'deleted' }
@@ -135,6 +137,7 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
   const watch = async (): Promise<void> => {
     let pause = REWATCH_MS.first;
     while (!running.aborted) {
+      let openedAt = Number.POSITIVE_INFINITY;
       const result = await deps.api.watch('/api/v1/namespaces', {
         fieldSelector: `metadata.name=${start.name}`,
         // Unset: the server starts from its most recent state, so an old version cannot be "too old".
@@ -142,7 +145,7 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
         signal: running,
         onOpen: () => {
           state.watching = true;
-          pause = REWATCH_MS.first;
+          openedAt = deps.clock.now();
           // What happened before the watch was open is not in it.
           pollNow();
         },
@@ -162,6 +165,7 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
       if (running.aborted) return;
       // The end of a watch may hide the end of the namespace.
       pollNow();
+      if (deps.clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
       const forbidden = !result.ok && result.failure.kind === 'forbidden';
       await deps.clock.sleep(forbidden ? REWATCH_MS.most : pause, running);
       pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
