@@ -27,7 +27,7 @@ export function chainSection(
     .slice(0, detail.rows)
     .map(({ from, to, because }) => [
       toMarkdown(from),
-      to === undefined ? '*nobody: this is the root cause*' : toMarkdown(to),
+      to === undefined ? '*nothing further: the root cause*' : toMarkdown(to),
       toMarkdown(because, detail.chars),
     ]);
   const parts = [
