@@ -8,7 +8,7 @@ import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import type { Scenario } from './scenario.ts';
-import { takeAway } from './world.ts';
+import { takeAway } from './take-away.ts';
 
 /** Where scenarios run. */
 export interface Cluster {

@@ -1,14 +1,12 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buildControlPlane, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
-import { createAuthority, issueClient, issueServer } from './certificates.ts';
 import { Client, type Ref, waitForServer } from './client.ts';
-import { IDENTITIES, type Identity, identityObjects } from './identities.ts';
-import { type Connection, writeKubeconfigText } from './kubeconfig.ts';
-import { freePorts, Server } from './processes.ts';
+import { type Ports, type Prepared, prepareDataDir } from './control-plane-files.ts';
+import { apiServerFlags, controllerManagerFlags, etcdFlags } from './control-plane-flags.ts';
+import { type Identity, identityObjects } from './identities.ts';
+import { Server } from './processes.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface ControlPlaneOptions {
@@ -48,7 +46,6 @@ export interface ControlPlane {
   stop(): Promise<void>;
 }
 
-const CONTROLLER_MANAGER = 'system:kube-controller-manager';
 const LEADER_LEASE: Ref = {
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
@@ -245,138 +242,4 @@ class ControlPlaneProcesses implements ControlPlane {
   #logOf(name: string): string {
     return join(this.dataDir, `${name}.log`);
   }
-}
-
-interface Ports {
-  etcd: number;
-  etcdPeer: number;
-  apiServer: number;
-}
-
-interface Prepared {
-  dataDir: string;
-  ports: Ports;
-  ca: string;
-  adminToken: string;
-}
-
-/** Ports, certificates, tokens and kubeconfigs: all that the servers need to start. */
-async function prepareDataDir(): Promise<Prepared> {
-  const [dataDir, [etcd = 0, etcdPeer = 0, apiServer = 0], ca, frontProxyCa] = await Promise.all([
-    mkdtemp(join(tmpdir(), 'teardown-gate-cluster-')),
-    freePorts(3),
-    createAuthority('control-plane-ca'),
-    createAuthority('front-proxy-ca'),
-  ]);
-  const [serving, frontProxy] = await Promise.all([
-    issueServer(ca, ['127.0.0.1', 'localhost', 'kubernetes.default.svc']),
-    issueClient(frontProxyCa, 'front-proxy-client'),
-  ]);
-  const serviceAccounts = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const server = `https://127.0.0.1:${apiServer}`;
-  const users = [CONTROLLER_MANAGER, 'admin', ...IDENTITIES].map((name) => ({
-    name,
-    token: randomBytes(24).toString('hex'),
-  }));
-  const tokens = users.map(
-    ({ name, token }) => `${token},${name},${name}${name === 'admin' ? ',system:masters' : ''}`,
-  );
-  const files: Record<string, string> = {
-    'ca.crt': ca.cert,
-    'serving.crt': serving.cert,
-    'serving.key': serving.key,
-    'front-proxy-ca.crt': frontProxyCa.cert,
-    'front-proxy.crt': frontProxy.cert,
-    'front-proxy.key': frontProxy.key,
-    'service-accounts.key': serviceAccounts.privateKey,
-    'service-accounts.pub': serviceAccounts.publicKey,
-    'audit-policy.yaml': AUDIT_POLICY,
-    'tokens.csv': `${tokens.join('\n')}\n`,
-  };
-  for (const { name, token } of users) {
-    const connection: Connection = { server, ca: ca.cert, token };
-    const file = name === CONTROLLER_MANAGER ? 'controller-manager' : name;
-    files[`${file}.kubeconfig`] = writeKubeconfigText('control-plane', name, connection);
-  }
-  await Promise.all(
-    Object.entries(files).map(([name, text]) =>
-      writeFile(join(dataDir, name), text, { mode: 0o600 }),
-    ),
-  );
-  const adminToken = users.find(({ name }) => name === 'admin')?.token ?? '';
-  return { dataDir, ports: { etcd, etcdPeer, apiServer }, ca: ca.cert, adminToken };
-}
-
-/** Who, what, when and the answer, without bodies: enough to prove that somebody wrote nothing. */
-const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-rules:
-- level: None
-  users: ["system:apiserver"]
-- level: Metadata
-`;
-
-function etcdFlags(dataDir: string, ports: Ports): string[] {
-  const peer = `http://127.0.0.1:${ports.etcdPeer}`;
-  const client = `http://127.0.0.1:${ports.etcd}`;
-  return [
-    `--data-dir=${join(dataDir, 'etcd')}`,
-    `--listen-client-urls=${client}`,
-    `--advertise-client-urls=${client}`,
-    `--listen-peer-urls=${peer}`,
-    `--initial-advertise-peer-urls=${peer}`,
-    `--initial-cluster=default=${peer}`,
-    '--unsafe-no-fsync', // nothing here has to survive a power cut
-    '--log-level=warn',
-  ];
-}
-
-function apiServerFlags(dataDir: string, ports: Ports): string[] {
-  const file = (name: string): string => join(dataDir, name);
-  return [
-    `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
-    '--bind-address=127.0.0.1',
-    '--advertise-address=127.0.0.1',
-    '--endpoint-reconciler-type=none', // loopback may not be in the endpoints of `kubernetes`
-    `--secure-port=${ports.apiServer}`,
-    `--cert-dir=${file('apiserver')}`,
-    `--tls-cert-file=${file('serving.crt')}`,
-    `--tls-private-key-file=${file('serving.key')}`,
-    '--service-cluster-ip-range=10.96.0.0/16',
-    '--authorization-mode=RBAC',
-    `--token-auth-file=${file('tokens.csv')}`,
-    '--service-account-issuer=https://kubernetes.default.svc',
-    `--service-account-key-file=${file('service-accounts.pub')}`,
-    `--service-account-signing-key-file=${file('service-accounts.key')}`,
-    '--enable-aggregator-routing=true', // no kube-proxy: straight to the endpoints
-    `--requestheader-client-ca-file=${file('front-proxy-ca.crt')}`,
-    '--requestheader-allowed-names=front-proxy-client',
-    '--requestheader-username-headers=X-Remote-User',
-    '--requestheader-group-headers=X-Remote-Group',
-    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
-    `--proxy-client-cert-file=${file('front-proxy.crt')}`,
-    `--proxy-client-key-file=${file('front-proxy.key')}`,
-    `--audit-policy-file=${file('audit-policy.yaml')}`,
-    `--audit-log-path=${file('audit.log')}`,
-    '--v=1',
-  ];
-}
-
-function controllerManagerFlags(dataDir: string): string[] {
-  return [
-    `--kubeconfig=${join(dataDir, 'controller-manager.kubeconfig')}`,
-    '--secure-port=0', // nobody asks for its metrics
-    '--leader-elect=true', // its Lease is evidence of a living controller manager
-    '--use-service-account-credentials=true',
-    `--service-account-private-key-file=${join(dataDir, 'service-accounts.key')}`,
-    `--root-ca-file=${join(dataDir, 'ca.crt')}`,
-    '--kube-api-qps=200',
-    '--kube-api-burst=400',
-    '--v=1',
-  ];
 }

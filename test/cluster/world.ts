@@ -1,12 +1,5 @@
 import { randomInt } from 'node:crypto';
-import {
-  arrayAt,
-  isObject,
-  type JsonObject,
-  numberAt,
-  stringAt,
-  stringsAt,
-} from '../../src/json.ts';
+import { arrayAt, isObject, type JsonObject, numberAt, stringAt } from '../../src/json.ts';
 import {
   ApiError,
   type CallOptions,
@@ -18,6 +11,7 @@ import {
 } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { Identity } from './identities.ts';
+import { takeAway } from './take-away.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 
 /** Begins the suffix of a run: nothing else in a cluster has names with such a part. */
@@ -237,33 +231,6 @@ export class World {
       else await takeAway(this.client, ref);
     }
   }
-}
-
-/** Also what hangs: finalizers first. What cannot be taken away must not fail the scenario. */
-export async function takeAway(client: Client, ref: Ref): Promise<void> {
-  try {
-    await client.delete(ref);
-    const left = await client.find(ref);
-    if (stringsAt(left, 'metadata', 'finalizers').length > 0) {
-      await client.patch(ref, { metadata: { finalizers: null } });
-    }
-    if (ref.kind === 'Namespace') await dropSpecFinalizers(client, ref);
-  } catch {
-    // Not ours to judge: the scenario has been judged already.
-  }
-}
-
-/** Foreign spec finalizers only: the content is the namespace controller's to delete. */
-async function dropSpecFinalizers(client: Client, ref: Ref): Promise<void> {
-  const namespace = await client.find(ref);
-  if (namespace === undefined) return;
-  const left = stringsAt(namespace, 'spec', 'finalizers');
-  const keep = left.filter((finalizer) => finalizer === 'kubernetes');
-  if (keep.length === left.length) return;
-  await client.call('PUT', await client.pathOf(ref, 'finalize'), {
-    ...namespace,
-    spec: { finalizers: keep },
-  });
 }
 
 export interface NamespaceCondition {

@@ -1,17 +1,20 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
-import { apiFaults } from './api-faults.ts';
 import { deadApis } from './dead-apis.ts';
+import { denials } from './denials.ts';
+import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
 import { jobPods } from './job-pods.ts';
 import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
+import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
 import { products } from './products.ts';
+import { unreadableTypes } from './unreadable-types.ts';
 import { volumes } from './volumes.ts';
 import { webhooks } from './webhooks.ts';
 
@@ -28,8 +31,11 @@ export const SCENARIOS: readonly Scenario[] = [
   ...jobPods,
   ...volumes,
   ...deadApis,
-  ...apiFaults,
+  ...extensionApis,
+  ...unreadableTypes,
+  ...namespaceController,
   ...webhooks,
+  ...denials,
   ...access,
   ...forced,
 ];

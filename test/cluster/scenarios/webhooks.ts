@@ -1,4 +1,3 @@
-import { stringAt } from '../../../src/json.ts';
 import {
   byService,
   createWebhook,
@@ -7,17 +6,14 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, secret, service } from '../objects.ts';
+import { configMap, customObject, customType, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
-import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
 import { CONTENT_FAILURE, ref } from './links.ts';
 
 /** Webhooks and policies that refuse what the namespace controller wants to delete. */
-
-const RETENTION = 'ledgers are kept for ten years';
 
 const ledgerGroup = (world: World): string => world.domain('ledger.example.com');
 const ledgerRef = (world: World): Ref =>
@@ -104,7 +100,7 @@ const s19: Scenario = {
   }),
 };
 
-function liveWebhook(
+export function liveWebhook(
   id: string,
   title: string,
   verdict: Verdict,
@@ -135,76 +131,6 @@ const s20 = liveWebhook(
   /context deadline exceeded|did not complete within requested timeout/,
   (world) => failing(world, /deadline|time-?out|timed out|does not answer/i),
 );
-
-const deniedByWebhook = liveWebhook(
-  'denied-by-webhook',
-  'a live webhook says no to the deletion',
-  { deny: RETENTION },
-  new RegExp(RETENTION),
-  (world) => ({
-    code: 'admission-denied',
-    subject: webhookRef(world),
-    says: [new RegExp(RETENTION)],
-  }),
-);
-
-const POLICY = 'admissionregistration.k8s.io/v1';
-const policyRef = (world: World): Ref => ({
-  apiVersion: POLICY,
-  kind: 'ValidatingAdmissionPolicy',
-  name: world.name('keep-secrets'),
-});
-
-const deniedByPolicy: Scenario = {
-  id: 'denied-by-policy',
-  title: 'a ValidatingAdmissionPolicy says no to the deletion of Secrets',
-  setUp: async (world) => {
-    const { name } = policyRef(world);
-    const kept = ref('v1', 'Secret', world.namespace, 'credentials');
-    await world.createNamespace();
-    await world.create(secret(world.namespace, kept.name));
-    await world.create({
-      apiVersion: POLICY,
-      kind: 'ValidatingAdmissionPolicy',
-      metadata: { name },
-      spec: {
-        failurePolicy: 'Fail',
-        matchConstraints: {
-          resourceRules: [
-            {
-              operations: ['DELETE'],
-              apiGroups: [''],
-              apiVersions: ['v1'],
-              resources: ['secrets'],
-            },
-          ],
-        },
-        validations: [{ expression: 'false', message: 'secrets are removed by the vault only' }],
-      },
-    });
-    await world.create({
-      apiVersion: POLICY,
-      kind: 'ValidatingAdmissionPolicyBinding',
-      metadata: { name },
-      spec: {
-        policyName: name,
-        validationActions: ['Deny'],
-        matchResources: {
-          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
-        },
-      },
-    });
-    await refusesDeletion(world, kept);
-  },
-  settle: contentFails(/ValidatingAdmissionPolicy .* denied request/),
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [{ code: 'admission-denied', subject: policyRef(world), says: [/by the vault only/] }],
-    ],
-    queued: { kinds: ['Secret'], exactly: true },
-  }),
-};
 
 /** Nothing of it is in the namespace: it was uninstalled, its configuration was forgotten. */
 const seed4c: Scenario = {
@@ -255,47 +181,4 @@ const bystander: Scenario = {
   },
 };
 
-/** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */
-const s50b: Scenario = {
-  id: 'S50b',
-  title: 'it is Active because a webhook refused its DELETE',
-  setUp: async (world) => {
-    const clientConfig = await startWebhook(world, () => ({ deny: 'ask the platform team' }));
-    await world.createNamespace();
-    await createWebhook(world, {
-      operations: ['DELETE'],
-      apiGroup: '',
-      resource: 'namespaces',
-      clientConfig,
-    });
-    const path = await world.client.pathOf(world.namespaceRef);
-    await waitUntil('the webhook to refuse the DELETE', async () => {
-      const dryRun = await world.client.call('DELETE', `${path}?dryRun=All`);
-      return dryRun.status === 403;
-    });
-    const answer = await world.client.call('DELETE', path);
-    if (!stringAt(answer.body, 'message')?.includes('platform team')) throw new Error(answer.text);
-    // The namespace has to be taken away afterwards.
-    world.atEnd(() => world.client.delete(webhookRef(world)));
-  },
-  delete: false,
-  inputs: { timeout: '60s' },
-  expect: () => ({
-    outcome: 'not-terminating',
-    also: ({ elapsedMs }) => {
-      if (elapsedMs > 15_000) throw new Error(`waited ${elapsedMs} ms for what nobody started`);
-    },
-  }),
-};
-
-export const webhooks = [
-  s15,
-  s17,
-  s19,
-  s20,
-  deniedByWebhook,
-  deniedByPolicy,
-  seed4c,
-  bystander,
-  s50b,
-];
+export const webhooks = [s15, s17, s19, s20, seed4c, bystander];

@@ -1,0 +1,114 @@
+import { customObject, customType, typeRef } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import type { World } from '../world.ts';
+import { CONTENT_FAILURE, resourceType } from './links.ts';
+
+/** Types of which some object cannot be read, so that none can be listed. */
+
+/** A type of two versions; its objects are stored in the old one, and nobody can convert them. */
+const WIDGETS = 'example.com';
+
+async function createUnconvertible(
+  world: World,
+  service: { namespace: string; name: string },
+  namespace: string,
+): Promise<void> {
+  const { client } = world;
+  await world.createType(customType({ group: WIDGETS, kind: 'Widget', versions: ['v1'] }));
+  await world.create(customObject(`${WIDGETS}/v1`, 'Widget', namespace, 'db'));
+  const conversion = {
+    strategy: 'Webhook',
+    webhook: {
+      clientConfig: { service: { ...service, path: '/convert' } },
+      conversionReviewVersions: ['v1'],
+    },
+  };
+  const next = customType({ group: WIDGETS, kind: 'Widget', versions: ['v1', 'v2'], conversion });
+  await client.patch(typeRef(WIDGETS, 'Widget'), { spec: next['spec'] ?? null });
+  const reads = `/apis/${WIDGETS}/v2/namespaces/${namespace}/widgets`;
+  // Not 500 but 429, "storage is (re)initializing": the watch cache of the type cannot be filled.
+  await world.answers(reads, (status) => status >= 400 && status !== 404);
+}
+
+function unconvertible(words: RegExp[]): Link {
+  return {
+    code: 'conversion-webhook-failing',
+    subject: typeRef(WIDGETS, 'Widget'),
+    says: words,
+  };
+}
+
+const s13: Scenario = {
+  id: 'S13',
+  title: 'the conversion webhook of a type had its Service in the namespace',
+  own: true,
+  setUp: async (world) => {
+    const { namespace } = world;
+    await world.createNamespace();
+    await world.create({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { namespace, name: 'conv' },
+      spec: { selector: { app: 'conv' }, ports: [{ port: 443 }] },
+    });
+    await createUnconvertible(world, { namespace, name: 'conv' }, namespace);
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /service "conv" not found/] }),
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [[unconvertible([/conv\b/, new RegExp(world.namespace)])]],
+    deadlock: true,
+    notInspected: [`widgets.${WIDGETS}`],
+  }),
+};
+
+/** One object anywhere is enough: the whole type cannot be listed any more. */
+// The gate's paged LIST of the namespace succeeds, for nothing there needs conversion.
+const s14: Scenario = {
+  id: 'S14',
+  title: 'the same with the Service in a deleted namespace and the object in a third one',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace('hooks');
+    await world.createNamespace('elsewhere');
+    await world.createNamespace();
+    await createUnconvertible(world, { namespace: 'hooks', name: 'conv' }, 'elsewhere');
+    await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: 'hooks' });
+  },
+  // 1.32.2 says no more than this.
+  settle: (world) =>
+    world.settled({ [CONTENT_FAILURE]: ['True', /storage is \(re\)initializing/] }),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [[unconvertible([/hooks/])]],
+    scope: 'cluster',
+  }),
+};
+
+/** Encrypted with a key that is gone. Only etcd can show it: the API has no way to make one. */
+const storageUnreadable: Scenario = {
+  id: 'storage-unreadable',
+  title: 'a ConfigMap that the API server cannot decrypt',
+  own: true,
+  versions: ['1.36.3'], // 1.32.2 passes over what it cannot decode
+  setUp: async (world) => {
+    await world.createNamespace();
+    const key = `/registry/configmaps/${world.namespace}/broken`;
+    const encode = (text: string): string => Buffer.from(text).toString('base64');
+    const answer = await fetch(`${world.plane?.etcdEndpoint}/v3/kv/put`, {
+      method: 'POST',
+      body: JSON.stringify({ key: encode(key), value: encode('k8s:enc:aescbc:v1:lost:garbage') }),
+    });
+    if (!answer.ok) throw new Error(`etcd: ${answer.status} ${await answer.text()}`);
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /unable to transform key/] }),
+  expect: () => ({
+    outcome: 'stuck',
+    chains: [
+      [{ code: 'storage-unreadable', subject: resourceType('v1', 'configmaps'), says: [/broken/] }],
+    ],
+    notInspected: ['configmaps'],
+  }),
+};
+
+export const unreadableTypes = [s13, s14, storageUnreadable];
