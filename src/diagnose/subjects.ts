@@ -19,3 +19,12 @@ export function foldSubjects(
   const subject = subjects[0] ?? { apiVersion: '', kind: '', name: '' };
   return count > 1 ? { subject, count, examples: subjects } : { subject };
 }
+
+const MAX_NAMES = 5;
+
+/** A few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
+export function namesOf(objects: readonly Pick<ObjectFacts, 'name'>[]): string {
+  const names = objects.slice(0, MAX_NAMES).map(({ name }) => name);
+  const more = objects.length - names.length;
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}

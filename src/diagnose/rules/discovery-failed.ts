@@ -1,3 +1,4 @@
+import type { ApiServiceFacts } from '../../observe/snapshot.ts';
 import { type Draft, namespaceSubject, type View } from '../draft.ts';
 import { discoveryRemedies } from '../remedies/api.ts';
 import { apiServiceSubject } from './apiservice-unavailable.ts';
@@ -24,13 +25,8 @@ export function discoveryFailed(view: View): Draft[] {
       {
         code: 'discovery-failed',
         subject: apiServiceSubject(service?.name ?? `${version}.${group}`),
-        message: `looks available, yet its resources cannot be discovered${where}`,
-        evidence: [
-          ...reasons,
-          service === undefined
-            ? 'its APIService could not be read'
-            : `Available=True (${service.available?.reason ?? ''}): ${service.available?.message ?? ''}`,
-        ],
+        message: `${service === undefined ? 'does not answer: its resources' : 'looks available, yet its resources'} cannot be discovered${where}`,
+        evidence: [...reasons, stateOf(service, services?.ok === true)],
         scope: 'cluster',
         remedies: discoveryRemedies({ group, version, service }),
         blocksNamespace: `no namespace is finished before every API group can be discovered, and ${group}/${version} cannot`,
@@ -55,4 +51,12 @@ export function discoveryFailed(view: View): Draft[] {
       blocksNamespace: 'the controller does not know what to delete',
     },
   ];
+}
+
+/** Only an APIService that was seen can be said to look fine. */
+function stateOf(service: ApiServiceFacts | undefined, couldRead: boolean): string {
+  if (service !== undefined) {
+    return `Available=True (${service.available?.reason ?? ''}): ${service.available?.message ?? ''}`;
+  }
+  return couldRead ? 'there is no APIService for it' : 'its APIService could not be read';
 }

@@ -26,6 +26,7 @@ export function namespaceControllerInactive(view: View): Draft[] {
   const isStale =
     leaseAgeMs !== undefined && leaseAgeMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS);
   if (!isStale && sinceMs < SILENCE_MS) return [];
+  const couldRead = view.now.discovery.ok && view.now.content.every(({ read }) => read.ok);
   return [
     {
       code: 'namespace-controller-inactive',
@@ -34,7 +35,7 @@ export function namespaceControllerInactive(view: View): Draft[] {
         ? 'has not been processed: kube-controller-manager, which empties namespaces, is not running'
         : 'has not been processed: the namespace controller has not written a condition yet',
       evidence: [
-        `terminating since ${namespace.deletionTimestamp}, without any condition, and nothing in it has been asked to go`,
+        `terminating since ${namespace.deletionTimestamp}, without any condition${couldRead ? ', and nothing in it has been asked to go' : ''}`,
         leaseAgeMs === undefined
           ? `Lease ${CONTROLLER_LEASE.namespace}/${CONTROLLER_LEASE.name} could not be seen; managed clusters hide it`
           : `Lease ${CONTROLLER_LEASE.namespace}/${CONTROLLER_LEASE.name} was last renewed at ${lease?.renewTime}, ${Math.round(leaseAgeMs / 1_000)} s ago`,

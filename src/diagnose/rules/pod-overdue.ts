@@ -1,7 +1,7 @@
 import type { NodeFacts, PodFacts } from '../../observe/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { nodeUnavailableRemedies, podNotConfirmedRemedies } from '../remedies/pods.ts';
-import { foldSubjects, subjectOf } from '../subjects.ts';
+import { foldSubjects, namesOf, subjectOf } from '../subjects.ts';
 import { inGrace } from './pod-grace-period.ts';
 
 /**
@@ -24,7 +24,7 @@ function isOverdue(pod: PodFacts, nowMs: number): boolean {
 function toDraft(view: View, nodeName: string, pods: PodFacts[]): Draft {
   const first = pods[0] as PodFacts;
   const node = view.now.nodes?.[nodeName];
-  const names = pods.map((pod) => pod.name).join(', ');
+  const names = namesOf(pods);
   const overdue = `${pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`} overdue: the grace period ended at ${first.deletionTimestamp}`;
   if (node?.ok === true && node.value.ready !== 'True') {
     const { subject: _pod, ...folded } = foldSubjects(pods);

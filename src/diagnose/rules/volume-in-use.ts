@@ -1,7 +1,7 @@
 import type { ObjectFacts, PodFacts } from '../../observe/snapshot.ts';
 import { type Draft, findingId, type View } from '../draft.ts';
 import { volumeInUseRemedies } from '../remedies/pods.ts';
-import { subjectOf } from '../subjects.ts';
+import { namesOf, subjectOf } from '../subjects.ts';
 
 export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 
@@ -36,7 +36,7 @@ function usersOf(view: View, claim: ObjectFacts): PodFacts[] {
 
 function toDraft(view: View, claim: ObjectFacts): Draft {
   const pods = usersOf(view, claim);
-  const names = pods.map((pod) => pod.name).join(', ');
+  const names = namesOf(pods);
   return {
     code: 'volume-in-use',
     subject: subjectOf(claim),
