@@ -56,7 +56,7 @@ function readSection(
   if (parts.length === 0) return '';
   const titles = parts.map(({ title }) => title).join(', ');
   const content = parts.map(({ text }) => text).join('\n\n');
-  return folded(`What else was read: ${titles}`, content);
+  return folded(`Details: ${titles}`, content);
 }
 
 /** Only where there is more than the chains tell. */

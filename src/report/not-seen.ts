@@ -9,13 +9,20 @@ export function notSeenSentences(entries: readonly NotInspected[]): Words[] {
   for (const { what, reason, grant } of entries) {
     // Resource types have the names that kubectl takes; other entries are phrases.
     const words: Words = [grant === undefined ? said(what) : name(what)];
-    byReason.set(reason, [...(byReason.get(reason) ?? []), words]);
+    const key = commonReason(reason);
+    byReason.set(key, [...(byReason.get(key) ?? []), words]);
   }
   return [...byReason].map(([reason, whats]) => [
     ...listWords(whats, MAX_NAMED),
     ': ',
     said(reason),
   ]);
+}
+
+/** A refusal names the type that was asked for, so that no two are the same text. */
+function commonReason(reason: string): string {
+  const match = /^(403 [^:]*): .*?\bUser "([^"]*)" cannot /s.exec(reason);
+  return match === null ? reason : `${match[1]} for ${match[2]}`;
 }
 
 /** RBAC rules that would show what was hidden, one line of YAML each; equal verbs share a line. */

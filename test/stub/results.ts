@@ -229,23 +229,25 @@ export function deadApiService(): NamespaceResult {
 
 /** Nothing was found, and not everything could be looked at. */
 export function notSeen(): NamespaceResult {
-  const reason = '403 Forbidden for system:serviceaccount:ci:preview';
-  const entry = (what: string, apiGroup: string, resource: string) => ({
-    what,
-    reason,
-    grant: { apiGroup, resource, verb: 'list' },
-  });
+  const entry = (apiGroup: string, resource: string) => {
+    const what = apiGroup === '' ? resource : `${resource}.${apiGroup}`;
+    return {
+      what,
+      reason: `403 Forbidden: ${what} is forbidden: User "system:serviceaccount:ci:preview" cannot list resource "${resource}" in API group "${apiGroup}" in the namespace "preview-pr-60"`,
+      grant: { apiGroup, resource, verb: 'list' },
+    };
+  };
   return namespaceResult({
     name: 'preview-pr-60',
     outcome: 'inconclusive',
     elapsedMs: 300_000,
     diagnosis: diagnosis([], {
       notInspected: [
-        entry('secrets', '', 'secrets'),
-        entry('widgets.example.com', 'example.com', 'widgets'),
-        entry('gadgets.example.com', 'example.com', 'gadgets'),
-        entry('ledgers.example.com', 'example.com', 'ledgers'),
-        entry('leases.coordination.k8s.io', 'coordination.k8s.io', 'leases'),
+        entry('', 'secrets'),
+        entry('example.com', 'widgets'),
+        entry('example.com', 'gadgets'),
+        entry('example.com', 'ledgers'),
+        entry('coordination.k8s.io', 'leases'),
         { what: 'API group broken.example.com/v1', reason: 'no answer within 15 s' },
       ],
       inspectedTypes: 33,

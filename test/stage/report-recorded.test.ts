@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { runGate } from '../../src/gate.ts';
+import { readInputs } from '../../src/inputs.ts';
+import { connect } from '../../src/kubernetes/connect.ts';
+import type { Log } from '../../src/log.ts';
+import { createRedactor } from '../../src/redact.ts';
+import { buildReport } from '../../src/report/json.ts';
+import { renderLogLines } from '../../src/report/log-lines.ts';
+import { renderSummary } from '../../src/report/markdown.ts';
+import type { RunResult } from '../../src/report/report.ts';
+import { rootCauseSentence } from '../../src/report/summary-line.ts';
+import { renderText } from '../../src/report/text.ts';
+import { startApiServer } from '../stub/api-server.ts';
+import { readRecording, recordedAt, recordedScenarios } from '../stub/recordings.ts';
+import { NO_CMARK, renderPage } from '../stub/rendered.ts';
+import { schemaErrors } from '../stub/report-schema.ts';
+
+const QUIET: Log = {
+  line: () => undefined,
+  group: () => undefined,
+  notice: () => undefined,
+  warning: () => undefined,
+  error: () => undefined,
+  debug: () => undefined,
+};
+
+/** What the gate says about a recorded cluster, without waiting. */
+async function lookAt(scenario: string): Promise<RunResult> {
+  const recording = recordedAt(readRecording(scenario), new Date());
+  const home = await mkdtemp(join(tmpdir(), 'recorded-'));
+  const server = await startApiServer({ recording });
+  try {
+    const api = await connect({
+      kubeconfig: await server.kubeconfig(join(home, 'kubeconfig')),
+      env: {},
+      redactor: createRedactor(),
+      userAgent: 'test',
+      homeDir: home,
+    });
+    const given: Record<string, string> = { namespace: recording.namespace, timeout: '0s' };
+    const result = await runGate(
+      readInputs((name) => given[name] ?? ''),
+      {
+        api,
+        clock: systemClock,
+        log: QUIET,
+        signal: new AbortController().signal,
+        gateVersion: '1.0.0',
+      },
+    );
+    await api.close();
+    return result;
+  } finally {
+    await server.close();
+    await rm(home, { recursive: true });
+  }
+}
+
+/** The situations of real clusters, where words of rules and words of the report have to fit together. */
+describe.each(recordedScenarios())('the report of the recorded cluster %s', (scenario) => {
+  test('is valid, and reads as sentences', async () => {
+    const result = await lookAt(scenario);
+    expect(schemaErrors(buildReport(result))).toEqual([]);
+
+    const summary = renderSummary(result, { finishedAt: result.finishedAt }, 900 * 1_024);
+    const { lines, groups, annotations } = renderLogLines(result);
+    const texts = [
+      summary,
+      renderText(result),
+      rootCauseSentence(result),
+      ...lines,
+      ...groups.flatMap((group) => [group.title, ...group.lines]),
+      ...annotations.map(({ message }) => message),
+    ];
+    for (const text of texts) {
+      expect(text).not.toMatch(/undefined|NaN|\[object|Invalid Date/);
+      expect(text).not.toMatch(/[a-z]\.\.(?!\.)|\. \.|,,|: :|;\s*\./);
+    }
+    expect(rootCauseSentence(result)).not.toBe('');
+    expect(summary).toContain('**Why.**');
+    expect(summary).toContain('**What to do**');
+    if (NO_CMARK === undefined) expect(renderPage(summary).links).toEqual([]);
+  });
+});
