@@ -1,5 +1,5 @@
 import { mkdtempSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as core from '@actions/core';
 import { createActionLog } from './action-log.ts';
@@ -10,6 +10,7 @@ import { runGate } from './gate.ts';
 import { commentKey } from './github/comment-key.ts';
 import { createGithub } from './github/octokit.ts';
 import { readGithubRun } from './github/run-context.ts';
+import { homeDirectory } from './home-dir.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { Log } from './log.ts';
@@ -71,7 +72,7 @@ async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
     onSecret: core.setSecret,
     debug: log.debug,
     userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
-    homeDir: homedir(),
+    homeDir: homeDirectory(),
     signal,
   });
   try {
@@ -156,17 +157,29 @@ function commentDeps(
 /** Two gates in one job must not overwrite each other's report. */
 function reportDir(inputs: Inputs, env: Environment): string {
   if (inputs.reportDir !== '') return inputs.reportDir;
-  return mkdtempSync(join(env['RUNNER_TEMP'] || tmpdir(), 'namespace-teardown-gate-'));
+  for (const parent of [env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
+    try {
+      return mkdtempSync(join(parent, 'namespace-teardown-gate-'));
+    } catch {
+      // Not there, not ours, full: the next one may do.
+    }
+  }
+  // Writing there fails as well, with a warning that says why.
+  return join(tmpdir(), 'namespace-teardown-gate');
 }
 
 function setOutputs(
   result: RunResult | undefined,
   context: OutputContext,
-  { redactor, startedAt }: Parts,
+  { redactor, startedAt, log }: Parts,
 ): void {
   const elapsedMs = systemClock.now() - startedAt;
-  for (const [name, value] of Object.entries(outputsOf(result, context, elapsedMs))) {
-    core.setOutput(name, redactor.redact(value));
+  try {
+    for (const [name, value] of Object.entries(outputsOf(result, context, elapsedMs))) {
+      core.setOutput(name, redactor.redact(value));
+    }
+  } catch (error) {
+    log.warning(`could not set the outputs of this step: ${describeError(error)}`);
   }
 }
 
@@ -178,11 +191,6 @@ function fail(error: unknown, parts: Parts): number {
   log.error(message, 'Namespace Teardown Gate could not work');
   if (error instanceof ActionError && error.hint !== undefined) log.line(error.hint);
   if (error instanceof Error) log.debug(error.stack ?? '');
-  try {
-    const none = { reportJsonPath: '', reportMarkdownPath: '', commentUrl: '' };
-    setOutputs(undefined, none, parts);
-  } catch (outputError) {
-    log.warning(`could not set the outputs: ${describeError(outputError)}`);
-  }
+  setOutputs(undefined, { reportJsonPath: '', reportMarkdownPath: '', commentUrl: '' }, parts);
   return 1;
 }

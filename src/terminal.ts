@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Command, HELP, parseArguments } from './arguments.ts';
 import { onCancel } from './cancel.ts';
 import { systemClock } from './clock.ts';
 import { ActionError, describeError } from './errors.ts';
 import { runGate } from './gate.ts';
+import { homeDirectory } from './home-dir.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { Log } from './log.ts';
@@ -76,7 +76,7 @@ async function gate(
       redactor,
       debug: log.debug,
       userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
-      homeDir: homedir(),
+      homeDir: homeDirectory(),
       signal: cancellation.signal,
     });
     try {
