@@ -1,5 +1,5 @@
 import { plainText, shorten } from '../safe-text.ts';
-import { stateWords } from './headline.ts';
+import { NOTHING_MATCHED, stateWords } from './headline.ts';
 import { worstFirst } from './order.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { sameCauseAs } from './shared-cause.ts';
@@ -10,6 +10,7 @@ import { explanationLines } from './text.ts';
 const MAX_ANNOTATIONS = 10;
 const MAX_ANNOTATION_CHARS = 500;
 const MAX_EXPLAINED = 20;
+const TITLE = 'Namespace teardown';
 
 export interface LogEnd {
   lines: string[];
@@ -25,6 +26,7 @@ export interface Annotation {
 
 /** What the step log ends with: a line per namespace, what is behind it folded, one annotation each. */
 export function renderLogLines(result: RunResult): LogEnd {
+  if (result.namespaces.length === 0) return nothingMatched(result);
   const ordered = worstFirst(result.namespaces);
   const same = sameCauseAs(ordered);
   const told = ordered
@@ -52,6 +54,15 @@ export function renderLogLines(result: RunResult): LogEnd {
   };
 }
 
+function nothingMatched({ verdict }: RunResult): LogEnd {
+  const annotation: Annotation = { level: 'error', title: TITLE, message: NOTHING_MATCHED };
+  return {
+    lines: [NOTHING_MATCHED],
+    groups: [],
+    annotations: verdict === 'fail' ? [annotation] : [],
+  };
+}
+
 function annotationsOf(ordered: readonly NamespaceResult[], result: RunResult): Annotation[] {
   const told = ordered.filter(({ verdict }) => verdict !== 'pass');
   const shown = told.length > MAX_ANNOTATIONS ? told.slice(0, MAX_ANNOTATIONS - 1) : told;
@@ -60,7 +71,7 @@ function annotationsOf(ordered: readonly NamespaceResult[], result: RunResult): 
   if (left.length > 0) {
     annotations.push({
       level: left.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning',
-      title: 'Namespace teardown',
+      title: TITLE,
       message: `and ${left.length} more namespaces that did not simply go; the job summary has them`,
     });
   }
@@ -70,7 +81,7 @@ function annotationsOf(ordered: readonly NamespaceResult[], result: RunResult): 
 function annotationOf(namespace: NamespaceResult, result: RunResult): Annotation {
   return {
     level: namespace.verdict === 'fail' ? 'error' : 'warning',
-    title: plainText(`Namespace teardown: ${namespace.name}`),
+    title: plainText(`${TITLE}: ${namespace.name}`),
     message: shorten(namespaceLine(namespace, result), MAX_ANNOTATION_CHARS),
   };
 }

@@ -1,13 +1,13 @@
 import { clockTime } from './ages.ts';
 import { type Detail, FILE, LADDER } from './detail.ts';
 import { foldedSections } from './folds.ts';
-import { clusterWords } from './headline.ts';
+import { clusterWords, markOf, NOTHING_MATCHED } from './headline.ts';
 import { leadSections, openingSections } from './lead.ts';
 import { toMarkdown } from './markup.ts';
 import { overviewSections } from './overview.ts';
 import type { RunResult } from './report.ts';
 import { type Story, type Told, tellStory } from './story.ts';
-import { name, said } from './words.ts';
+import { capitalized, name, said } from './words.ts';
 
 export interface RenderContext {
   /** Address of this run, for links; ours, never from the cluster. */
@@ -59,7 +59,7 @@ function renderDocument(
 /** All namespaces, the worst first; those that simply went have only their line in the table. */
 export function bodySections(story: Story, detail: Detail): string[] {
   const [only, ...others] = story.namespaces;
-  if (only === undefined) return ['### ✅ No namespace matched the selector'];
+  if (only === undefined) return [nothingMatched(story.run)];
   if (others.length === 0) return fullSections(only, story.run, detail, '###');
   return [
     ...overviewSections(story, detail),
@@ -68,6 +68,10 @@ export function bodySections(story: Story, detail: Detail): string[] {
       .slice(0, detail.namespaces)
       .flatMap((told) => oneOfMany(told, story.run, detail)),
   ];
+}
+
+function nothingMatched({ outcome, verdict }: RunResult): string {
+  return `### ${markOf(outcome, verdict)} ${toMarkdown(capitalized([NOTHING_MATCHED]))}`;
 }
 
 function fullSections(

@@ -52,6 +52,10 @@ const SITUATIONS: { name: string; run: RunResult }[] = [
   { name: 'cancelled', run: runOf([settled('cancelled', 'fail')]) },
   { name: 'at-once', run: runOf([{ ...deadlock(), elapsedMs: 900 }], { timeoutMs: 0 }) },
   {
+    name: 'nothing-matched',
+    run: runOf([], { outcome: 'not-found', verdict: 'fail' }),
+  },
+  {
     name: 'several-namespaces',
     run: runOf([
       gone('preview-pr-1'),
