@@ -14,6 +14,7 @@ import {
   writerOf,
 } from './ownership/held.ts';
 import { noQuestions, type ObjectRef, type Questions } from './questions.ts';
+import { isInitializing } from './rules/dead-conversions.ts';
 import { CONTROLLER_LEASE, isUnprocessed } from './rules/namespace-controller-inactive.ts';
 import { heldObjects } from './rules/object-finalizer.ts';
 
@@ -62,6 +63,12 @@ function askAboutApis(view: View, questions: Questions): void {
   questions.crds.push(
     ...errors.flatMap((error) => (error.kind === 'conversion-failed' ? crdOf(view, error) : [])),
   );
+  questions.conversions = errors.some(isInitializing);
+  const conversions = view.now.details?.conversions;
+  for (const { conversionService } of conversions?.ok === true ? conversions.value : []) {
+    if (conversionService === undefined) continue;
+    questions.services.push(`${conversionService.namespace}/${conversionService.name}`);
+  }
   if (isUnprocessed(view)) questions.leases.push(CONTROLLER_LEASE.namespace);
 }
 
@@ -209,6 +216,7 @@ function unanswered(questions: Questions, known: Details | undefined): Questions
     workloads: questions.workloads && known.workloads === undefined,
     grants: questions.grants && known.grants === undefined,
     webhooks: questions.webhooks && known.webhooks === undefined,
+    conversions: questions.conversions && known.conversions === undefined,
     apiServices: questions.apiServices && known.apiServices === undefined,
     otherTerminating: questions.otherTerminating && known.otherTerminating === undefined,
     attachments: questions.attachments && known.attachments === undefined,

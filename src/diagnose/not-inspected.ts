@@ -73,6 +73,7 @@ function unreadDetails(details: Details | undefined): NotInspected[] {
   );
   add('VolumeAttachments', attachments, 'storage.k8s.io', 'volumeattachments', 'list');
   add('nodes', isOnProvider, '', 'nodes', 'list');
+  add('CRDs', details.conversions, 'apiextensions.k8s.io', 'customresourcedefinitions', 'list');
   for (const [name, crd] of Object.entries(details.crds)) {
     add(`CRD ${name}`, crd, 'apiextensions.k8s.io', 'customresourcedefinitions', 'get');
   }

@@ -11,6 +11,8 @@ export interface Questions {
   /** Which ServiceAccounts RBAC lets change what. */
   grants: boolean;
   webhooks: boolean;
+  /** CRDs that convert through a webhook: an API server may not say which of them is broken. */
+  conversions: boolean;
   apiServices: boolean;
   otherTerminating: boolean;
   /** As `namespace/name`. */
@@ -46,6 +48,7 @@ export function noQuestions(): Questions {
     workloads: false,
     grants: false,
     webhooks: false,
+    conversions: false,
     apiServices: false,
     otherTerminating: false,
     services: [],

@@ -20,7 +20,12 @@ export async function many<T>(
   path: string,
   facts: (object: JsonObject) => T | T[],
   signal: AbortSignal,
-  options: { fieldSelector?: string; maxItems?: number; metadataOnly?: boolean } = {},
+  options: {
+    fieldSelector?: string;
+    maxItems?: number;
+    metadataOnly?: boolean;
+    limit?: number;
+  } = {},
 ): Promise<Read<T[]>> {
   const found: T[] = [];
   const end = await api.list(path, {

@@ -10,6 +10,8 @@ export interface Details {
   otherTerminating?: Read<string[]>;
   /** By name (`widgets.example.com`); `undefined` in it: the API server has no such CRD. */
   crds: Record<string, Read<CrdFacts | undefined>>;
+  /** CRDs that convert through the webhook of a Service. */
+  conversions?: Read<CrdFacts[]>;
   /** Status of blocking objects, by UID. */
   statuses: Record<string, Read<ObjectStatus>>;
   /** Deployments, StatefulSets and DaemonSets of the whole cluster. */

@@ -1,10 +1,11 @@
 import type { Questions, TrialRequest } from '../diagnose/questions.ts';
+import type { JsonObject } from '../json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
 import { failed, type Read, read } from '../read.ts';
 import { readTerminatingNamespaces } from './cluster.ts';
 import { all, many, one } from './collections.ts';
-import type { Details, Trial } from './details.ts';
+import type { CrdFacts, Details, Trial } from './details.ts';
 import { apiServiceFacts } from './facts.ts';
 import { readGrants } from './grants.ts';
 import {
@@ -21,6 +22,7 @@ import { readWorkloads } from './workloads.ts';
 
 /** A namespace with a million events is not read to its end to find a hint. */
 const MAX_EVENTS = 2_000;
+const CRDS_PER_PAGE = 50;
 
 /**
  * Reads what a diagnosis asked for and adds it to what is known. The only request here that is not a
@@ -97,6 +99,17 @@ export async function investigate(
     // One node tells: managed clouds set spec.providerID on all of them.
     job(many(api, '/api/v1/nodes', isOnProvider, signal, { maxItems: 1 }), (value) => {
       details.isOnProvider = value.ok ? read(value.value.includes(true)) : value;
+    });
+  }
+  if (questions.conversions) {
+    // Definitions are big: their schemas are in them.
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    const converting = (item: JsonObject): CrdFacts[] => {
+      const facts = crdFacts(item);
+      return facts.conversionService === undefined ? [] : [facts];
+    };
+    job(many(api, path, converting, signal, { limit: CRDS_PER_PAGE }), (value) => {
+      details.conversions = value;
     });
   }
   if (questions.apiServices) {

@@ -1,6 +1,7 @@
 import { admissionDraft, isAdmissionError } from '../admission.ts';
 import type { Draft, View } from '../draft.ts';
 import type { ContentError } from '../error-texts.ts';
+import { deadConversions, isInitializing } from './dead-conversions.ts';
 import {
   conversionDraft,
   deletionForbiddenDraft,
@@ -26,7 +27,10 @@ function draftsOf(view: View, error: ContentError): Draft[] {
   }
   if (error.kind === 'conversion-failed') return [conversionDraft(view, error)];
   if (error.kind === 'forbidden') return [deletionForbiddenDraft(view, error)];
-  if (error.kind === 'storage') return [storageDraft(view, error)];
+  if (error.kind === 'storage') {
+    const dead = isInitializing(error) ? deadConversions(view, error) : [];
+    return dead.length > 0 ? dead : [storageDraft(view, error)];
+  }
   // The pod rules look for themselves: a healthy deletion says this for moments, too.
   if (error.kind === 'unexpected-items') return [];
   return suspectTypes(view).map((type) => failingApiDraft(view, type, error.text));
