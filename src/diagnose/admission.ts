@@ -177,7 +177,9 @@ export function matchesRules(
     (rule) =>
       has(rule.operations, operation) &&
       has(rule.apiGroups, type.group) &&
-      (has(rule.resources, type.resource) || rule.resources.includes('*/*')),
+      [type.resource, `${type.resource}/*`, '*', '*/*'].some((name) =>
+        rule.resources.includes(name),
+      ),
   );
 }
 

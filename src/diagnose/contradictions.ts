@@ -1,8 +1,7 @@
-import type { Finding } from './diagnosis.ts';
 import type { View } from './draft.ts';
 
 /** One line for each way in which the namespace's conditions say something else than was found. */
-export function contradictionsOf(view: View, findings: readonly Finding[]): string[] {
+export function contradictionsOf(view: View): string[] {
   const { now, conditions } = view;
   if (!conditions.present) return [];
   const lines: string[] = [];
@@ -18,11 +17,16 @@ export function contradictionsOf(view: View, findings: readonly Finding[]): stri
       `the namespace's own condition says "All content successfully removed", but ${objects} ${objects === 1 ? 'object is' : 'objects are'} still there`,
     );
   }
-  const saysFinalizers = conditions.finalizersRemaining.map(({ finalizer }) => finalizer);
-  const found = new Set(findings.map((finding) => finding.finalizer));
-  const isComplete = now.discovery.ok && now.content.every(({ read }) => read.ok);
-  for (const finalizer of saysFinalizers) {
-    if (!found.has(finalizer) && isComplete) {
+  // Of queued objects only the number is known; the conditions count their finalizers as well.
+  const isComplete =
+    now.discovery.ok && now.content.every(({ read }) => read.ok && read.value.queued === 0);
+  const there = new Set(
+    now.content.flatMap(({ read }) =>
+      read.ok ? read.value.terminating.flatMap(({ finalizers }) => finalizers) : [],
+    ),
+  );
+  for (const { finalizer } of conditions.finalizersRemaining) {
+    if (isComplete && !there.has(finalizer)) {
       lines.push(
         `the namespace's conditions still name finalizer ${finalizer}, but no object has it any more (they can be a minute old)`,
       );

@@ -56,7 +56,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     queued: queuedOf(now),
     notInspected: unread,
     conditions: now.namespace.conditions,
-    contradictions: contradictionsOf(view, graph.findings),
+    contradictions: contradictionsOf(view),
     alsoAffected: alsoAffected(view, graph),
     movement,
     inspectedTypes: now.content.filter(({ read }) => read.ok).length,

@@ -1,4 +1,5 @@
 import type { Details } from '../observe/details.ts';
+import type { Snapshot } from '../observe/snapshot.ts';
 import type { Read, ReadFailure } from '../read.ts';
 import type { NotInspected } from './diagnosis.ts';
 import { typeName } from './display.ts';
@@ -33,7 +34,7 @@ export function notInspected(view: View): NotInspected[] {
       ...grantFor(read.failure, type.group, type.resource, 'list'),
     });
   }
-  list.push(...unreadDetails(now.details));
+  list.push(...unreadStatuses(now), ...unreadDetails(now.details));
   for (const [name, node] of Object.entries(now.nodes ?? {})) {
     if (node.ok) continue;
     list.push({
@@ -43,6 +44,26 @@ export function notInspected(view: View): NotInspected[] {
     });
   }
   return list;
+}
+
+/** Why a held object is held may stand in its status. One that went meanwhile is no gap. */
+function unreadStatuses({ content, details }: Snapshot): NotInspected[] {
+  const statuses = details?.statuses ?? {};
+  return content.flatMap(({ type, read }) =>
+    (read.ok ? read.value.terminating : [])
+      .flatMap(({ examples }) => examples)
+      .flatMap(({ uid, kind, name }): NotInspected[] => {
+        const status = Object.hasOwn(statuses, uid) ? statuses[uid] : undefined;
+        if (status === undefined || status.ok || status.failure.kind === 'not-found') return [];
+        return [
+          {
+            what: `status of ${kind} ${name}`,
+            reason: status.failure.message,
+            ...grantFor(status.failure, type.group, type.resource, 'get'),
+          },
+        ];
+      }),
+  );
 }
 
 /** What was read because a finding asked for it, and could not be. */
