@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../src/clock.ts';
-import { stringAt } from '../../src/json.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import { look } from '../../src/look.ts';
 import type { Details, Grant, RollCall } from '../../src/observe/details.ts';
@@ -50,8 +49,8 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   'SEED-4e': 'about what forcing leaves behind',
 };
 
-/** Between the two looks: long enough for a pass of the namespace controller to show. */
-const PAUSE_MS = 5_000;
+/** Between the two looks, as in the shortest wait that tells slow from stuck: passes and graces end. */
+const PAUSE_MS = 8_000;
 const MAX_BYTES = 300_000;
 
 /** In the place of this machine's name and addresses. */
@@ -81,7 +80,7 @@ async function record(
     const before = await look(await readIt(world, deps), undefined, rollCall, deps);
     await sleep(PAUSE_MS);
     const now = await look(await readIt(world, deps), before, rollCall, deps);
-    const { scenario: id, title } = { scenario: scenario.id, title: scenario.title };
+    const { id, title } = scenario;
     const { snapshot, leftOut } = withoutBootstrap(now);
     return { scenario: id, title, version, before: reduced(before), now: snapshot, leftOut };
   } finally {
@@ -180,7 +179,7 @@ async function recordTo(scenario: Scenario, version: KubernetesVersion): Promise
     if (text.length > MAX_BYTES) throw new Error(`${text.length} bytes are too many`);
     const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
     await writeFile(join(SNAPSHOTS_FOLDER, `${scenario.id}${suffix}.json`), text);
-    return `${Math.round(text.length / 1024)} KiB, ${stringAt({ title: looks.title }, 'title')}`;
+    return `${Math.round(text.length / 1024)} KiB, ${looks.title}`;
   } finally {
     await cluster.stop();
   }
