@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, HELP, parseArguments } from './arguments.ts';
 import { onCancel } from './cancel.ts';
@@ -10,6 +10,7 @@ import { homeDirectory } from './home-dir.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { Log } from './log.ts';
+import { makeFolder } from './make-folder.ts';
 import { createRedactor, type Redactor } from './redact.ts';
 import { buildReport } from './report/json.ts';
 import { type RenderContext, renderMarkdownReport } from './report/markdown.ts';
@@ -107,7 +108,7 @@ function render(result: RunResult, format: Extract<Command, { run: 'gate' }>['fo
 
 async function writeReports(result: RunResult, folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     await writeFile(join(folder, 'report.json'), render(result, 'json'));
     await writeFile(join(folder, 'report.md'), render(result, 'markdown'));
   } catch (error) {

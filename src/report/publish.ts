@@ -1,4 +1,4 @@
-import { appendFile, mkdir, stat, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeError } from '../errors.ts';
 import type { GithubApi } from '../github/api.ts';
@@ -6,6 +6,7 @@ import { type CommentOutcome, putComment } from '../github/comment-lifecycle.ts'
 import { type GithubEvent, pullRequestSource, readOnlyReason } from '../github/event.ts';
 import { findPullRequest } from '../github/pull-request.ts';
 import type { Log } from '../log.ts';
+import { makeFolder } from '../make-folder.ts';
 import type { ReadFailure } from '../read.ts';
 import type { Redactor } from '../redact.ts';
 import { historyIn, markerLine, renderComment } from './comment.ts';
@@ -241,7 +242,7 @@ const nodeFiles: Files = {
   append: (path, text) => appendFile(path, text),
   truncate: (path, size) => truncate(path, size),
   write: async (path, text) => {
-    await mkdir(join(path, '..'), { recursive: true });
+    await makeFolder(join(path, '..'));
     await writeFile(path, text);
   },
 };
