@@ -1,0 +1,88 @@
+import type { TerminalCase } from './case.ts';
+
+function usage(what: string, args: string[], says: RegExp): TerminalCase {
+  return { what, args: () => args, says, exitCode: 3 };
+}
+
+export const ARGUMENTS: readonly TerminalCase[] = [
+  usage('an option that does not exist', ['demo', '--tiemout', '5m'], /'--tiemout'/),
+  usage('a short option that does not exist', ['demo', '-x'], /'-x'/),
+  usage(
+    'an option of the action',
+    ['demo', '--github-token', 'x'],
+    /--github-token exists only in the action/,
+  ),
+  usage('an option without value', ['demo', '--timeout'], /--timeout/),
+  usage('an option with an empty value', ['demo', '--timeout='], /option --timeout needs a value/),
+  usage(
+    'an option twice',
+    ['--namespace', 'a', '--namespace', 'b'],
+    /option --namespace is given more than once/,
+  ),
+  usage('a flag with another value', ['demo', '--now=maybe'], /option --now is "maybe"/),
+  usage('no namespace', ['--now'], /"namespace" and "selector" are both empty/),
+  usage('a namespace with a slash', ['ns/demo'], /entry "ns\/demo"/),
+  usage(
+    'an unknown format',
+    ['demo', '--format', 'yaml'],
+    /option --format is "yaml"; use one of: text, markdown, json/,
+  ),
+  usage('a timeout without unit', ['demo', '--timeout', '30'], /"timeout" is "30"/),
+  usage('statistics of nothing', ['stats'], /"stats" needs at least one report\.json/),
+  usage(
+    'statistics of a file that is not there',
+    ['stats', '/nonexistent.json'],
+    /cannot read "\/nonexistent\.json"/,
+  ),
+  usage(
+    'statistics of something else',
+    ['stats', '/etc/hostname'],
+    /cannot read "\/etc\/hostname"|is no report\.json/,
+  ),
+  {
+    what: 'statistics of another schema',
+    args: ({ bench }) => ['stats', bench.file('{"schemaVersion":99}')],
+    says: /is no report\.json of this gate, version 1/,
+    exitCode: 3,
+  },
+  {
+    what: 'a kubeconfig that is not there',
+    args: () => ['demo', '--kubeconfig', '/nonexistent/config'],
+    says: /cannot read kubeconfig \/nonexistent\/config: no such file/,
+    exitCode: 2,
+  },
+  {
+    what: 'no kubeconfig anywhere',
+    args: () => ['demo'],
+    says: /found no cluster to talk to/,
+    exitCode: 2,
+  },
+  {
+    what: 'a server that nobody listens on',
+    args: ({ bench }) => [
+      'demo',
+      '--kubeconfig',
+      bench.kubeconfig({ server: 'http://127.0.0.1:9' }),
+    ],
+    says: /cannot get namespace "demo" on http:\/\/127\.0\.0\.1:9: connection refused/,
+    exitCode: 2,
+  },
+  {
+    what: 'a folder for reports that cannot be written',
+    args: ({ kubeconfig }) => [
+      'never-existed',
+      '--kubeconfig',
+      kubeconfig,
+      '--report-dir',
+      '/proc/nope',
+    ],
+    says: /cannot write the reports to "\/proc\/nope"/,
+    exitCode: 2,
+  },
+  {
+    what: 'a selector that the server does not understand',
+    args: ({ kubeconfig }) => ['--selector', 'a in (', '--kubeconfig', kubeconfig],
+    says: /selector/,
+    exitCode: 3,
+  },
+];
