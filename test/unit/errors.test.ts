@@ -36,7 +36,11 @@ describe('describeError', () => {
       why: 'a cause with the same words',
       text: 'same',
     },
-    { thrown: new Error('outer', { cause: 'text' }), why: 'a cause that is text', text: 'outer: text' },
+    {
+      thrown: new Error('outer', { cause: 'text' }),
+      why: 'a cause that is text',
+      text: 'outer: text',
+    },
     {
       thrown: { message: 'from another library' },
       why: 'an object with a message',

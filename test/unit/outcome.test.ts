@@ -34,9 +34,12 @@ describe('verdict', () => {
     },
   );
 
-  test.each(FAIL_ON)('not-found fails with if-not-found: error, also with fail-on: %s', (failOn) => {
-    expect(verdict('not-found', { failOn, ifNotFound: 'error' })).toBe('fail');
-  });
+  test.each(FAIL_ON)(
+    'not-found fails with if-not-found: error, also with fail-on: %s',
+    (failOn) => {
+      expect(verdict('not-found', { failOn, ifNotFound: 'error' })).toBe('fail');
+    },
+  );
 
   test('if-not-found decides about nothing else', () => {
     for (const outcome of OUTCOMES.filter((one) => one !== 'not-found')) {

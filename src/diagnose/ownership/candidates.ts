@@ -18,10 +18,10 @@ export interface Candidate {
   evidence: string[];
 }
 
-/** Owner candidates, best first. Empty also when workloads or grants could not be read. */
+/** Owner candidates, best first. None without the workloads: nobody could say which of them runs. */
 export function candidatesFor(view: View, held: Held): Candidate[] {
   const details = view.now.details;
-  if (details === undefined) return [];
+  if (details?.workloads?.ok !== true) return [];
   const found = new Map<string, Candidate>();
   const add = (account: Candidate['serviceAccount'], weight: number, evidence: string): void => {
     for (const candidate of withWorkloads(view, details, account)) {
