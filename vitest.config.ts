@@ -4,6 +4,9 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/{unit,stage,adapter,bundle}/**/*.test.ts'],
+    // A limit for what hangs, not a measure: machines are slow when they are busy.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     reporters: ['default', ['json', { outputFile: 'coverage/report.json' }]],
   },
 });

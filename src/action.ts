@@ -18,6 +18,7 @@ import { type OutputContext, outputsOf } from './outputs.ts';
 import { createRedactor, type Redactor } from './redact.ts';
 import { renderLogLines } from './report/log-lines.ts';
 import { type CommentDeps, type PublishDeps, type Published, publish } from './report/publish.ts';
+import { redactResult } from './report/redacted.ts';
 import type { RunResult } from './report/report.ts';
 import { GATE_VERSION } from './version.ts';
 
@@ -96,8 +97,10 @@ async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
   }
 }
 
-async function finish(result: RunResult, publishing: PublishDeps, parts: Parts): Promise<number> {
+async function finish(given: RunResult, publishing: PublishDeps, parts: Parts): Promise<number> {
   const { signal } = parts.cancellation;
+  // Before anything is encoded or cut: after that a secret no longer looks like itself.
+  const result = redactResult(given, (text) => parts.redactor.redact(text));
   writeLog(result, parts.log);
   // A cancelled run may still use the seconds that the runner leaves it.
   const limit = signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : signal;

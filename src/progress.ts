@@ -23,14 +23,18 @@ export interface ProgressDeps {
 export class Progress {
   private readonly timeline: TimelineEntry[] = [];
   private readonly name: string;
-  private readonly startedAt: number;
+  readonly startedAt: number;
   private readonly deps: ProgressDeps;
   private shown = '';
+  private news = '';
+  /** When something changed last (ms since the epoch). */
+  newsAt: number;
 
   constructor(start: NamespaceFacts, startedAt: number, deps: ProgressDeps) {
     this.name = start.name;
     this.startedAt = startedAt;
     this.deps = deps;
+    this.newsAt = deps.clock.now();
     this.record(`terminating since ${start.deletionTimestamp}`);
     this.changed(start, undefined);
   }
@@ -40,7 +44,10 @@ export class Progress {
       trouble === undefined
         ? describeRemaining(last)
         : `cannot be read at the moment, which does not mean that it is gone: ${trouble.message}`;
-    if (text !== undefined) this.note(text);
+    if (text === undefined || text === this.news) return;
+    this.news = text;
+    this.newsAt = this.deps.clock.now();
+    this.note(text);
   }
 
   looked(diagnosis: Diagnosis): void {

@@ -3,6 +3,7 @@ import { diagnose } from './diagnose/diagnose.ts';
 import type { Diagnosis } from './diagnose/diagnosis.ts';
 import { isPermanent } from './diagnose/permanent.ts';
 import { outcomeOf } from './diagnose/verdict.ts';
+import { glanceWhenQuiet } from './glance.ts';
 import type { Inputs } from './inputs.ts';
 import type { KubernetesApi } from './kubernetes/api.ts';
 import type { Log } from './log.ts';
@@ -66,7 +67,9 @@ export async function tearDown(
   try {
     const deadline = startedAt + inputs.timeoutMs;
     const looks: Look[] = [];
-    for (const at of lookTimes(inputs, startedAt)) {
+    const times = lookTimes(inputs, startedAt);
+    void glanceWhenQuiet(follower, progress, times[0] ?? deadline, deps);
+    for (const at of times) {
       if (!(await waitUntil(at, follower, deps.clock))) break;
       const limitMs = Math.min(LOOK_LIMIT_MS, deadline + LATE_MS - deps.clock.now());
       const look = await lookAt(follower, looks[0]?.snapshot, rollCall, deps, limitMs);
