@@ -1,0 +1,249 @@
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ApiServer, startApiServer } from '../stub/api-server.ts';
+import { type FaultProxy, type FaultRule, startFaultProxy } from '../stub/fault-proxy.ts';
+import { blackHole, edit } from '../stub/faults.ts';
+import { type Github, startGithub } from '../stub/github.ts';
+import { startAll } from '../stub/parallel.ts';
+import { plantedSecret } from '../stub/planted.ts';
+import { readRecording } from '../stub/recordings.ts';
+import { type RunningStep, type StepRun, startStep } from '../stub/runner.ts';
+import { Bench, misdeeds, mutations, NAME, NAMESPACE } from './bench.ts';
+
+/** The runner sends SIGINT, 7.5 s later SIGTERM, and kills what is left 2.5 s after that. */
+const PROMISED_MS = 7_000;
+const AT_ONCE = 5;
+
+interface Phase {
+  phase: string;
+  rules?: readonly FaultRule[];
+  inputs?: Readonly<Record<string, string>>;
+  /** A credential plugin in place of the token. */
+  plugin?: boolean;
+  hangingGithub?: boolean;
+  /** Resolves when the gate is in that phase. */
+  reached: (at: {
+    proxy: FaultProxy;
+    github: Github;
+    step: RunningStep;
+    pidFile: string;
+  }) => Promise<unknown>;
+  outcome: 'cancelled' | 'stuck';
+}
+
+const LISTS = new RegExp(`^GET /apis?/.*/namespaces/${NAME}/[a-z]+\\?`);
+
+function asked(pattern: RegExp): Phase['reached'] {
+  return ({ proxy }) => until(() => proxy.lines.some((line) => pattern.test(line)));
+}
+
+const PHASES: readonly Phase[] = [
+  {
+    phase: 'connecting, with a plugin that waits for somebody',
+    plugin: true,
+    reached: ({ pidFile }) => until(() => existsSync(pidFile)),
+    outcome: 'cancelled',
+  },
+  {
+    phase: 'reading the namespace for the first time',
+    rules: [{ request: new RegExp(`^GET ${NAMESPACE}$`), fault: blackHole }],
+    reached: asked(new RegExp(`^GET ${NAMESPACE}$`)),
+    outcome: 'cancelled',
+  },
+  {
+    phase: 'asking for the deletion',
+    inputs: { delete: 'true' },
+    rules: [
+      {
+        request: new RegExp(`^GET ${NAMESPACE}$`),
+        fault: edit((namespace) => {
+          delete (namespace['metadata'] as Record<string, unknown>)['deletionTimestamp'];
+        }),
+      },
+      { request: /^DELETE /, fault: blackHole },
+    ],
+    reached: asked(/^DELETE /),
+    outcome: 'cancelled',
+  },
+  {
+    phase: 'waiting',
+    reached: asked(/watch=1/),
+    inputs: { timeout: '5m' },
+    outcome: 'cancelled',
+  },
+  {
+    phase: 'reading lists for the diagnosis',
+    rules: [{ request: LISTS, fault: blackHole }],
+    reached: asked(new RegExp(`namespaces/${NAME}/configmaps\\?`)),
+    outcome: 'cancelled',
+  },
+  {
+    phase: 'publishing to a GitHub that hangs',
+    hangingGithub: true,
+    reached: ({ github }) => until(() => github.requests.length > 0),
+    outcome: 'stuck',
+  },
+  {
+    phase: 'forcing, with the patch on its way',
+    inputs: {
+      'force-finalize': 'namespace',
+      'force-namespaces': 'preview-*',
+      'force-finalizers': '*',
+      'force-orphans': 'accept',
+    },
+    rules: [{ request: /^PATCH (?!.*dryRun)/, fault: blackHole }],
+    reached: asked(/^PATCH (?!.*dryRun)/),
+    outcome: 'cancelled',
+  },
+];
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const ROWS = PHASES.flatMap((phase) => SIGNALS.map((signal) => ({ ...phase, signal })));
+
+const bench = new Bench();
+/** Of the plugins that were started, and of what they started. */
+const pids = (): number[] =>
+  SIGNALS.flatMap((signal) =>
+    readFileSync(pidFileOf(signal), 'utf8').trim().split(/\s+/).map(Number),
+  );
+const pidFileOf = (signal: string): string => join(bench.folder, `${signal}.pids`);
+
+interface Cancelled {
+  run: StepRun;
+  server: ApiServer;
+  /** Requests that came after the signal and would change something. */
+  late: string[];
+  afterMs: number;
+}
+
+async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
+  const token = plantedSecret();
+  const admin = { username: 'admin', groups: ['system:masters'] };
+  const server = await startApiServer({
+    recording: readRecording('S4'),
+    tokens: { [token]: admin },
+  });
+  const pidFile = pidFileOf(row.signal);
+  const proxy = await startFaultProxy({ target: server.url, rules: row.rules ?? [] });
+  const github = await startGithub();
+  if (row.hangingGithub === true) github.fail({ request: /./, answer: 'hang' });
+  try {
+    const step = await startStep({
+      inputs: {
+        namespace: NAME,
+        timeout: '1s',
+        kubeconfig: bench.kubeconfig({
+          server: proxy.url,
+          user: row.plugin === true ? hangingPlugin(pidFile) : { token },
+        }),
+        ...row.inputs,
+      },
+      event: { name: 'pull_request', payload: { pull_request: { number: 1 } } },
+      githubApiUrl: github.url,
+      token: github.token,
+    });
+    const early = step.ended.then((run) => {
+      throw new Error(`it ended before:\n${run.stdout}${run.stderr}`);
+    });
+    await Promise.race([row.reached({ proxy, github, step, pidFile }), early]);
+    early.catch(() => undefined);
+    const seen = proxy.lines.length;
+    const at = Date.now();
+    step.send(row.signal);
+    const run = await step.ended;
+    const late = proxy.lines.slice(seen).filter((line) => !/^GET |dryRun=All/.test(line));
+    return { run, server, late, afterMs: Date.now() - at };
+  } finally {
+    await Promise.all([proxy.close(), server.close(), github.close()]);
+  }
+}
+
+/** Starts a helper of its own, as wrappers do. */
+function hangingPlugin(pidFile: string): { exec: Record<string, string> } {
+  const command = bench.file(`#!/bin/sh\nsleep 600 &\necho "$! $$" >> ${pidFile}\nwait\n`);
+  chmodSync(command, 0o700);
+  return {
+    exec: {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      command,
+      interactiveMode: 'Never',
+    },
+  };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A zombie that nobody has waited for has ended as well.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+let results: Promise<Cancelled>[];
+beforeAll(() => {
+  results = startAll(ROWS, AT_ONCE, cancel);
+});
+afterAll(async () => {
+  await Promise.allSettled(results);
+  bench.remove();
+});
+
+describe('a run that is cancelled', { timeout: 180_000 }, () => {
+  test.each(ROWS.map((row, index) => ({ ...row, index })))(
+    'by $signal while $phase',
+    async ({ index, outcome, phase }) => {
+      const { run, server, late, afterMs } = await (results[index] as Promise<Cancelled>);
+
+      expect(run.outputs['outcome'], run.stdout).toBe(outcome);
+      expect(run.exitCode).toBe(1);
+      expect(afterMs).toBeLessThan(PROMISED_MS);
+      expect(late).toEqual([]);
+      expect(mutations(server)).toEqual([]);
+      expect(run.summary).toMatch(outcome === 'stuck' ? /stuck/ : /cancelled/i);
+      expect(run.report?.outcome).toBe(outcome);
+      expect(misdeeds(run)).toEqual([]);
+      if (phase.startsWith('forcing')) {
+        expect(run.report?.namespaces[0]?.forced?.actions).toEqual([expect.stringContaining('db')]);
+      }
+    },
+  );
+
+  test('leaves no process behind', async () => {
+    await Promise.allSettled(results);
+
+    expect(pids()).toHaveLength(2 * SIGNALS.length);
+    expect(pids().filter(isAlive)).toEqual([]);
+  });
+
+  test('and cancelled again ends at once, by the signal', async () => {
+    const server = await startApiServer({ recording: readRecording('S4') });
+    const github = await startGithub();
+    github.fail({ request: /./, answer: 'hang' });
+    const step = await startStep({
+      inputs: {
+        namespace: NAME,
+        timeout: '1s',
+        kubeconfig: await server.kubeconfig(join(bench.folder, 'again')),
+      },
+      event: { name: 'pull_request', payload: { pull_request: { number: 1 } } },
+      githubApiUrl: github.url,
+      token: github.token,
+    });
+    await until(() => github.requests.length > 0);
+    const at = Date.now();
+    step.send('SIGINT');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    step.send('SIGTERM');
+    const run = await step.ended;
+    await Promise.all([server.close(), github.close()]);
+
+    expect(run.signal ?? run.exitCode).toBe('SIGTERM');
+    expect(Date.now() - at).toBeLessThan(PROMISED_MS);
+  });
+});
