@@ -182,7 +182,9 @@ class Force {
         action.step === 'object-finalizer'
           ? await removeFinalizer(this.run, action, this.journal)
           : await deletePods(this.run, action, this.journal);
-      if (worth === 'finished' || this.deps.replan === undefined) this.spent.add(keyOf(action));
+      // What was on its way when the run was cancelled has been told; it is not "not done" as well.
+      const isOver = this.deps.replan === undefined || this.deps.signal.aborted;
+      if (worth === 'finished' || isOver) this.spent.add(keyOf(action));
     }
   }
 

@@ -23,8 +23,12 @@ export function markOf(outcome: Outcome, verdict: Verdict): string {
   }
 }
 
-/** A selector that matches nothing leaves no namespace to tell about. */
-export const NOTHING_MATCHED = 'no namespace matched the selector';
+/** Where there is no namespace to tell about. */
+export function nothingToTell({ outcome }: Pick<RunResult, 'outcome'>): string {
+  return outcome === 'cancelled'
+    ? 'the run was cancelled before any namespace was read'
+    : 'no namespace matched the selector';
+}
 
 /** What became of the namespace and how long it took, without its name: "stuck: not gone after 5m". */
 export function headlineWords(namespace: NamespaceResult, run: RunResult): Words {

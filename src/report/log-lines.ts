@@ -1,5 +1,5 @@
 import { plainText, shorten } from '../safe-text.ts';
-import { NOTHING_MATCHED, stateWords } from './headline.ts';
+import { nothingToTell, stateWords } from './headline.ts';
 import { worstFirst } from './order.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { sameCauseAs } from './shared-cause.ts';
@@ -54,10 +54,11 @@ export function renderLogLines(result: RunResult): LogEnd {
   };
 }
 
-function nothingMatched({ verdict }: RunResult): LogEnd {
-  const annotation: Annotation = { level: 'error', title: TITLE, message: NOTHING_MATCHED };
+function nothingMatched(result: RunResult): LogEnd {
+  const { verdict } = result;
+  const annotation: Annotation = { level: 'error', title: TITLE, message: nothingToTell(result) };
   return {
-    lines: [NOTHING_MATCHED],
+    lines: [nothingToTell(result)],
     groups: [],
     annotations: verdict === 'fail' ? [annotation] : [],
   };

@@ -1,7 +1,7 @@
 import { clockTime } from './ages.ts';
 import { type Detail, FILE, LADDER } from './detail.ts';
 import { foldedSections } from './folds.ts';
-import { clusterWords, markOf, NOTHING_MATCHED } from './headline.ts';
+import { clusterWords, markOf, nothingToTell } from './headline.ts';
 import { leadSections, openingSections } from './lead.ts';
 import { toMarkdown } from './markup.ts';
 import { overviewSections } from './overview.ts';
@@ -70,8 +70,9 @@ export function bodySections(story: Story, detail: Detail): string[] {
   ];
 }
 
-function nothingMatched({ outcome, verdict }: RunResult): string {
-  return `### ${markOf(outcome, verdict)} ${toMarkdown(capitalized([NOTHING_MATCHED]))}`;
+function nothingMatched(result: RunResult): string {
+  const { outcome, verdict } = result;
+  return `### ${markOf(outcome, verdict)} ${toMarkdown(capitalized([nothingToTell(result)]))}`;
 }
 
 function fullSections(

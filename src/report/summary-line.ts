@@ -1,6 +1,6 @@
 import { formatDuration } from '../duration.ts';
 import { plainText, shorten } from '../safe-text.ts';
-import { NOTHING_MATCHED, stateWords } from './headline.ts';
+import { nothingToTell, stateWords } from './headline.ts';
 import { type Narrative, narrate } from './narrative.ts';
 import type { NamespaceResult, RunResult } from './report.ts';
 import { chainSentence } from './sentences.ts';
@@ -40,7 +40,7 @@ export function summaryText(run: RunResult): string {
 function summaryLine(run: RunResult): string {
   const [only] = run.namespaces;
   if (only !== undefined && run.namespaces.length === 1) return namespaceLine(only, run);
-  if (only === undefined) return NOTHING_MATCHED;
+  if (only === undefined) return nothingToTell(run);
   const left = run.namespaces.filter(({ verdict }) => verdict === 'fail');
   const took = formatDuration(run.elapsedMs);
   const worst = worstNamespace(run);

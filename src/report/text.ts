@@ -1,6 +1,6 @@
 import { plainText } from '../safe-text.ts';
 import { chainLinks } from './chain-section.ts';
-import { clusterWords, NOTHING_MATCHED } from './headline.ts';
+import { clusterWords, nothingToTell } from './headline.ts';
 import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import type { RemedyWords } from './remedies.ts';
@@ -16,7 +16,7 @@ const MAX_REMEDIES = 8;
 
 /** The report for a terminal. */
 export function renderText(result: RunResult): string {
-  if (result.namespaces.length === 0) return `${NOTHING_MATCHED}\n`;
+  if (result.namespaces.length === 0) return `${nothingToTell(result)}\n`;
   const ordered = worstFirst(result.namespaces);
   const same = sameCauseAs(ordered);
   return `${ordered
