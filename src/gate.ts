@@ -4,9 +4,10 @@ import type { Inputs } from './inputs.ts';
 import { stringAt } from './json.ts';
 import { callRoll, isWorthwhile } from './observe/roll-call.ts';
 import { type Outcome, verdict, worstOutcome } from './outcome.ts';
+import { describeStart } from './progress.ts';
 import type { NamespaceResult, RunResult } from './report/report.ts';
 import { serverTime, serverTimestamp } from './server-time.ts';
-import { cannot, findTargets, requestDeletion, type Target } from './targets.ts';
+import { cannot, findTargets, refuseProtected, requestDeletion, type Target } from './targets.ts';
 import { type Teardown, type TeardownDeps, tearDown } from './teardown.ts';
 
 export interface GateDeps extends TeardownDeps {
@@ -27,7 +28,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     `namespace-teardown-gate ${deps.gateVersion} · ${deps.api.target.server} (Kubernetes ${await version}), context ${deps.api.target.context}`,
   );
   const targets = inputs.delete ? await deleteAll(found, deps) : found;
-  const cases = await Promise.all(targets.map((target) => guard(target, inputs, startedAt, deps)));
+  const cases = await guardAll(targets, inputs, startedAt, deps);
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
@@ -128,7 +129,12 @@ async function readVersion({ api, signal }: GateDeps): Promise<string> {
 /** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
 async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Target[]> {
   const asked: Target[] = [];
+  for (const target of targets) refuseProtected(target, deps.api);
   for (const target of targets) {
+    if (deps.signal.aborted) {
+      asked.push(target);
+      continue;
+    }
     const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
     const rollCall = isActive ? await callRoll(target.name, deps) : undefined;
     const after = await requestDeletion(target, deps.api, deps.signal);
@@ -136,6 +142,23 @@ async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Ta
     asked.push(rollCall === undefined ? after : { ...after, rollCall: Promise.resolve(rollCall) });
   }
   return asked;
+}
+
+/** All at the same time. When one of them cannot go on at all, the others do not wait any longer. */
+async function guardAll(
+  targets: readonly Target[],
+  inputs: Inputs,
+  startedAt: number,
+  deps: GateDeps,
+): Promise<Case[]> {
+  const failed = new AbortController();
+  const together = { ...deps, signal: AbortSignal.any([deps.signal, failed.signal]) };
+  try {
+    return await Promise.all(targets.map((target) => guard(target, inputs, startedAt, together)));
+  } catch (error) {
+    failed.abort();
+    throw error;
+  }
 }
 
 /** From one target to its result. */
@@ -151,17 +174,19 @@ async function guard(
     const result = settled(target.name, 'not-found', event, inputs, startedAt, deps);
     return { result, teardown: undefined };
   }
-  if (first.deletionTimestamp === undefined) {
-    const event = 'it exists and nobody has asked for its deletion';
+  if (first.deletionTimestamp === undefined && target.wentAtOnce !== true) {
+    const [outcome, event] = deps.signal.aborted
+      ? (['cancelled', 'the run was cancelled'] as const)
+      : (['not-terminating', 'it exists and nobody has asked for its deletion'] as const);
     const result = {
-      ...settled(target.name, 'not-terminating', event, inputs, startedAt, deps),
+      ...settled(target.name, outcome, event, inputs, startedAt, deps),
       uid: first.uid,
       conditions: first.conditions,
     };
     return { result, teardown: undefined };
   }
   deps.log.line(
-    `${target.name}: terminating since ${first.deletionTimestamp}${inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`}`,
+    `${target.name}: ${describeStart(first)}${inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`}`,
   );
   const isYoung = inputs.timeoutMs > 0 && isWorthwhile(first.deletionTimestamp, serverTime(deps));
   const rollCall = target.rollCall ?? (isYoung ? callRoll(target.name, deps) : undefined);

@@ -35,7 +35,7 @@ export class Progress {
     this.startedAt = startedAt;
     this.deps = deps;
     this.newsAt = deps.clock.now();
-    this.record(`terminating since ${start.deletionTimestamp}`);
+    this.record(describeStart(start));
     this.changed(start, undefined);
   }
 
@@ -76,6 +76,12 @@ export class Progress {
     if (this.timeline.length >= MAX_TIMELINE) this.timeline.splice(MAX_TIMELINE - 1, 1);
     this.timeline.push({ at: serverTimestamp(this.deps), event });
   }
+}
+
+export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
+  return deletionTimestamp === undefined
+    ? 'its deletion was asked for'
+    : `terminating since ${deletionTimestamp}`;
 }
 
 /**

@@ -13,6 +13,8 @@ import { readNamespace } from './wait.ts';
 export interface Target {
   name: string;
   first: NamespaceFacts | undefined;
+  /** It was asked to go, and was gone or replaced when it was looked at again. */
+  wentAtOnce?: boolean;
   /** Who was in it, asked before its content goes; never rejects. */
   rollCall?: Promise<RollCall>;
 }
@@ -64,6 +66,14 @@ async function select(
   throw cannot('list', `namespaces with the labels "${selector}"`, end.failure, api);
 }
 
+/** Before anything is deleted: a run that may not do all of it does nothing. */
+export function refuseProtected({ name, first }: Target, api: KubernetesApi): void {
+  if (first === undefined || first.deletionTimestamp !== undefined) return;
+  const reason = isProtectedNamespace(name, api.target.ownNamespace);
+  if (reason === undefined) return;
+  throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
+}
+
 /** A namespace that changes all the time is not chased for ever. */
 const MAX_DELETE_TRIES = 3;
 
@@ -78,10 +88,7 @@ export async function requestDeletion(
 ): Promise<Target> {
   const { name, first } = target;
   if (first === undefined || first.deletionTimestamp !== undefined) return target;
-  const reason = isProtectedNamespace(name, api.target.ownNamespace);
-  if (reason !== undefined) {
-    throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
-  }
+  refuseProtected(target, api);
   let current = first;
   for (let attempt = 1; ; attempt++) {
     const sent = await api.send(
@@ -99,10 +106,11 @@ export async function requestDeletion(
     // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
     // "being removed already". What is there now tells.
     const now = await readNamespace(api, name, signal);
+    if (signal.aborted) return { ...target, first: current };
     if (!now.ok) throw cannot('get', `namespace "${name}"`, now.failure, api);
     const isSame = now.value?.uid === first.uid;
     // Gone or replaced: the follower, pinned to the old UID, says which.
-    if (!isSame) return { ...target, first: { ...current, deletionTimestamp: '' } };
+    if (!isSame) return { ...target, first: current, wentAtOnce: true };
     current = now.value ?? current;
     if (current.deletionTimestamp !== undefined) return { ...target, first: current };
     if (sent.ok) return { ...target, first: current };

@@ -1,0 +1,304 @@
+import { arrayAt, at, type JsonObject, stringAt } from '../../src/json.ts';
+import type {
+  CallOptions,
+  Discovery,
+  KubernetesApi,
+  ListEnd,
+  ListOptions,
+  Mutation,
+  ResourceType,
+  WatchEnd,
+  WatchEvent,
+  WatchOptions,
+} from '../../src/kubernetes/api.ts';
+import { collectionPath, namespacePath, objectPath } from '../../src/kubernetes/paths.ts';
+import { failed, type Read, type ReadFailure, read } from '../../src/read.ts';
+import type { FakeClock } from './fake-clock.ts';
+
+export const PODS = type('', 'pods', 'Pod');
+export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');
+export const WIDGETS = type('example.com', 'widgets', 'Widget');
+const NAMESPACES = '/api/v1/namespaces';
+
+function type(group: string, resource: string, kind: string): ResourceType {
+  const verbs = ['get', 'list', 'watch', 'patch', 'delete'];
+  return { group, version: 'v1', resource, kind, namespaced: true, verbs };
+}
+
+/** How the API server treats a watch. */
+export type WatchMode =
+  | 'fed' // tells every change
+  | 'silent' // is open and says nothing
+  | 'mute' // never even opens
+  | 'forbidden'
+  | 'ends'; // opens and is closed at once
+
+type Answer = Read<JsonObject> | ((count: number) => Read<JsonObject> | undefined);
+
+/** An API server in memory: maps for reads, errors to inject, and what was asked and written, in order. */
+export class FakeCluster implements KubernetesApi {
+  readonly target = { server: 'https://cluster.example', context: 'test', ownNamespace: 'ci' };
+  readonly types = [PODS, CONFIG_MAPS, WIDGETS];
+  failedGroups: Discovery['failedGroups'] = [];
+  watchMode: WatchMode = 'fed';
+  /** Answers to a request that begins with this text, instead of the real one. */
+  readonly answers = new Map<string, Answer>();
+  /** `GET /path`, `LIST /path`, `WATCH /path`, `DISCOVER`, in order. */
+  readonly requests: string[] = [];
+  /** What was really written: `DELETE /path {body}`. */
+  readonly mutations: string[] = [];
+  readonly dryRuns: string[] = [];
+  /** Runs right before a write is carried out: the moment for everything that can go wrong. */
+  beforeWrite: (request: Mutation) => void = () => undefined;
+  readonly #clock: FakeClock;
+  readonly #objects = new Map<string, JsonObject>();
+  readonly #watchers = new Set<WatchOptions>();
+  readonly #counts = new Map<string, number>();
+  #version = 100;
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock;
+    this.#put('/version', { gitVersion: 'v1.36.3' });
+  }
+
+  clockOffsetMs(): number {
+    return 0;
+  }
+
+  requestCount(): number {
+    return this.requests.length + this.mutations.length + this.dryRuns.length;
+  }
+
+  async close(): Promise<void> {
+    // Nothing is open.
+  }
+
+  /** Terminating since before the clock began, unless told otherwise. */
+  namespace(
+    name: string,
+    over: { uid?: string; metadata?: JsonObject; conditions?: JsonObject[]; active?: boolean } = {},
+  ): void {
+    const { uid = `uid-of-${name}`, metadata = {}, conditions = GREEN, active = false } = over;
+    const asked = active ? {} : { deletionTimestamp: this.#time(-60_000) };
+    const path = namespacePath(name);
+    const known = this.#objects.has(path);
+    const object = this.#put(path, {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name, uid, creationTimestamp: this.#time(-3_600_000), ...asked, ...metadata },
+      spec: { finalizers: ['kubernetes'] },
+      status: { phase: active ? 'Active' : 'Terminating', conditions: active ? [] : conditions },
+    });
+    this.feed({ type: known ? 'MODIFIED' : 'ADDED', object });
+  }
+
+  /** The namespace is gone, and who watches hears of it. */
+  remove(name: string): void {
+    const path = namespacePath(name);
+    const object = this.#objects.get(path);
+    this.#objects.delete(path);
+    if (object !== undefined) this.feed({ type: 'DELETED', object });
+  }
+
+  /** A terminating object, held by finalizers. */
+  held(of: ResourceType, namespace: string, name: string, ...finalizers: string[]): void {
+    this.object(of, namespace, name, { deletionTimestamp: this.#time(-50_000), finalizers });
+  }
+
+  object(
+    of: ResourceType,
+    namespace: string,
+    name: string,
+    metadata: JsonObject = {},
+    rest: JsonObject = {},
+  ): void {
+    this.#put(objectPath(of, namespace, name), {
+      metadata: { name, namespace, uid: `uid-${of.resource}-${name}`, ...metadata },
+      ...rest,
+    });
+  }
+
+  take(of: ResourceType, namespace: string, name: string): void {
+    this.#objects.delete(objectPath(of, namespace, name));
+  }
+
+  /** An object anywhere else: a CRD, a Deployment of another namespace. */
+  put(path: string, object: JsonObject): void {
+    this.#put(path, object);
+  }
+
+  feed(event: WatchEvent): void {
+    if (this.watchMode !== 'fed') return;
+    for (const { onEvent, fieldSelector } of [...this.#watchers]) {
+      const name = stringAt(event.object, 'metadata', 'name');
+      if (fieldSelector === `metadata.name=${name}`) onEvent(structuredClone(event));
+    }
+  }
+
+  async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
+    const given = this.#ask(`GET ${path}`, options.signal);
+    if (given !== undefined) return given;
+    const object = this.#objects.get(path);
+    return object === undefined ? failed(NOT_FOUND) : read(structuredClone(object));
+  }
+
+  async list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
+    const given = this.#ask(`LIST ${path}`, options.signal);
+    if (given !== undefined && !given.ok) return given;
+    let handed = 0;
+    for (const [key, object] of this.#objects) {
+      if (!isIn(key, path) || !matches(object, options.labelSelector)) continue;
+      if (handed++ === options.maxItems) return read({ resourceVersion: '1', complete: false });
+      options.onItem(structuredClone(object));
+    }
+    return read({ resourceVersion: '1', complete: true });
+  }
+
+  async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
+    const given = this.#ask(`WATCH ${path}`, options.signal);
+    if (given !== undefined && !given.ok) return given;
+    if (this.watchMode === 'forbidden') return failed(FORBIDDEN);
+    if (this.watchMode !== 'mute') options.onOpen?.();
+    if (this.watchMode === 'ends') return read('closed');
+    this.#watchers.add(options);
+    await aborted(options.signal);
+    this.#watchers.delete(options);
+    return read('aborted');
+  }
+
+  async discover(options: CallOptions = {}): Promise<Read<Discovery>> {
+    const given = this.#ask('DISCOVER', options.signal);
+    if (given !== undefined && !given.ok) return given;
+    return read({ types: this.types, failedGroups: this.failedGroups, aggregated: true });
+  }
+
+  async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
+    if (options.signal?.aborted) return failed(ABORTED);
+    const line = `${request.method} ${request.path}`;
+    // A question that is asked by POST.
+    if (line.endsWith('/selfsubjectaccessreviews')) return read({ status: { allowed: true } });
+    if (request.dryRun === true) {
+      this.dryRuns.push(line);
+      return failed(FORBIDDEN);
+    }
+    this.mutations.push(
+      `${line} ${JSON.stringify(at(request.body as JsonObject, 'preconditions'))}`,
+    );
+    this.beforeWrite(request);
+    const given = this.#answerTo(line);
+    if (given !== undefined) return given;
+    return this.#delete(request);
+  }
+
+  /** A namespace begins to terminate; everything else is for the tests of forcing. */
+  #delete({ method, path, body }: Mutation): Read<JsonObject> {
+    if (method !== 'DELETE') throw new Error(`nobody should ${method} ${path}`);
+    const current = this.#objects.get(path);
+    if (current === undefined) return failed(NOT_FOUND);
+    for (const key of ['uid', 'resourceVersion']) {
+      const wanted = stringAt(body as JsonObject, 'preconditions', key);
+      const found = stringAt(current, 'metadata', key);
+      if (wanted !== undefined && wanted !== found) return failed(CONFLICT);
+    }
+    const metadata = { ...(current['metadata'] as JsonObject), deletionTimestamp: this.#time(0) };
+    const status = { phase: 'Terminating' };
+    return read(structuredClone(this.#put(path, { ...current, metadata, status })));
+  }
+
+  #put(path: string, object: JsonObject): JsonObject {
+    const metadata = { ...(object['metadata'] as JsonObject | undefined) };
+    metadata['resourceVersion'] = `${++this.#version}`;
+    const stored = path === '/version' ? object : { ...object, metadata };
+    this.#objects.set(path, stored);
+    return stored;
+  }
+
+  #ask(line: string, signal: AbortSignal | undefined): Read<JsonObject> | undefined {
+    this.requests.push(line);
+    if (signal?.aborted) return failed(ABORTED);
+    return this.#answerTo(line);
+  }
+
+  #answerTo(line: string): Read<JsonObject> | undefined {
+    for (const [start, answer] of this.answers) {
+      if (!line.startsWith(start)) continue;
+      const count = this.#counts.get(start) ?? 0;
+      this.#counts.set(start, count + 1);
+      return typeof answer === 'function' ? answer(count) : answer;
+    }
+    return undefined;
+  }
+
+  #time(offsetMs: number): string {
+    return new Date(this.#clock.now() + offsetMs).toISOString().replace(/\.\d+/, '');
+  }
+}
+
+export const NOT_FOUND: ReadFailure = {
+  kind: 'not-found',
+  status: 404,
+  message: '404 Not Found: not found',
+};
+export const FORBIDDEN: ReadFailure = {
+  kind: 'forbidden',
+  status: 403,
+  message: '403 Forbidden: you may not',
+};
+export const UNAUTHORIZED: ReadFailure = {
+  kind: 'unauthorized',
+  status: 401,
+  message: '401 Unauthorized',
+};
+export const REFUSED: ReadFailure = { kind: 'network', message: 'connection refused' };
+export const BROKEN: ReadFailure = {
+  kind: 'server-error',
+  status: 500,
+  message: '500 Internal Server Error: etcdserver: request timed out',
+};
+export const CONFLICT: ReadFailure = {
+  kind: 'conflict',
+  status: 409,
+  message: '409 Conflict: Precondition failed',
+};
+const ABORTED: ReadFailure = { kind: 'aborted', message: 'the run was ended' };
+
+/** As on Kubernetes >= 1.33 while a pod remains. */
+const GREEN: JsonObject[] = [
+  'NamespaceDeletionDiscoveryFailure',
+  'NamespaceDeletionGroupVersionParsingFailure',
+  'NamespaceDeletionContentFailure',
+  'NamespaceContentRemaining',
+  'NamespaceFinalizersRemaining',
+].map((name) => ({ type: name, status: 'False', reason: '', message: '' }));
+
+function isIn(key: string, collection: string): boolean {
+  if (!key.startsWith(`${collection}/`)) {
+    // All namespaces: /apis/apps/v1/deployments has /apis/apps/v1/namespaces/ops/deployments/x.
+    const [, root = '', plural = ''] = /^(.*)\/([^/]+)$/.exec(collection) ?? [];
+    return key.startsWith(`${root}/namespaces/`) && key.split('/').at(-2) === plural;
+  }
+  return !key.slice(collection.length + 1).includes('/');
+}
+
+function matches(object: JsonObject, selector = ''): boolean {
+  const [key = '', value] = selector.split('=');
+  return selector === '' || stringAt(object, 'metadata', 'labels', key) === value;
+}
+
+function aborted(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal === undefined || signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** Paths that tests ask for by name. */
+export const pathOf = {
+  namespace: namespacePath,
+  namespaces: NAMESPACES,
+  all: (of: ResourceType, namespace: string): string => collectionPath(of, namespace),
+};
+
+export function finalizersOf(object: JsonObject): string[] {
+  return arrayAt(object, 'metadata', 'finalizers').map(String);
+}

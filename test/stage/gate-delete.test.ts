@@ -1,0 +1,245 @@
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/json.ts';
+import { failed, read } from '../../src/read.ts';
+import { BROKEN, CONFIG_MAPS, CONFLICT, FORBIDDEN, pathOf, REFUSED } from './fake-cluster.ts';
+import { causes, DEMO, stage } from './gate-run.ts';
+
+const PATH = pathOf.namespace(DEMO);
+const DELETE = { delete: 'true' };
+
+/** Uid and resourceVersion that a DELETE was pinned to. */
+function pins(mutations: readonly string[]): { uid: string; resourceVersion: string }[] {
+  return mutations.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
+}
+
+describe('delete', () => {
+  test('asks for the deletion of exactly what was read, then waits', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    clock.at(30_000, () => cluster.remove(DEMO));
+    const result = await runOne(DELETE);
+    expect(result).toMatchObject({ outcome: 'deleted', verdict: 'pass' });
+    expect(cluster.mutations).toHaveLength(1);
+    expect(cluster.mutations[0]).toMatch(`DELETE ${PATH} `);
+    expect(pins(cluster.mutations)).toEqual([
+      { uid: `uid-of-${DEMO}`, resourceVersion: expect.stringMatching(/^\d+$/) },
+    ]);
+  });
+
+  test('does not ask again for what is terminating already', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test('does not ask for what does not exist', async () => {
+    const { cluster, run } = stage();
+    expect((await run(DELETE)).outcome).toBe('not-found');
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test('an answered DELETE is not the end of the namespace', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    const result = await runOne({ ...DELETE, timeout: '60s' });
+    expect(result.outcome).toBe('stuck');
+    expect(causes(result)).toEqual(['owner-unknown']);
+  });
+
+  test('is pinned to a namespace that changed meanwhile by reading it again', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    let changes = 0;
+    cluster.beforeWrite = () => {
+      if (changes++ === 0) cluster.namespace(DEMO, { active: true });
+    };
+    clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+    const [first, second, ...others] = pins(cluster.mutations);
+    expect(others).toEqual([]);
+    expect(second?.uid).toBe(first?.uid);
+    expect(second?.resourceVersion).not.toBe(first?.resourceVersion);
+  });
+
+  test('gives up on a namespace that changes all the time', async () => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.beforeWrite = () => cluster.namespace(DEMO, { active: true });
+    await expect(run(DELETE)).rejects.toThrow(/cannot delete namespace "preview-7".*409/);
+    expect(cluster.mutations).toHaveLength(3);
+  });
+
+  test('never touches a namespace that took the name meanwhile', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.beforeWrite = () => cluster.namespace(DEMO, { uid: 'another', active: true });
+    const result = await runOne(DELETE);
+    expect(result.outcome).toBe('recreated');
+    expect(pins(cluster.mutations).map(({ uid }) => uid)).toEqual([`uid-of-${DEMO}`]);
+  });
+
+  test('a namespace that goes at once is deleted, and the words make sense', async () => {
+    const { cluster, lines, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.beforeWrite = () => cluster.remove(DEMO);
+    const result = await runOne(DELETE);
+    expect(result.outcome).toBe('deleted');
+    expect(result.deletionTimestamp).toBeUndefined();
+    expect(`${lines.join('\n')}\n${JSON.stringify(result.timeline)}`).not.toMatch(
+      /since (?:,|"|$|undefined)/m,
+    );
+  });
+
+  test('an answer that was lost is looked up, not sent again', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.beforeWrite = () => cluster.namespace(DEMO);
+    cluster.answers.set(`DELETE ${PATH}`, failed(REFUSED));
+    clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+    expect(cluster.mutations).toHaveLength(1);
+  });
+
+  test('a conflict of an old server means "being removed already"', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.beforeWrite = () => cluster.namespace(DEMO);
+    cluster.answers.set(
+      `DELETE ${PATH}`,
+      failed({
+        ...CONFLICT,
+        message: '409 Conflict: The system is ensuring all content is removed',
+      }),
+    );
+    clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+  });
+
+  test.each([
+    { failure: FORBIDDEN, code: 'kube-forbidden' },
+    { failure: BROKEN, code: 'kube-unreachable' },
+    { failure: REFUSED, code: 'kube-unreachable' },
+  ])('that is refused ($failure.kind) is an error: it still exists', async ({ failure, code }) => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.answers.set(`DELETE ${PATH}`, failed(failure));
+    await expect(run(DELETE)).rejects.toMatchObject({
+      code,
+      message: `cannot delete namespace "${DEMO}" on https://cluster.example: ${failure.message}`,
+    });
+  });
+
+  test('that was answered and had no effect is no deletion', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.answers.set(
+      `DELETE ${PATH}`,
+      read({ kind: 'Status', status: 'Success' } as JsonObject),
+    );
+    expect((await runOne(DELETE)).outcome).toBe('not-terminating');
+  });
+
+  test.each([
+    'default',
+    'kube-system',
+    'kube-public',
+    'kube-node-lease',
+    'kube-anything',
+    'openshift',
+    'openshift-ingress',
+    'ci',
+  ])('never deletes %s, and nothing else of that run either', async (name) => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.namespace(name, { active: true });
+    await expect(run({ ...DELETE, namespace: `${DEMO},${name}` })).rejects.toMatchObject({
+      code: 'invalid-input',
+      message: expect.stringContaining(`namespace "${name}" is never deleted`),
+    });
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test('may wait for a protected namespace that somebody else deleted', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace('openshift-old');
+    clock.at(5_000, () => cluster.remove('openshift-old'));
+    expect((await runOne({ ...DELETE, namespace: 'openshift-old' })).outcome).toBe('deleted');
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test('calls the roll before, and knows who went with the namespace', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const metadata = (name: string) => ({
+      metadata: { namespace: DEMO, name, uid: `uid-${name}` },
+    });
+    const workload = `/apis/apps/v1/namespaces/${DEMO}/deployments/strange-operator`;
+    cluster.put(workload, {
+      ...metadata('strange-operator'),
+      spec: { template: { spec: { serviceAccountName: 'strange-operator' } } },
+    });
+    cluster.put(`${rbac}/namespaces/${DEMO}/roles/r`, {
+      ...metadata('r'),
+      rules: [{ apiGroups: ['example.com'], resources: ['widgets/finalizers'], verbs: ['update'] }],
+    });
+    cluster.beforeWrite = () => {
+      expect(cluster.requests).toContain(`LIST /apis/apps/v1/namespaces/${DEMO}/deployments`);
+    };
+    clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+    expect(cluster.mutations).toHaveLength(1);
+  });
+
+  test('of several: each is asked once, and each is waited for', async () => {
+    const { clock, cluster, run } = stage();
+    for (const name of ['a', 'b']) {
+      cluster.namespace(name, { active: true });
+      clock.at(20_000, () => cluster.remove(name));
+    }
+    expect((await run({ ...DELETE, namespace: 'a,b,c' })).outcome).toBe('not-found');
+    expect(cluster.mutations.map((line) => line.split(' ')[1])).toEqual([
+      pathOf.namespace('a'),
+      pathOf.namespace('b'),
+    ]);
+  });
+
+  test('cancelled before it was asked: nothing is deleted any more', async () => {
+    const { cluster, cancel, run } = stage();
+    cluster.namespace('a', { active: true });
+    cluster.namespace('b', { active: true });
+    cluster.beforeWrite = () => cancel.abort();
+    const result = await run({ ...DELETE, namespace: 'a,b' });
+    expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
+    expect(cluster.mutations).toHaveLength(1);
+    expect(result.namespaces.map(({ outcome }) => outcome)).toEqual(['cancelled', 'cancelled']);
+  });
+});
+
+describe('nothing is changed unless it was asked for', () => {
+  test.each([
+    { what: 'waiting', given: {} },
+    { what: 'fail-fast', given: { 'fail-fast': 'true' } },
+    { what: 'a plan', given: { 'force-finalize': 'plan', 'force-namespaces': '*' } },
+    {
+      what: 'a plan with everything allowed',
+      given: {
+        'force-finalize': 'plan',
+        'force-namespaces': 'preview-*',
+        'force-finalizers': '*/*',
+        'force-pods': 'true',
+        'force-orphans': 'accept',
+      },
+    },
+  ])('by $what', async ({ given }) => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { metadata: { finalizers: ['example.com/own'] } });
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'example.com/cleanup');
+    const result = await run({ timeout: '60s', ...given });
+    expect(result.outcome).toBe('stuck');
+    expect(cluster.mutations).toEqual([]);
+  });
+});

@@ -1,0 +1,490 @@
+import { describe, expect, test } from 'vitest';
+import { failed, read } from '../../src/read.ts';
+import {
+  BROKEN,
+  CONFIG_MAPS,
+  FORBIDDEN,
+  NOT_FOUND,
+  PODS,
+  pathOf,
+  REFUSED,
+  UNAUTHORIZED,
+  type WatchMode,
+  WIDGETS,
+} from './fake-cluster.ts';
+import { causes, DEMO, events, stage } from './gate-run.ts';
+
+const GET = `GET ${pathOf.namespace(DEMO)}`;
+const MINUTES = 60_000;
+
+describe('deleted', () => {
+  test('is said at the very moment at which the watch tells', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    clock.at(47_000, () => cluster.remove(DEMO));
+    const result = await runOne();
+    expect(result).toMatchObject({ outcome: 'deleted', verdict: 'pass', elapsedMs: 47_000 });
+    expect(events(result).at(-1)).toBe('gone');
+    expect(result.diagnosis).toBeUndefined();
+  });
+
+  test.each<{ mode: WatchMode; withinMs: number }>([
+    { mode: 'silent', withinMs: 30_000 },
+    { mode: 'mute', withinMs: 5_000 },
+    { mode: 'forbidden', withinMs: 5_000 },
+    { mode: 'ends', withinMs: 5_000 },
+  ])('is noticed by polling when the watch is $mode', async ({ mode, withinMs }) => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = mode;
+    clock.at(100_000, () => cluster.remove(DEMO));
+    const { outcome, elapsedMs } = await runOne();
+    expect(outcome).toBe('deleted');
+    expect(elapsedMs).toBeGreaterThanOrEqual(100_000);
+    expect(elapsedMs).toBeLessThanOrEqual(100_000 + withinMs);
+  });
+
+  test.each<{ mode: WatchMode; most: number }>([
+    { mode: 'fed', most: 25 },
+    { mode: 'silent', most: 25 },
+    { mode: 'mute', most: 75 },
+    { mode: 'forbidden', most: 100 },
+    { mode: 'ends', most: 120 },
+  ])(
+    'a wait of 5 minutes with a watch that is $mode costs at most $most requests',
+    async ({ mode, most }) => {
+      const { clock, cluster, runOne } = stage();
+      cluster.namespace(DEMO);
+      cluster.watchMode = mode;
+      clock.at(5 * MINUTES - 31_000, () => cluster.remove(DEMO));
+      expect((await runOne()).outcome).toBe('deleted');
+      const waiting = cluster.requests.filter((line) => line === GET || line.startsWith('WATCH'));
+      expect(waiting.length).toBeLessThanOrEqual(most);
+    },
+  );
+
+  test('is not said for a DELETED event that a GET does not confirm', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    clock.at(10_000, () =>
+      cluster.feed({
+        type: 'DELETED',
+        object: { metadata: { name: DEMO, uid: `uid-of-${DEMO}` } },
+      }),
+    );
+    const { outcome } = await runOne({ timeout: '60s' });
+    expect(outcome).toBe('stuck');
+  });
+
+  test('is said after a DELETED event as soon as the GET answers again', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.answers.set(GET, (count) =>
+      clock.elapsed >= 20_000 && clock.elapsed < 23_000
+        ? failed(REFUSED)
+        : count < 0
+          ? undefined
+          : undefined,
+    );
+    clock.at(20_000, () => cluster.remove(DEMO));
+    const { outcome, elapsedMs } = await runOne();
+    expect(outcome).toBe('deleted');
+    expect(elapsedMs).toBeGreaterThanOrEqual(23_000);
+  });
+
+  test.each([
+    { failure: REFUSED, what: 'the network is down' },
+    { failure: BROKEN, what: 'the API server is broken' },
+    { failure: FORBIDDEN, what: 'the right is gone' },
+  ])('survives a minute in which $what', async ({ failure }) => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = 'forbidden';
+    cluster.answers.set(GET, () =>
+      clock.elapsed > 30_000 && clock.elapsed < 90_000 ? failed(failure) : undefined,
+    );
+    clock.at(120_000, () => cluster.remove(DEMO));
+    const result = await runOne();
+    expect(result.outcome).toBe('deleted');
+    expect(events(result).join('\n')).toContain('which does not mean that it is gone');
+  });
+});
+
+describe('recreated', () => {
+  test.each<{ mode: WatchMode }>([{ mode: 'fed' }, { mode: 'silent' }, { mode: 'forbidden' }])(
+    'is said when another UID has the name, with a watch that is $mode',
+    async ({ mode }) => {
+      const { clock, cluster, runOne } = stage();
+      cluster.namespace(DEMO);
+      cluster.watchMode = mode;
+      clock.at(40_000, () => cluster.namespace(DEMO, { uid: 'another', active: true }));
+      const result = await runOne();
+      expect(result).toMatchObject({
+        outcome: 'recreated',
+        verdict: 'warn',
+        uid: `uid-of-${DEMO}`,
+      });
+      expect(events(result).at(-1)).toContain('another');
+      expect(cluster.mutations).toEqual([]);
+    },
+  );
+
+  test('is not said for an answer without a UID', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = 'forbidden';
+    cluster.answers.set(GET, (count) =>
+      count === 0 ? undefined : read({ kind: 'Namespace', metadata: { name: DEMO } }),
+    );
+    expect((await runOne({ timeout: '60s' })).outcome).toBe('inconclusive');
+  });
+});
+
+describe('at the start', () => {
+  test.each([
+    { given: 'ok', verdict: 'pass' },
+    { given: 'error', verdict: 'fail' },
+  ])('a name that does not exist, with if-not-found: $given', async ({ given, verdict }) => {
+    const { clock, cluster, run } = stage();
+    const result = await run({ 'if-not-found': given });
+    expect(result).toMatchObject({ outcome: 'not-found', verdict });
+    expect(clock.elapsed).toBe(0);
+    expect(cluster.requests.some((line) => line.startsWith('WATCH'))).toBe(false);
+  });
+
+  test('a namespace that nobody asked to go fails at once', async () => {
+    const { clock, cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    expect(await run()).toMatchObject({ outcome: 'not-terminating', verdict: 'fail' });
+    expect(clock.elapsed).toBe(0);
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test.each([
+    { failure: FORBIDDEN, code: 'kube-forbidden', hint: /ClusterRole/ },
+    { failure: UNAUTHORIZED, code: 'kube-unauthorized', hint: /expired/ },
+    { failure: REFUSED, code: 'kube-unreachable', hint: /reach this address/ },
+    { failure: BROKEN, code: 'kube-unreachable', hint: /Try again/ },
+    {
+      failure: { kind: 'unreadable' as const, message: 'a login page' },
+      code: 'kube-unreachable',
+      hint: /login page/,
+    },
+    {
+      failure: { kind: 'timeout' as const, message: 'no answer within 15 s' },
+      code: 'kube-timeout',
+      hint: /reach this address/,
+    },
+  ])('$code when the namespace cannot be read ($failure.kind)', async ({ failure, code, hint }) => {
+    const { cluster, run } = stage();
+    cluster.answers.set(GET, failed(failure));
+    await expect(run()).rejects.toMatchObject({
+      code,
+      message: `cannot get namespace "${DEMO}" on https://cluster.example: ${failure.message}`,
+      hint: expect.stringMatching(hint),
+    });
+  });
+
+  test('a version that cannot be read is no reason to stop', async () => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.answers.set('GET /version', failed(FORBIDDEN));
+    expect((await run()).cluster.version).toBe('unknown');
+  });
+});
+
+describe('at the timeout', () => {
+  test('stuck, with what holds it', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    const result = await runOne({ timeout: '90s' });
+    expect(result).toMatchObject({ outcome: 'stuck', verdict: 'fail', elapsedMs: 90_000 });
+    expect(causes(result)).toEqual(['owner-unknown']);
+    expect(clock.elapsed).toBe(90_000);
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test('progressing, while objects get fewer', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    for (let index = 0; index < 20; index++) {
+      cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'slow.example.com/cleanup');
+      clock.at(index * 10_000, () => cluster.take(CONFIG_MAPS, DEMO, `item-${index}`));
+    }
+    const result = await runOne({ timeout: '60s' });
+    expect(result).toMatchObject({ outcome: 'progressing', verdict: 'fail' });
+    expect(causes(result)).toEqual(['content-deleting']);
+  });
+
+  test('progressing passes with fail-on: stuck', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    const end = new Date(clock.start + 10 * MINUTES).toISOString();
+    cluster.object(
+      PODS,
+      DEMO,
+      'web',
+      { deletionTimestamp: end, deletionGracePeriodSeconds: 600 },
+      { spec: { nodeName: 'node-1' } },
+    );
+    const result = await runOne({ timeout: '60s', 'fail-on': 'stuck' });
+    expect(result).toMatchObject({ outcome: 'progressing', verdict: 'warn' });
+    expect(causes(result)).toEqual(['pod-grace-period']);
+  });
+
+  test('inconclusive, when too little can be read', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.answers.set('LIST', failed(FORBIDDEN));
+    const result = await runOne({ timeout: '60s' });
+    expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
+    expect(result.diagnosis?.notInspected.map(({ what }) => what)).toEqual([
+      'pods',
+      'configmaps',
+      'widgets.example.com',
+    ]);
+  });
+
+  test('explains at once with a timeout of 0, and does not wait', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    const result = await runOne({ timeout: '0s' });
+    expect(result.outcome).toBe('stuck');
+    expect(clock.elapsed).toBe(0);
+    expect(cluster.requests.some((line) => line.startsWith('WATCH'))).toBe(false);
+  });
+
+  test('believes a GET at the end more than everything before: it went while the gate looked', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = 'silent';
+    cluster.answers.set(`LIST ${pathOf.all(WIDGETS, DEMO)}`, () => {
+      if (clock.elapsed >= 60_000) cluster.remove(DEMO);
+      return undefined;
+    });
+    expect((await runOne({ timeout: '60s' })).outcome).toBe('deleted');
+  });
+
+  test('one look to compare with, one at the end, and no more', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    await runOne({ timeout: '5m' });
+    expect(cluster.requests.filter((line) => line === 'DISCOVER')).toHaveLength(2);
+  });
+
+  test('says each change once, and nothing while nothing changes', async () => {
+    const { clock, cluster, lines, runOne } = stage();
+    const remaining = (count: number) => [
+      {
+        type: 'NamespaceContentRemaining',
+        status: 'True',
+        reason: 'SomeResourcesRemain',
+        message: `Some resources are remaining: configmaps. has ${count} resource instances`,
+      },
+    ];
+    cluster.namespace(DEMO, { conditions: remaining(3) });
+    clock.at(60_000, () => cluster.namespace(DEMO, { conditions: remaining(3) }));
+    clock.at(120_000, () => cluster.namespace(DEMO, { conditions: remaining(2) }));
+    clock.at(180_000, () => cluster.remove(DEMO));
+    const result = await runOne();
+    expect(events(result).filter((event) => event.includes('left'))).toEqual([
+      '3 objects left (3 configmaps)',
+      '2 objects left (2 configmaps)',
+    ]);
+    expect(lines.filter((line) => line.includes('2 objects left'))).toHaveLength(1);
+  });
+});
+
+describe('what cannot be read is never taken for gone', () => {
+  test('403 in the middle of the wait: inconclusive, with the namespace as not inspected', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    for (const start of ['GET /api', 'LIST', 'WATCH']) {
+      cluster.answers.set(start, () => (clock.elapsed > 20_000 ? failed(FORBIDDEN) : undefined));
+    }
+    const result = await runOne({ timeout: '90s' });
+    expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
+    expect(result.diagnosis?.notInspected.map(({ what }) => what)).toContain(`namespace ${DEMO}`);
+    expect(events(result).join('\n')).toContain('which does not mean that it is gone');
+  });
+
+  test.each([
+    { failure: REFUSED },
+    { failure: BROKEN },
+    { failure: FORBIDDEN },
+    {
+      failure: {
+        kind: 'unreadable' as const,
+        status: 404,
+        message: 'a gateway: cluster not found',
+      },
+    },
+    { failure: { kind: 'timeout' as const, message: 'no answer within 15 s' } },
+    { failure: { kind: 'throttled' as const, status: 429, message: '429' } },
+  ])('$failure.kind for the rest of the wait is never deleted', async ({ failure }) => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
+      cluster.answers.set(start, () => (clock.elapsed > 20_000 ? failed(failure) : undefined));
+    }
+    const result = await runOne({ timeout: '2m' });
+    expect(result.outcome).toBe('inconclusive');
+    expect(result.elapsedMs).toBeLessThanOrEqual(3 * MINUTES);
+  });
+
+  test('401 in the middle of the wait is an error, at once', async () => {
+    const { clock, cluster, run } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = 'forbidden';
+    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? failed(UNAUTHORIZED) : undefined));
+    await expect(run()).rejects.toMatchObject({ code: 'kube-unauthorized' });
+    expect(clock.elapsed).toBeLessThan(30_000);
+  });
+
+  test('401 for one of two namespaces ends the wait for the other as well', async () => {
+    const { clock, cluster, run } = stage();
+    cluster.namespace(DEMO);
+    cluster.namespace('preview-8');
+    cluster.watchMode = 'forbidden';
+    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? failed(UNAUTHORIZED) : undefined));
+    await expect(run({ namespace: `${DEMO},preview-8` })).rejects.toMatchObject({
+      code: 'kube-unauthorized',
+    });
+    const asked = cluster.requests.length;
+    // Whoever still sleeps would wake up, ask, and keep the process alive.
+    await clock.run(clock.sleep(10 * MINUTES));
+    expect(cluster.requests.length).toBe(asked);
+    expect(clock.sleepers).toBe(0);
+  });
+});
+
+describe('cancelled', () => {
+  test('while waiting: at once, with what was known', async () => {
+    const { clock, cluster, cancel, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    clock.at(4 * MINUTES + 45_000, () => cancel.abort());
+    const result = await runOne();
+    expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
+    expect(result.elapsedMs).toBe(4 * MINUTES + 45_000);
+    expect(causes(result)).toEqual(['owner-unknown']);
+    expect(events(result).at(-1)).toBe('the run was cancelled');
+  });
+
+  test('before the first look: nothing is known, and that is said', async () => {
+    const { clock, cluster, cancel, runOne } = stage();
+    cluster.namespace(DEMO);
+    clock.at(5_000, () => cancel.abort());
+    const result = await runOne();
+    expect(result).toMatchObject({ outcome: 'cancelled', elapsedMs: 5_000, diagnosis: undefined });
+  });
+
+  test('while looking for the namespaces', async () => {
+    const { cluster, cancel, run } = stage();
+    cluster.namespace(DEMO);
+    cluster.answers.set(GET, () => {
+      cancel.abort();
+      return undefined;
+    });
+    expect(await run()).toMatchObject({ outcome: 'cancelled', verdict: 'fail', namespaces: [] });
+  });
+
+  test('in the middle of the first look of a run that does not wait', async () => {
+    const { cluster, cancel, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.answers.set('DISCOVER', () => {
+      cancel.abort();
+      return undefined;
+    });
+    expect((await runOne({ timeout: '0s' })).outcome).toBe('cancelled');
+  });
+
+  test('with several namespaces: every one of them, also the one that was gone before', async () => {
+    const { clock, cluster, cancel, run } = stage();
+    cluster.namespace(DEMO);
+    cluster.namespace('preview-8');
+    clock.at(10_000, () => cluster.remove('preview-8'));
+    clock.at(20_000, () => cancel.abort());
+    const result = await run({ namespace: `${DEMO},preview-8` });
+    expect(result.namespaces.map(({ outcome }) => outcome)).toEqual(['cancelled', 'deleted']);
+    expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
+  });
+
+  test('leaves nobody behind', async () => {
+    const { clock, cluster, cancel, run } = stage();
+    cluster.namespace(DEMO);
+    clock.at(20_000, () => cancel.abort());
+    await run();
+    expect(clock.sleepers).toBe(0);
+  });
+});
+
+describe('several namespaces', () => {
+  test('each has its outcome; the run has the worst', async () => {
+    const { clock, cluster, run } = stage();
+    for (const name of ['goes', 'stays', 'comes-back']) cluster.namespace(name);
+    cluster.held(CONFIG_MAPS, 'stays', 'precious', 'some.random/finalizer');
+    clock.at(30_000, () => cluster.remove('goes'));
+    clock.at(40_000, () => cluster.namespace('comes-back', { uid: 'another', active: true }));
+    const result = await run({ namespace: 'goes, stays, comes-back, never-was' });
+    expect(result.namespaces.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual([
+      'goes deleted',
+      'stays stuck',
+      'comes-back recreated',
+      'never-was not-found',
+    ]);
+    expect(result).toMatchObject({ outcome: 'stuck', verdict: 'fail' });
+    expect(cluster.mutations).toEqual([]);
+  });
+
+  test('by selector: every namespace that matches, and those that are named, each once', async () => {
+    const { clock, cluster, run } = stage();
+    const labels = { app: 'preview' };
+    cluster.namespace('a', { metadata: { labels } });
+    cluster.namespace('b', { metadata: { labels } });
+    cluster.namespace('c', { metadata: { labels: { app: 'other' } } });
+    for (const name of ['a', 'b', 'c']) clock.at(10_000, () => cluster.remove(name));
+    const result = await run({ namespace: 'a,c', selector: 'app=preview' });
+    expect(result.namespaces.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c']);
+    expect(result.outcome).toBe('deleted');
+  });
+
+  test('a selector that matches nothing is not found', async () => {
+    const { run } = stage();
+    const result = await run({ namespace: '', selector: 'app=preview' });
+    expect(result).toMatchObject({ outcome: 'not-found', namespaces: [] });
+  });
+
+  test.each([
+    {
+      failure: {
+        kind: 'invalid' as const,
+        status: 400,
+        message: '400: unable to parse requirement',
+      },
+      code: 'invalid-input',
+      message: /input "selector" is "app in"/,
+    },
+    { failure: FORBIDDEN, code: 'kube-forbidden', message: /namespaces with the labels "app in"/ },
+    { failure: UNAUTHORIZED, code: 'kube-unauthorized', message: /401/ },
+  ])(
+    'a selector that the API server answers with $failure.kind: $code',
+    async ({ failure, code, message }) => {
+      const { cluster, run } = stage();
+      cluster.answers.set(`LIST ${pathOf.namespaces}`, failed(failure));
+      await expect(run({ namespace: '', selector: 'app in' })).rejects.toMatchObject({
+        code,
+        message: expect.stringMatching(message),
+      });
+    },
+  );
+});
+
+test('a name that answers 404 with the words of somebody else is no namespace that is gone', async () => {
+  const { cluster, run } = stage();
+  cluster.answers.set(GET, failed({ ...NOT_FOUND, kind: 'unreadable' }));
+  await expect(run()).rejects.toMatchObject({ code: 'kube-unreachable' });
+});

@@ -1,0 +1,70 @@
+import { type GateDeps, runGate } from '../../src/gate.ts';
+import { type InputName, type Inputs, readInputs } from '../../src/inputs.ts';
+import type { Log } from '../../src/log.ts';
+import type { NamespaceResult, RunResult } from '../../src/report/report.ts';
+import { FakeClock } from './fake-clock.ts';
+import { FakeCluster } from './fake-cluster.ts';
+
+export const DEMO = 'preview-7';
+
+export interface Stage {
+  clock: FakeClock;
+  cluster: FakeCluster;
+  lines: string[];
+  /** As the runner does when somebody cancels the job. */
+  cancel: AbortController;
+  inputs: (given: Partial<Record<InputName, string>>) => Inputs;
+  run: (given?: Partial<Record<InputName, string>>) => Promise<RunResult>;
+  /** For runs with one namespace. */
+  runOne: (given?: Partial<Record<InputName, string>>) => Promise<NamespaceResult>;
+}
+
+export function stage(): Stage {
+  const clock = new FakeClock();
+  const cluster = new FakeCluster(clock);
+  const cancel = new AbortController();
+  const lines: string[] = [];
+  const deps: GateDeps = {
+    api: cluster,
+    clock,
+    log: recordTo(lines),
+    signal: cancel.signal,
+    gateVersion: '1.0.0',
+  };
+  const inputs: Stage['inputs'] = (given) =>
+    readInputs((name) => ({ namespace: DEMO, ...given })[name] ?? '');
+  const run: Stage['run'] = (given = {}) => clock.run(runGate(inputs(given), deps));
+  const runOne: Stage['runOne'] = async (given) => {
+    const { namespaces } = await run(given);
+    const [only, ...others] = namespaces;
+    if (only === undefined || others.length > 0) throw new Error(`${namespaces.length} results`);
+    return only;
+  };
+  return { clock, cluster, lines, cancel, inputs, run, runOne };
+}
+
+function recordTo(lines: string[]): Log {
+  const line = (text: string): void => {
+    lines.push(text);
+  };
+  return {
+    line,
+    group: (title, more) => lines.push(title, ...more),
+    notice: line,
+    warning: line,
+    error: line,
+    debug: () => undefined,
+  };
+}
+
+/** The codes of the root causes, first the one that matters most. */
+export function causes({ diagnosis }: NamespaceResult): string[] {
+  return (diagnosis?.rootCauses ?? []).flatMap(
+    (id) =>
+      diagnosis?.findings.filter((finding) => finding.id === id).map(({ code }) => code) ?? [],
+  );
+}
+
+export function events({ timeline }: NamespaceResult): string[] {
+  return timeline.map(({ event }) => event);
+}
