@@ -52,7 +52,10 @@ function askAboutApis(view: View, questions: Questions): void {
     !discovery.ok ||
     discovery.value.failedGroups.length > 0 ||
     conditions.discoveryFailures.length > 0;
-  questions.otherTerminating = failsDiscovery;
+  questions.otherTerminating =
+    failsDiscovery ||
+    isUnprocessed(view) ||
+    errors.some((error) => error.kind === 'conversion-failed' || isInitializing(error));
   questions.apiServices =
     failsDiscovery ||
     errors.some(({ kind }) => kind === 'other' || kind === 'forbidden' || kind === 'unavailable') ||

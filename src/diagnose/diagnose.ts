@@ -1,7 +1,7 @@
 import type { Snapshot } from '../observe/snapshot.ts';
 import { viewOf } from './ask.ts';
 import { contradictionsOf } from './contradictions.ts';
-import type { Diagnosis, QueuedContent } from './diagnosis.ts';
+import type { Diagnosis, FindingCode, QueuedContent } from './diagnosis.ts';
 import type { Rule, View } from './draft.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
@@ -79,13 +79,18 @@ function queuedOf(now: Snapshot): QueuedContent[] {
     .sort((a, b) => b.count - a.count || a.kind.localeCompare(b.kind));
 }
 
-/** A group that cannot be discovered holds every namespace that is Terminating, whatever is in it. */
+/** These hold every namespace that is Terminating, whatever is in it. */
+const HOLDS_ALL: ReadonlySet<FindingCode> = new Set<FindingCode>([
+  'apiservice-unavailable',
+  'discovery-failed',
+  'conversion-webhook-failing',
+  'namespace-controller-inactive',
+]);
+
 function alsoAffected(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): string[] {
   const others = view.now.details?.otherTerminating;
   const holdsAll = graph.findings.some(
-    ({ id, code }) =>
-      (code === 'apiservice-unavailable' || code === 'discovery-failed') &&
-      graph.rootCauses.includes(id),
+    ({ id, code }) => HOLDS_ALL.has(code) && graph.rootCauses.includes(id),
   );
   return holdsAll && others?.ok === true ? [...others.value].sort() : [];
 }
