@@ -203,7 +203,7 @@ describe('questionsOf', () => {
         namespace: namespaceFacts({ conditions: [] }),
         content: [contentOf(CONFIG_MAPS, [], 1)],
       }),
-      are: { leases: ['kube-system'] },
+      are: { leases: ['kube-system'], otherTerminating: true },
     },
     {
       what: 'a webhook that refuses the deletion: the configurations',
