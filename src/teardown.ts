@@ -72,7 +72,7 @@ export async function tearDown(
     for (const at of times) {
       if (!(await waitUntil(at, follower, deps.clock))) break;
       const limitMs = Math.min(LOOK_LIMIT_MS, deadline + LATE_MS - deps.clock.now());
-      const look = await lookAt(follower, looks[0]?.snapshot, rollCall, deps, limitMs);
+      const look = await lookAt(follower, looks.at(-1)?.snapshot, rollCall, deps, limitMs);
       if (look === undefined) break;
       looks.push(look);
       progress.looked(look.diagnosis);

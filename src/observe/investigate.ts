@@ -160,6 +160,13 @@ function readWebhooks(api: KubernetesApi, signal: AbortSignal): Promise<Details[
 }
 
 /**
+ * Answers to the trial that say nothing about the owner's request: a right that we lack, a webhook that
+ * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
+ */
+const OUR_OWN =
+  /cannot patch resource|does not support dry run|the server rejected our request due to an error in our request/;
+
+/**
  * Would the API server let the finalizer be removed? Pinned to the UID and to the place of the
  * finalizer, and only ever as a dry run: which webhook or policy refuses is in the answer.
  */
@@ -185,7 +192,7 @@ async function tryRemoval(
   );
   if (sent.ok) return { answer: 'accepted' };
   const { failure } = sent;
-  const isOurs = /cannot patch resource|does not support dry run/.test(failure.message);
+  const isOurs = OUR_OWN.test(failure.message);
   const hasAnswer =
     failure.kind === 'forbidden' || failure.kind === 'invalid' || failure.kind === 'server-error';
   return { answer: hasAnswer && !isOurs ? 'refused' : 'unknown', message: failure.message };

@@ -1,4 +1,4 @@
-import { arrayAt, at, type JsonObject, stringAt } from '../../src/json.ts';
+import { at, type JsonObject, stringAt } from '../../src/json.ts';
 import type {
   CallOptions,
   Discovery,
@@ -18,6 +18,8 @@ import type { FakeClock } from './fake-clock.ts';
 export const PODS = type('', 'pods', 'Pod');
 export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');
 export const WIDGETS = type('example.com', 'widgets', 'Widget');
+export const EVENTS = type('', 'events', 'Event');
+export const NEW_EVENTS = type('events.k8s.io', 'events', 'Event');
 const NAMESPACES = '/api/v1/namespaces';
 
 function type(group: string, resource: string, kind: string): ResourceType {
@@ -38,8 +40,12 @@ type Answer = Read<JsonObject> | ((count: number) => Read<JsonObject> | undefine
 /** An API server in memory: maps for reads, errors to inject, and what was asked and written, in order. */
 export class FakeCluster implements KubernetesApi {
   readonly target = { server: 'https://cluster.example', context: 'test', ownNamespace: 'ci' };
-  readonly types = [PODS, CONFIG_MAPS, WIDGETS];
+  types = [PODS, CONFIG_MAPS, WIDGETS];
   failedGroups: Discovery['failedGroups'] = [];
+  /** Lists that start again once, after everything was handed over. */
+  readonly restarts = new Set<string>();
+  /** Lists that asked for metadata only. */
+  readonly metadataOnly: string[] = [];
   watchMode: WatchMode = 'fed';
   /** Answers to a request that begins with this text, instead of the real one. */
   readonly answers = new Map<string, Answer>();
@@ -145,6 +151,11 @@ export class FakeCluster implements KubernetesApi {
   async list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
     const given = this.#ask(`LIST ${path}`, options.signal);
     if (given !== undefined && !given.ok) return given;
+    if (options.metadataOnly === true) this.metadataOnly.push(path);
+    if (this.restarts.delete(path)) {
+      await this.list(path, options);
+      options.onRestart?.();
+    }
     let handed = 0;
     for (const [key, object] of this.#objects) {
       if (!isIn(key, path) || !matches(object, options.labelSelector)) continue;
@@ -179,7 +190,7 @@ export class FakeCluster implements KubernetesApi {
     if (line.endsWith('/selfsubjectaccessreviews')) return read({ status: { allowed: true } });
     if (request.dryRun === true) {
       this.dryRuns.push(line);
-      return failed(FORBIDDEN);
+      return this.#answerTo(`DRY ${line}`) ?? failed(MAY_NOT_PATCH);
     }
     this.mutations.push(
       `${line} ${JSON.stringify(at(request.body as JsonObject, 'preconditions'))}`,
@@ -244,6 +255,12 @@ export const FORBIDDEN: ReadFailure = {
   status: 403,
   message: '403 Forbidden: you may not',
 };
+/** As RBAC words it; webhooks and policies have other words. */
+const MAY_NOT_PATCH: ReadFailure = {
+  ...FORBIDDEN,
+  message:
+    '403 Forbidden: widgets.example.com "db" is forbidden: User "ci" cannot patch resource "widgets"',
+};
 export const UNAUTHORIZED: ReadFailure = {
   kind: 'unauthorized',
   status: 401,
@@ -298,7 +315,3 @@ export const pathOf = {
   namespaces: NAMESPACES,
   all: (of: ResourceType, namespace: string): string => collectionPath(of, namespace),
 };
-
-export function finalizersOf(object: JsonObject): string[] {
-  return arrayAt(object, 'metadata', 'finalizers').map(String);
-}

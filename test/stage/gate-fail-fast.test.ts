@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/json.ts';
+import { lookTimes } from '../../src/teardown.ts';
+import { CONFIG_MAPS, type FakeCluster, PODS, WIDGETS } from './fake-cluster.ts';
+import { causes, DEMO, events, type Stage, stage } from './gate-run.ts';
+
+const FAST = { 'fail-fast': 'true', timeout: '30m' };
+const SECOND = 1_000;
+const CLEANUP = 'widgets.example.com/cleanup';
+
+/** An object whose operator was removed: nobody will ever take the finalizer off. */
+function abandoned(): Stage {
+  const made = stage();
+  made.cluster.namespace(DEMO);
+  made.cluster.held(WIDGETS, DEMO, 'db', CLEANUP);
+  made.cluster.put('/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com', {
+    metadata: { name: 'widgets.example.com' },
+    spec: { group: 'example.com', names: { kind: 'Widget' } },
+  });
+  return made;
+}
+
+/** Its operator, with rights; ready or not. */
+function install(cluster: FakeCluster, status: JsonObject): void {
+  const rbac = '/apis/rbac.authorization.k8s.io/v1';
+  const metadata = (name: string) => ({ metadata: { name, namespace: 'ops', uid: `uid-${name}` } });
+  cluster.put('/apis/apps/v1/namespaces/ops/deployments/operator', {
+    ...metadata('operator'),
+    spec: { replicas: 1, template: { spec: { serviceAccountName: 'operator' } } },
+    status,
+  });
+  cluster.put(`${rbac}/clusterroles/operator`, {
+    metadata: { name: 'operator' },
+    rules: [{ apiGroups: ['example.com'], resources: ['widgets/finalizers'], verbs: ['update'] }],
+  });
+  cluster.put(`${rbac}/clusterrolebindings/operator`, {
+    metadata: { name: 'operator' },
+    roleRef: { kind: 'ClusterRole', name: 'operator' },
+    subjects: [{ kind: 'ServiceAccount', namespace: 'ops', name: 'operator' }],
+  });
+}
+
+describe('fail-fast', () => {
+  test('ends the wait when a permanent cause has not changed for 90 s, and not before', async () => {
+    const { runOne, lines } = abandoned();
+    const result = await runOne(FAST);
+    expect(result).toMatchObject({ outcome: 'stuck', verdict: 'fail' });
+    expect(causes(result)).toEqual(['owner-missing']);
+    expect(result.elapsedMs).toBeGreaterThanOrEqual(90 * SECOND);
+    expect(result.elapsedMs).toBeLessThanOrEqual(150 * SECOND);
+    expect(lines.join('\n')).toContain('proven permanent');
+    expect(events(result).at(-1)).toBe('not gone: stuck');
+  });
+
+  test('does nothing unless it is asked for', async () => {
+    const { runOne } = abandoned();
+    const { elapsedMs } = await runOne({ ...FAST, 'fail-fast': 'false' });
+    expect(elapsedMs).toBe(30 * 60 * SECOND);
+  });
+
+  test('does not fire while the owner runs', async () => {
+    const { cluster, runOne } = abandoned();
+    install(cluster, { readyReplicas: 1 });
+    const result = await runOne({ ...FAST, timeout: '10m' });
+    expect(causes(result)).toEqual(['owner-running']);
+    expect(result.elapsedMs).toBe(600 * SECOND);
+  });
+
+  test('does not fire when the cause heals within 90 s', async () => {
+    const { clock, cluster, runOne } = abandoned();
+    clock.at(80 * SECOND, () => cluster.take(WIDGETS, DEMO, 'db'));
+    clock.at(145 * SECOND, () => cluster.remove(DEMO)); // the controller looks again within a minute
+    expect(await runOne(FAST)).toMatchObject({ outcome: 'deleted', elapsedMs: 145 * SECOND });
+  });
+
+  test('begins to count again when the cause changes', async () => {
+    const { clock, cluster, runOne } = abandoned();
+    clock.at(100 * SECOND, () => cluster.held(CONFIG_MAPS, DEMO, 'late', 'some.random/finalizer'));
+    const result = await runOne(FAST);
+    expect(result.outcome).toBe('stuck');
+    expect(result.elapsedMs).toBeGreaterThanOrEqual(190 * SECOND);
+    expect(result.elapsedMs).toBeLessThanOrEqual(250 * SECOND);
+  });
+
+  test('does not fire while objects get fewer', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    for (let index = 0; index < 60; index++) {
+      cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'some.random/finalizer');
+      clock.at((index + 1) * 10 * SECOND, () => cluster.take(CONFIG_MAPS, DEMO, `item-${index}`));
+    }
+    clock.at(605 * SECOND, () => cluster.remove(DEMO));
+    expect(await runOne(FAST)).toMatchObject({ outcome: 'deleted', elapsedMs: 605 * SECOND });
+  });
+
+  test('fires 90 s after objects have stopped getting fewer, not at the timeout', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    for (let index = 0; index < 10; index++) {
+      cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'some.random/finalizer');
+      if (index < 5) {
+        clock.at((index + 1) * 20 * SECOND, () => cluster.take(CONFIG_MAPS, DEMO, `item-${index}`));
+      }
+    }
+    const result = await runOne(FAST);
+    expect(result.outcome).toBe('stuck');
+    expect(result.elapsedMs).toBeLessThanOrEqual(300 * SECOND);
+  });
+
+  test('does not fire in a grace period', async () => {
+    const { clock, cluster, runOne } = abandoned();
+    const end = new Date(clock.start + 400 * SECOND).toISOString();
+    cluster.object(
+      PODS,
+      DEMO,
+      'web',
+      { deletionTimestamp: end, deletionGracePeriodSeconds: 400 },
+      { spec: { nodeName: 'node-1' } },
+    );
+    clock.at(380 * SECOND, () => cluster.take(PODS, DEMO, 'web'));
+    const { elapsedMs } = await runOne(FAST);
+    expect(elapsedMs).toBeGreaterThanOrEqual(380 * SECOND);
+  });
+
+  test('never ends later than the timeout', async () => {
+    for (const timeout of ['60s', '100s', '2m']) {
+      const { runOne, inputs } = abandoned();
+      const { elapsedMs } = await runOne({ ...FAST, timeout });
+      expect(elapsedMs).toBeLessThanOrEqual(inputs({ timeout }).timeoutMs);
+    }
+  });
+
+  test('never says deleted because of a proof', async () => {
+    const { clock, cluster, runOne } = abandoned();
+    clock.at(119 * SECOND, () => cluster.remove(DEMO));
+    expect((await runOne(FAST)).outcome).toBe('deleted');
+  });
+});
+
+describe('lookTimes', () => {
+  test.each([
+    { timeoutMs: 0, failFast: false, times: [] },
+    { timeoutMs: 0, failFast: true, times: [] },
+    { timeoutMs: 9_000, failFast: false, times: [3_000] },
+    { timeoutMs: 45_000, failFast: false, times: [15_000] },
+    { timeoutMs: 60_000, failFast: false, times: [30_000] },
+    { timeoutMs: 300_000, failFast: false, times: [270_000] },
+    { timeoutMs: 60_000, failFast: true, times: [30_000] },
+    { timeoutMs: 120_000, failFast: true, times: [30_000, 60_000, 90_000] },
+    { timeoutMs: 125_000, failFast: true, times: [30_000, 60_000, 90_000, 95_000] },
+  ])('timeout $timeoutMs ms, fail-fast $failFast: $times', ({ timeoutMs, failFast, times }) => {
+    expect(lookTimes({ timeoutMs, failFast }, 0)).toEqual(times);
+    expect(lookTimes({ timeoutMs, failFast }, 7).map((at) => at - 7)).toEqual(times);
+  });
+});
