@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import './require-node.ts';
+import './github/damaged-environment.ts';
 import { runAction } from './action.ts';
 import { runTerminal } from './terminal.ts';
 

@@ -5,7 +5,10 @@ import { arrayAt, at, isObject, type Json, numberAt, stringAt } from '../json.ts
 import { type FailureKind, failed, type Read, type ReadFailure, read } from '../read.ts';
 import { plainText, shorten } from '../safe-text.ts';
 import type { Comment, GithubApi, PullRequest } from './api.ts';
+import { restoreEnvironment } from './damaged-environment.ts';
 import { type Attempt, isRateLimited, retryPauseMs } from './retry.ts';
+
+restoreEnvironment();
 
 const CALL_TIMEOUT_MS = 10_000;
 /** 10,000 comments; a pull request with more is none that anybody reads. */
