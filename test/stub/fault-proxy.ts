@@ -56,6 +56,8 @@ export interface FaultProxyOptions {
   target: string;
   rules?: readonly FaultRule[];
   tls?: { key: string; cert: string; ALPNProtocols?: string[] };
+  /** Where it listens; on loopback unless given. */
+  host?: string;
 }
 
 /** Stands between the gate and the API server, and does to their talk what networks do to it. */
@@ -93,7 +95,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     socket.on('close', () => sockets.delete(socket));
   });
   server.on('secureConnection', (socket: TLSSocket) => protocols.push(socket.alpnProtocol));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, options.host ?? '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const { pathname } = new URL(target);
   return {

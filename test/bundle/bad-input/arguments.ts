@@ -46,6 +46,13 @@ export const ARGUMENTS: readonly TerminalCase[] = [
     exitCode: 3,
   },
   {
+    what: 'no namespace, with an event that is garbage',
+    args: () => ['--now'],
+    env: () => ({ GITHUB_EVENT_PATH: '/etc/hostname', GITHUB_API_URL: 'nowhere' }),
+    says: /"namespace" and "selector" are both empty/,
+    exitCode: 3,
+  },
+  {
     what: 'a kubeconfig that is not there',
     args: () => ['demo', '--kubeconfig', '/nonexistent/config'],
     says: /cannot read kubeconfig \/nonexistent\/config: no such file/,

@@ -143,4 +143,9 @@ export const ENVIRONMENT: readonly ActionCase[] = [
   ),
   working('the time zone is none', () => ({ TZ: 'Nowhere/Land', LANG: 'xx_XX' }), NOT_THERE),
   working('the proxy is none', () => ({ HTTPS_PROXY: '::::', NO_PROXY: ',,*.,[::1' }), NOT_THERE),
+  working(
+    'the proxy to the real GitHub is none',
+    () => ({ HTTPS_PROXY: 'http://[', GITHUB_API_URL: 'https://api.github.com' }),
+    NOT_THERE,
+  ),
 ];

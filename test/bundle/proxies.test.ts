@@ -1,0 +1,230 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { networkInterfaces } from 'node:os';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { base64, createAuthority, issue, type KeyPair } from '../adapter/servers/certificates.ts';
+import { closedPort } from '../adapter/servers/raw-server.ts';
+import { type ApiServer, startApiServer } from '../stub/api-server.ts';
+import { type FaultProxy, startFaultProxy } from '../stub/fault-proxy.ts';
+import { plantedSecret } from '../stub/planted.ts';
+import { readRecording } from '../stub/recordings.ts';
+import { runStep, type StepRun } from '../stub/runner.ts';
+import { annotations, Bench, misdeeds, NAME } from './bench.ts';
+
+/** The way to the API server through a real proxy; all the rules of NO_PROXY are a table elsewhere. */
+
+const TINYPROXY = spawnSync('tinyproxy', ['-v']).status === 0;
+/** Loopback never goes through a proxy: the server needs another address of this machine. */
+const ADDRESS = Object.values(networkInterfaces())
+  .flat()
+  .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+const REASON = !TINYPROXY
+  ? ' (skipped: tinyproxy is not installed)'
+  : ADDRESS === undefined
+    ? ' (skipped: this machine has only loopback)'
+    : '';
+
+const bench = new Bench();
+const open: { close(): Promise<void> }[] = [];
+const children: ChildProcess[] = [];
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  for (const each of open.splice(0)) await each.close();
+});
+afterAll(() => bench.remove());
+
+interface Tinyproxy {
+  url: string;
+  port: number;
+  /** Hosts that it was asked to connect to. */
+  asked(): string;
+}
+
+async function startTinyproxy(login?: { user: string; password: string }): Promise<Tinyproxy> {
+  const port = await closedPort();
+  const auth = login === undefined ? '' : `BasicAuth ${login.user} ${login.password}\n`;
+  const config = bench.file(
+    `Port ${port}\nListen 127.0.0.1\nTimeout 60\nLogLevel Connect\nMaxClients 50\n${auth}`,
+  );
+  // Without a LogFile it writes to standard output.
+  const child = spawn('tinyproxy', ['-d', '-c', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+  children.push(child);
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+    });
+  }
+  while (!/Accepting connections|Initial number|listening/i.test(log)) {
+    if (child.exitCode !== null) throw new Error(`tinyproxy ended:\n${log}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const userInfo = login === undefined ? '' : `${login.user}:${login.password}@`;
+  return { url: `http://${userInfo}127.0.0.1:${port}`, port, asked: () => log };
+}
+
+interface World {
+  token: string;
+  server: ApiServer;
+  /** TLS on all addresses, with a certificate for ours. */
+  front: FaultProxy;
+  /** Where the gate goes. */
+  url: string;
+  authority: KeyPair;
+}
+
+async function world(): Promise<World> {
+  const token = plantedSecret();
+  const admin = { username: 'admin', groups: ['system:masters'] };
+  const server = await startApiServer({
+    recording: readRecording('S4'),
+    tokens: { [token]: admin },
+  });
+  const authority = await createAuthority('cluster');
+  const tls = await issue(authority, { hosts: ['127.0.0.1', ADDRESS ?? 'localhost'] });
+  const front = await startFaultProxy({ target: server.url, tls, host: '0.0.0.0' });
+  open.unshift(front, server);
+  const { port } = new URL(front.url);
+  return { token, server, front, url: `https://${ADDRESS ?? '127.0.0.1'}:${port}`, authority };
+}
+
+function guard(
+  { token, url, authority }: World,
+  env: Record<string, string>,
+  proxyUrl?: string,
+): Promise<StepRun> {
+  return runStep({
+    inputs: {
+      namespace: NAME,
+      timeout: '1s',
+      kubeconfig: bench.kubeconfig({
+        server: url,
+        cluster: {
+          'certificate-authority-data': base64(authority.cert),
+          ...(proxyUrl === undefined ? {} : { 'proxy-url': proxyUrl }),
+        },
+        user: { token },
+      }),
+    },
+    env: { RUNNER_DEBUG: '1', ...env },
+  });
+}
+
+describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, { timeout: 120_000 }, () => {
+  test.each(['HTTPS_PROXY', 'https_proxy'])('as %s says, the watch too', async (name) => {
+    const at = await world();
+    const proxy = await startTinyproxy();
+
+    const run = await guard(at, { [name]: proxy.url });
+
+    expect(run.outputs['outcome'], run.stdout).toBe('stuck');
+    expect(proxy.asked()).toContain(`CONNECT ${new URL(at.url).host}`);
+    expect(at.front.lines.some((line) => line.includes('watch=1'))).toBe(true);
+    expect(misdeeds(run)).toEqual([]);
+  });
+
+  test('with a name and a password', async () => {
+    const at = await world();
+    const proxy = await startTinyproxy({ user: 'robot', password: plantedSecret() });
+
+    const run = await guard(at, { HTTPS_PROXY: proxy.url });
+
+    expect(run.outputs['outcome'], run.stdout).toBe('stuck');
+    expect(misdeeds(run)).toEqual([]);
+  });
+
+  test('with a wrong password: says that it was the proxy', async () => {
+    const at = await world();
+    const proxy = await startTinyproxy({ user: 'robot', password: plantedSecret() });
+    const wrong = proxy.url.replace(/:\/\/.*@/, `://robot:${plantedSecret()}@`);
+
+    const run = await guard(at, { HTTPS_PROXY: wrong });
+
+    expect(annotations(run)).toEqual([
+      expect.stringMatching(/the proxy answered 40[17] .*through the proxy http:\/\/127\.0\.0\.1/),
+    ]);
+    expect(run.outputs['outcome']).toBe('error');
+    expect(misdeeds(run)).toEqual([]);
+  });
+
+  test.each([
+    ['the address', () => ADDRESS ?? ''],
+    ['the block', () => `10.0.0.0/8,${(ADDRESS ?? '').replace(/\.\d+$/, '.0/24')}`],
+    ['everything', () => '*'],
+  ])('but not where NO_PROXY names %s', async (_what, noProxy) => {
+    const at = await world();
+    const proxy = await startTinyproxy();
+
+    const run = await guard(at, { HTTPS_PROXY: proxy.url, NO_PROXY: noProxy() });
+
+    expect(run.outputs['outcome'], run.stdout).toBe('stuck');
+    expect(proxy.asked()).not.toContain('CONNECT');
+  });
+
+  test('of the kubeconfig, which wins over the environment', async () => {
+    const at = await world();
+    const proxy = await startTinyproxy();
+
+    const run = await guard(at, { HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '*' }, proxy.url);
+
+    expect(run.outputs['outcome'], run.stdout).toBe('stuck');
+    expect(proxy.asked()).toContain('CONNECT');
+  });
+
+  test('that cannot reach the server', async () => {
+    const at = await world();
+    const proxy = await startTinyproxy();
+    const port = await closedPort();
+
+    const run = await guard(
+      { ...at, url: `https://${ADDRESS}:${port}` },
+      { HTTPS_PROXY: proxy.url },
+    );
+
+    expect(annotations(run)).toEqual([expect.stringMatching(/the proxy answered 5\d\d/)]);
+    expect(run.outputs['outcome']).toBe('error');
+  });
+});
+
+describe('without a proxy', { timeout: 120_000 }, () => {
+  test('that the environment names, loopback is reached all the same', async () => {
+    const at = await world();
+    const { port } = new URL(at.url);
+
+    const run = await guard(
+      { ...at, url: `https://127.0.0.1:${port}` },
+      { HTTPS_PROXY: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' },
+    );
+
+    expect(run.outputs['outcome'], run.stdout).toBe('stuck');
+  });
+
+  test('that listens: says which one was tried', async () => {
+    const at = await world();
+
+    const run = await guard(
+      { ...at, url: 'https://10.1.2.3:6443' },
+      { HTTPS_PROXY: '127.0.0.1:9' },
+    );
+
+    expect(annotations(run)).toEqual([
+      expect.stringMatching(/connection refused \(through the proxy http:\/\/127\.0\.0\.1:9\)/),
+    ]);
+  });
+
+  test('an authority that the kubeconfig does not name comes from NODE_EXTRA_CA_CERTS', async () => {
+    const at = await world();
+    const extra = bench.file(at.authority.cert);
+    const kubeconfig = bench.kubeconfig({ server: at.front.url, user: { token: at.token } });
+    const inputs = { namespace: NAME, timeout: '1s', kubeconfig };
+
+    const [without, withExtra] = await Promise.all([
+      runStep({ inputs }),
+      runStep({ inputs, env: { NODE_EXTRA_CA_CERTS: extra } }),
+    ]);
+
+    expect(annotations(without)).toEqual([
+      expect.stringContaining('unknown certificate authority'),
+    ]);
+    expect(withExtra.outputs['outcome'], withExtra.stdout).toBe('stuck');
+  });
+});
