@@ -4,17 +4,21 @@ import { viewOf } from '../../src/diagnose/ask.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import type { Movement } from '../../src/diagnose/diagnosis.ts';
 import { movementOf, shrinkingTypes } from '../../src/diagnose/movement.ts';
+import { outcomeOf } from '../../src/diagnose/verdict.ts';
 import type { Snapshot, TypeContent } from '../../src/observe/snapshot.ts';
 import { failed } from '../../src/read.ts';
 import { cpuMs } from './cpu-time.ts';
 import {
   CLEANUP,
   CONFIG_MAPS,
+  condition,
+  conditions,
   contentOf,
   earlier,
   failureOf,
   group,
   lookedEverywhere,
+  namespaceFacts,
   objectFacts,
   PODS,
   podFacts,
@@ -293,6 +297,67 @@ describe('movementOf', () => {
     ])('$what', ({ now, is }) => {
       expect(movementOf(viewOf(now))).toEqual(is);
     });
+  });
+});
+
+describe('a hang that is not one yet', () => {
+  const silent = (deletionTimestamp: string) =>
+    snapshot({ namespace: namespaceFacts({ conditions: [], deletionTimestamp }) });
+  const complaining = (statusWrittenAt: string, message = 'anything') =>
+    snapshot({
+      namespace: namespaceFacts({
+        statusWrittenAt,
+        conditions: conditions(condition('NamespaceDeletionContentFailure', 'True', message)),
+      }),
+    });
+
+  test.each<{ what: string; now: Snapshot; is: string; outcome: string }>([
+    {
+      what: 'the controller has not begun',
+      now: silent('2026-03-02T10:01:20Z'),
+      is: 'starting',
+      outcome: 'progressing',
+    },
+    {
+      what: 'the controller should have begun',
+      now: silent('2026-03-02T10:01:10Z'),
+      is: 'unknown',
+      outcome: 'stuck',
+    },
+    {
+      what: 'what the conditions complain about is mended, and the next try is near',
+      now: complaining('2026-03-02T10:00:31Z'),
+      is: 'retrying',
+      outcome: 'progressing',
+    },
+    {
+      what: 'the conditions complain for longer than a retry takes',
+      now: complaining('2026-03-02T09:59:59Z'),
+      is: 'unknown',
+      outcome: 'stuck',
+    },
+    {
+      what: 'something holds it, however young it is',
+      now: {
+        ...silent('2026-03-02T10:01:20Z'),
+        content: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, ['x/y'])])],
+      },
+      is: 'unknown',
+      outcome: 'stuck',
+    },
+    {
+      what: 'something could not be read, however young it is',
+      now: { ...silent('2026-03-02T10:01:20Z'), content: [unreadable(CONFIG_MAPS)] },
+      is: 'unknown',
+      outcome: 'inconclusive',
+    },
+  ])('$what: $is', ({ now, is, outcome }) => {
+    const diagnosis = diagnose(now);
+    expect(diagnosis.movement.kind).toBe(is);
+    expect(outcomeOf(diagnosis)).toBe(outcome);
+    expect(diagnosis.findings.map(({ code }) => code)).not.toContain(
+      is === 'unknown' ? 'content-deleting' : 'unexplained',
+    );
   });
 });
 

@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import type { Log } from '../../src/log.ts';
+import type { Condition } from '../../src/observe/snapshot.ts';
+import { describeRemaining, describeStart, Progress } from '../../src/progress.ts';
+import {
+  CONFIG_MAPS,
+  condition,
+  conditions,
+  contentOf,
+  failureOf,
+  group,
+  namespaceFacts,
+  snapshot,
+} from './snapshots.ts';
+
+const START = Date.parse('2026-03-02T10:00:00.000Z');
+
+function watch() {
+  const lines: string[] = [];
+  let now = START;
+  const clock: Clock = { now: () => now, sleep: async () => undefined };
+  const line = (text: string): void => {
+    lines.push(text);
+  };
+  const log: Log = {
+    line,
+    group: line,
+    notice: line,
+    warning: line,
+    error: line,
+    debug: line,
+  };
+  const progress = new Progress(namespaceFacts(), START, {
+    clock,
+    log,
+    api: { clockOffsetMs: () => 0 },
+  });
+  const at = (ms: number): Progress => {
+    now = START + ms;
+    return progress;
+  };
+  return { lines, at };
+}
+
+const remaining = (text: string): Condition =>
+  condition('NamespaceContentRemaining', 'True', `Some resources are remaining: ${text}`);
+const left = (...given: Condition[]) => namespaceFacts({ conditions: conditions(...given) });
+
+describe('describeRemaining', () => {
+  test.each<{ given: Condition[]; text: string | undefined }>([
+    { given: [], text: undefined },
+    {
+      given: [remaining('pods. has 1 resource instances')],
+      text: '1 object left (1 pods)',
+    },
+    {
+      given: [
+        remaining('pods. has 2 resource instances, widgets.example.com has 40 resource instances'),
+      ],
+      text: '42 objects left (40 widgets.example.com, 2 pods)',
+    },
+    {
+      given: [
+        remaining(
+          ['a', 'b', 'c', 'd', 'e', 'f']
+            .map((name) => `${name}. has 3 resource instances`)
+            .join(', '),
+        ),
+      ],
+      text: '18 objects left (3 a, 3 b, 3 c, 3 d, 6 more)',
+    },
+    {
+      given: [
+        condition(
+          'NamespaceFinalizersRemaining',
+          'True',
+          'Some content in the namespace has finalizers remaining: x/y in 1 resource instances',
+        ),
+      ],
+      text: 'finalizers: x/y',
+    },
+    {
+      given: [
+        condition(
+          'NamespaceDeletionDiscoveryFailure',
+          'True',
+          'Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: stale',
+        ),
+      ],
+      text: 'API groups that do not answer: metrics.k8s.io/v1beta1',
+    },
+    {
+      given: [condition('NamespaceDeletionContentFailure', 'True', 'anything')],
+      text: 'some content could not be deleted',
+    },
+  ])('$text', ({ given, text }) => {
+    expect(describeRemaining(left(...given))).toBe(text);
+  });
+});
+
+test.each([
+  { deletionTimestamp: '2026-03-02T09:59:00Z', text: 'terminating since 2026-03-02T09:59:00Z' },
+  { deletionTimestamp: undefined, text: 'its deletion was asked for' },
+])('the first line of a timeline: $text', ({ deletionTimestamp, text }) => {
+  expect(describeStart(namespaceFacts({ deletionTimestamp }))).toBe(text);
+});
+
+describe('Progress', () => {
+  test('has one line per change, with the time since the beginning', () => {
+    const { lines, at } = watch();
+    at(5_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
+    at(6_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
+    at(65_000).changed(left(remaining('pods. has 1 resource instances')), undefined);
+    expect(lines).toEqual([
+      '   0:05  preview-7: 2 objects left (2 pods)',
+      '   1:05  preview-7: 1 object left (1 pods)',
+    ]);
+  });
+
+  test('says that it cannot read, once, and goes on when it can', () => {
+    const { lines, at } = watch();
+    const trouble = failureOf({ kind: 'network', message: 'connection refused' });
+    at(1_000).changed(namespaceFacts(), trouble);
+    at(2_000).changed(namespaceFacts(), trouble);
+    at(3_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
+    expect(lines).toEqual([
+      expect.stringContaining('which does not mean that it is gone: connection refused'),
+      expect.stringContaining('2 objects left'),
+    ]);
+  });
+
+  test('names the first cause that was found, and how many more there are', () => {
+    const { lines, at } = watch();
+    const content = [
+      contentOf(CONFIG_MAPS, [
+        group(CONFIG_MAPS, ['a/b'], { names: ['x'] }),
+        group(CONFIG_MAPS, ['c/d'], { names: ['y'] }),
+      ]),
+    ];
+    at(9_000).looked(diagnose(snapshot({ content })));
+    expect(lines[0]).toContain('ConfigMap x has finalizer a/b');
+    expect(lines[0]).toContain('(and 1 more)');
+  });
+
+  test('says nothing after a look that found nothing', () => {
+    const { lines, at } = watch();
+    at(9_000).looked({ ...diagnose(snapshot()), rootCauses: [] });
+    expect(lines).toEqual([]);
+  });
+
+  test('keeps a timeline of 50 entries at most, first and last included', () => {
+    const { at } = watch();
+    for (let index = 1; index < 500; index++) at(index * 1_000).note(`change ${index}`);
+    const timeline = at(600_000).end('gone');
+    expect(timeline).toHaveLength(50);
+    expect(timeline[0]?.event).toMatch(/^terminating since/);
+    expect(timeline.at(-1)).toEqual({ at: '2026-03-02T10:10:00.000Z', event: 'gone' });
+  });
+});
