@@ -14,8 +14,7 @@ if (kubeconfig === undefined || kubeconfig === '') {
   process.exitCode = 3;
 } else {
   const args = ['run', '--config', 'vitest.cluster.config.ts'];
-  const report = '--outputFile.json=coverage/kind-report.json';
-  const run = spawnSync('vitest', [...args, report, ...process.argv.slice(2)], {
+  const run = spawnSync('vitest', [...args, ...process.argv.slice(2)], {
     stdio: 'inherit',
     shell: process.platform === 'win32',
   });

@@ -33,11 +33,9 @@ export function foreignKubeconfig(): string | undefined {
   return process.env['CLUSTER_KUBECONFIG'] || undefined;
 }
 
-/** Why the scenario cannot run here; undefined when it can. */
+/** Why the scenario cannot be shown on the control plane that these tests start. */
 export function skipReason(scenario: Scenario): string | undefined {
-  if (foreignKubeconfig() !== undefined) {
-    return scenario.own ? 'needs a control plane of its own' : undefined;
-  }
+  if (foreignKubeconfig() !== undefined) return undefined;
   const version = wantedVersion();
   const shown = !scenario.versions || scenario.versions.includes(version);
   return shown ? undefined : `only on ${scenario.versions?.join(', ')}`;
@@ -91,17 +89,24 @@ async function foreignCluster(path: string): Promise<Cluster> {
     ...identityObjects(),
   ];
   for (const object of objects) await client.apply(object, { fieldManager: 'teardown-gate-tests' });
+  const kubeconfigOf = async (identity: Identity): Promise<string> => {
+    const token = await requestToken(client, identity);
+    const file = join(folder, `${identity}.kubeconfig`);
+    const { server, ca } = client.connection;
+    await writeFile(file, writeKubeconfigText('foreign', identity, { server, ca, token }), {
+      mode: 0o600,
+    });
+    return file;
+  };
+  // Written once: a gate of another scenario may be reading it.
+  const written = new Map<Identity, Promise<string>>();
   return {
     client,
     plane: undefined,
     alone: false,
-    kubeconfig: async (identity) => {
-      const token = await requestToken(client, identity);
-      const file = join(folder, `${identity}.kubeconfig`);
-      const { server, ca } = client.connection;
-      await writeFile(file, writeKubeconfigText('foreign', identity, { server, ca, token }), {
-        mode: 0o600,
-      });
+    kubeconfig: (identity) => {
+      const file = written.get(identity) ?? kubeconfigOf(identity);
+      written.set(identity, file);
       return file;
     },
     leave: (ref) => left.push(ref),

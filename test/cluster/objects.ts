@@ -65,10 +65,18 @@ export function podSpec(serviceAccountName = 'default'): JsonObject {
   };
 }
 
+export interface DeploymentOptions {
+  replicas?: number;
+  serviceAccountName?: string;
+  labels?: JsonObject;
+  /** Of its pods, where they are to run really. */
+  podSpec?: JsonObject;
+}
+
 export function deployment(
   namespace: string,
   name: string,
-  options: { replicas?: number; serviceAccountName?: string; labels?: JsonObject } = {},
+  options: DeploymentOptions = {},
 ): JsonObject {
   const labels = { app: name };
   return {
@@ -78,7 +86,10 @@ export function deployment(
     spec: {
       replicas: options.replicas ?? 1,
       selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec: podSpec(options.serviceAccountName) },
+      template: {
+        metadata: { labels },
+        spec: options.podSpec ?? podSpec(options.serviceAccountName),
+      },
     },
   };
 }

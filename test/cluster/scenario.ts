@@ -16,6 +16,8 @@ export interface Scenario {
   namespace?: string;
   /** Needs a control plane of its own: it disturbs other namespaces, or the servers' flags. */
   own?: true | Omit<ControlPlaneOptions, 'version'>;
+  /** Needs pods that really run: on kind only, after all others and alone, for it disturbs the node. */
+  needs?: 'kubelet';
   /** Versions that can show it; all unless given. */
   versions?: readonly KubernetesVersion[];
   /** Who the gate is; `teardown-reader` unless given. */

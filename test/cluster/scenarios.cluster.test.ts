@@ -1,45 +1,86 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Cluster, clusterFor, sharedCluster, skipReason } from './clusters.ts';
+import { Client } from './client.ts';
+import {
+  type Cluster,
+  clusterFor,
+  foreignKubeconfig,
+  sharedCluster,
+  skipReason,
+} from './clusters.ts';
+import { findKindNode, whyNoKubelet } from './kind/node.ts';
+import { loadPodImage } from './kind/pod-image.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
 import { runScenario } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
-const together = SCENARIOS.filter((scenario) => !scenario.own);
-const alone = SCENARIOS.filter((scenario) => scenario.own);
+const together = SCENARIOS.filter(({ own, needs }) => !own && !needs);
+const alone = SCENARIOS.filter(({ own }) => own);
+const onKubelet = SCENARIOS.filter(({ needs }) => needs === 'kubelet');
+const foreign = foreignKubeconfig();
 
 beforeAll(theBundle); // without one, nothing has to be set up
 afterAll(dropBundle);
 
 describe.concurrent('on one cluster, side by side', () => {
+  const cluster = shared();
+  for (const scenario of together) {
+    declare(scenario, async () => runScenario(scenario, await cluster()));
+  }
+});
+
+// What can only be shown elsewhere is neither passed nor skipped here; it is said once.
+if (foreign === undefined) {
+  console.log(`${onKubelet.length} scenarios need a kubelet: npm run test:kind runs them`);
+
+  describe.concurrent('on a control plane of its own', () => {
+    for (const scenario of alone) {
+      declare(scenario, async () => {
+        const own = await clusterFor(scenario);
+        try {
+          return await runScenario(scenario, own);
+        } finally {
+          await own.stop();
+        }
+      });
+    }
+  });
+} else {
+  console.log(
+    `${alone.length} scenarios, and the tests of force, need a control plane of their own: npm run test:cluster runs them`,
+  );
+  const client = Client.fromKubeconfig(foreign);
+  const unreachable = await whyNoKubelet(client);
+  const node = await findKindNode(client);
+  await client.close();
+
+  describe('on a real node, one after the other', () => {
+    const cluster = shared();
+    beforeAll(async () => {
+      if (node && unreachable === undefined) await loadPodImage(node);
+    });
+    for (const scenario of onKubelet) {
+      declare(scenario, async () => runScenario(scenario, await cluster()), unreachable);
+    }
+  });
+}
+
+function shared(): () => Promise<Cluster> {
   let cluster: Promise<Cluster>;
   beforeAll(async () => {
     cluster = sharedCluster();
     await cluster;
   });
   afterAll(async () => (await cluster).stop());
-
-  for (const scenario of together) {
-    declare(scenario, async () => runScenario(scenario, await cluster));
-  }
-});
-
-describe.concurrent('on a control plane of its own', () => {
-  for (const scenario of alone) {
-    declare(scenario, async () => {
-      const own = await clusterFor(scenario);
-      try {
-        return await runScenario(scenario, own);
-      } finally {
-        await own.stop();
-      }
-    });
-  }
-});
+  return () => cluster;
+}
 
 /** A skipped scenario says why in its title, where the reports show it. */
-function declare(scenario: Scenario, run: () => Promise<string[]>): void {
-  const reason = skipReason(scenario);
+function declare(
+  scenario: Scenario,
+  run: () => Promise<string[]>,
+  reason = skipReason(scenario),
+): void {
   const title = `${scenario.id}: ${scenario.title}`;
   if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`);
   else test(title, async () => expect(await run()).toEqual([]));

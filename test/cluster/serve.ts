@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   if (!isKubernetesVersion(version)) {
     throw new Error(`--version is "${version}"; use one of: ${KUBERNETES_VERSIONS.join(', ')}`);
   }
-  const chosen = values.all ? [...SCENARIOS] : positionals.map(find);
+  const chosen = values.all ? SCENARIOS.filter(({ needs }) => !needs) : positionals.map(find);
   if (values.look) {
     await lookAtAll(chosen, version);
   } else {
@@ -106,6 +106,7 @@ function listScenarios(): void {
 function find(id: string): Scenario {
   const found = SCENARIOS.find((scenario) => scenario.id.toLowerCase() === id.toLowerCase());
   if (!found) throw new Error(`there is no scenario "${id}"; --list shows them`);
+  if (found.needs) throw new Error(`scenario "${id}" needs a ${found.needs}: npm run test:kind`);
   return found;
 }
 

@@ -14,7 +14,7 @@ const nodeRef = (world: World, base: string): Ref => ({
 });
 
 /** Overdue: the one second of grace is over, and the controller has noticed. */
-const settledOverdue = (world: World): Promise<unknown> =>
+export const settledOverdue = (world: World): Promise<unknown> =>
   world.settled({ [CONTENT_FAILURE]: ['True', /unexpected items still remain .*Resource=pods/] });
 
 const unavailable = (world: World, node: string, ...says: RegExp[]): Link => ({

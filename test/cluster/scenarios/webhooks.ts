@@ -82,23 +82,34 @@ const s17: Scenario = {
   expect: () => ({ outcome: 'deleted' }),
 };
 
-const s19: Scenario = {
-  id: 'S19',
-  title: 'a webhook whose Service is there, without a ready endpoint',
-  setUp: async (world) => {
-    const hooks = world.name('hooks');
-    await createLedger(world);
-    await world.createNamespace(hooks);
-    await world.create(service(hooks, 'guard', { selector: { app: 'guard' } }));
-    await guardLedger(world, byService(hooks, 'guard'));
-  },
-  settle: contentFails(/no endpoints available for service "guard"|connection refused/),
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[failing(world, /no ready endpoint/)]],
-    queued: LEDGER_QUEUED,
-  }),
-};
+/** Pods labelled `app: guard` in that namespace would be its backend, if they were ready. */
+export function noReadyEndpoint(
+  id: string,
+  title: string,
+  createBackend: (world: World, namespace: string) => Promise<unknown> = async () => {},
+): Scenario {
+  return {
+    id,
+    title,
+    setUp: async (world) => {
+      const hooks = world.name('hooks');
+      await createLedger(world);
+      await world.createNamespace(hooks);
+      await world.create(service(hooks, 'guard', { selector: { app: 'guard' } }));
+      await createBackend(world, hooks);
+      await guardLedger(world, byService(hooks, 'guard'));
+    },
+    // Refused where kube-proxy answers for it.
+    settle: contentFails(/no endpoints available for service "guard"|connection refused/),
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [[failing(world, /no ready endpoint/)]],
+      queued: LEDGER_QUEUED,
+    }),
+  };
+}
+
+const s19 = noReadyEndpoint('S19', 'a webhook whose Service is there, without a ready endpoint');
 
 export function liveWebhook(
   id: string,

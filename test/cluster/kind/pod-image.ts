@@ -1,0 +1,80 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { JsonObject } from '../../../src/json.ts';
+import type { KindNode } from './node.ts';
+
+const run = promisify(execFile);
+
+const IMAGE = 'teardown-gate-tests/pod:1';
+const SOURCE = join(import.meta.dirname, 'pod');
+
+/**
+ * Brings the image that pods of the tests run to a node: one static program and nothing else, built
+ * here, so that nothing is pulled. Needs Go and the engine that kind works with.
+ */
+export async function loadPodImage({ engine, name }: KindNode): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-image-'));
+  try {
+    const root = join(folder, 'root.tar');
+    const image = join(folder, 'image.tar');
+    const output = join(folder, 'pod');
+    await run('go', ['build', '-trimpath', '-ldflags', '-s -w', '-o', output, 'main.go'], {
+      cwd: SOURCE,
+      env: { ...process.env, CGO_ENABLED: '0', GOOS: 'linux' },
+    });
+    await run('tar', ['-C', folder, '-cf', root, 'pod']);
+    await run(engine, ['import', '--change', 'ENTRYPOINT ["/pod"]', root, IMAGE]);
+    await run(engine, ['save', '-o', image, IMAGE]);
+    await importInto(engine, name, image);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What `kind load image-archive` does, without having to find kind. */
+async function importInto(engine: string, node: string, archive: string): Promise<void> {
+  const file = await open(archive);
+  try {
+    const command = ['exec', '-i', node, 'ctr', '--namespace=k8s.io', 'images', 'import', '-'];
+    const child = spawn(engine, command, { stdio: [file.fd, 'ignore', 'pipe'] });
+    let words = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      words += text;
+    });
+    const [code] = await once(child, 'close');
+    if (code !== 0) throw new Error(`${node} did not take the image: ${words}`);
+  } finally {
+    await file.close();
+  }
+}
+
+export interface RealPodOptions {
+  node: KindNode;
+  /** It does not end when it is asked to. */
+  stubborn?: boolean;
+  graceSeconds?: number;
+  readinessProbe?: JsonObject;
+}
+
+/** A pod that really runs, on this node, whatever is wrong with it. */
+export function realPodSpec(options: RealPodOptions): JsonObject {
+  const { node, stubborn = false, graceSeconds, readinessProbe } = options;
+  return {
+    nodeSelector: { 'kubernetes.io/hostname': node.name },
+    tolerations: [{ operator: 'Exists' }],
+    ...(graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds }),
+    containers: [
+      {
+        name: 'main',
+        image: IMAGE,
+        imagePullPolicy: 'Never',
+        ...(stubborn ? { args: ['stubborn'] } : {}),
+        ...(readinessProbe === undefined ? {} : { readinessProbe }),
+      },
+    ],
+  };
+}
