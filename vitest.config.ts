@@ -7,6 +7,8 @@ export default defineConfig({
     // A limit for what hangs, not a measure: machines are slow when they are busy.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Real processes and sockets starve on a busy machine. What fails twice in a row is broken.
+    retry: process.env['CI'] ? 1 : 0,
     reporters: ['default', ['json', { outputFile: 'coverage/report.json' }]],
   },
 });
