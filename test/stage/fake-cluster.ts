@@ -59,6 +59,7 @@ export class FakeCluster implements KubernetesApi {
   readonly #clock: FakeClock;
   readonly #objects = new Map<string, JsonObject>();
   readonly #watchers = new Set<WatchOptions>();
+  #close = new AbortController();
   readonly #counts = new Map<string, number>();
   #version = 100;
 
@@ -141,6 +142,12 @@ export class FakeCluster implements KubernetesApi {
     }
   }
 
+  /** The server ends every watch, as it does every few minutes. */
+  closeWatches(): void {
+    this.#close.abort();
+    this.#close = new AbortController();
+  }
+
   async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
     const given = this.#ask(`GET ${path}`, options.signal);
     if (given !== undefined) return given;
@@ -172,9 +179,10 @@ export class FakeCluster implements KubernetesApi {
     if (this.watchMode !== 'mute') options.onOpen?.();
     if (this.watchMode === 'ends') return read('closed');
     this.#watchers.add(options);
-    await aborted(options.signal);
+    const closed = this.#close.signal;
+    await aborted(AbortSignal.any([closed, ...(options.signal ? [options.signal] : [])]));
     this.#watchers.delete(options);
-    return read('aborted');
+    return read(closed.aborted ? 'closed' : 'aborted');
   }
 
   async discover(options: CallOptions = {}): Promise<Read<Discovery>> {
@@ -302,9 +310,9 @@ function matches(object: JsonObject, selector = ''): boolean {
   return selector === '' || stringAt(object, 'metadata', 'labels', key) === value;
 }
 
-function aborted(signal: AbortSignal | undefined): Promise<void> {
+function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal === undefined || signal.aborted) return resolve();
+    if (signal.aborted) return resolve();
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }

@@ -130,6 +130,7 @@ describe('delete', () => {
       code,
       message: `cannot delete namespace "${DEMO}" on https://cluster.example: ${failure.message}`,
     });
+    expect(cluster.mutations).toHaveLength(1);
   });
 
   test('that was answered and had no effect is no deletion', async () => {
@@ -215,6 +216,7 @@ describe('delete', () => {
     const result = await run({ ...DELETE, namespace: 'a,b' });
     expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
     expect(cluster.mutations).toHaveLength(1);
+    expect(cluster.requests.filter((line) => line.includes('/namespaces/b/'))).toEqual([]);
     expect(result.namespaces.map(({ outcome }) => outcome)).toEqual(['cancelled', 'cancelled']);
   });
 });

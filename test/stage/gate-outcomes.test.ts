@@ -63,6 +63,31 @@ describe('deleted', () => {
     },
   );
 
+  test('is looked for at once when the server ends the watch', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = 'silent';
+    clock.at(50_000, () => {
+      cluster.remove(DEMO);
+      cluster.closeWatches();
+    });
+    expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 50_000 });
+  });
+
+  test('is noticed by polling when a watch ends and may not be opened again', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO);
+    cluster.watchMode = 'silent';
+    clock.at(50_000, () => {
+      cluster.watchMode = 'forbidden';
+      cluster.closeWatches();
+    });
+    clock.at(70_000, () => cluster.remove(DEMO));
+    const { outcome, elapsedMs } = await runOne();
+    expect(outcome).toBe('deleted');
+    expect(elapsedMs).toBeLessThanOrEqual(75_000);
+  });
+
   test('is not said for a DELETED event that a GET does not confirm', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO);

@@ -287,6 +287,13 @@ describe('outcomeOf', () => {
   });
 });
 
+test('a hang without a root cause is inconclusive only because of what could not be read', () => {
+  const nothing: Diagnosis = { ...diagnose(snapshot()), rootCauses: [], notInspected: [] };
+  const unread = [{ what: 'pods', reason: '403' }];
+  expect(outcomeOf(nothing)).toBe('stuck');
+  expect(outcomeOf({ ...nothing, notInspected: unread })).toBe('inconclusive');
+});
+
 describe('isPermanent', () => {
   /** Somebody has to act; the others may heal by themselves. */
   const PERMANENT: readonly FindingCode[] = [
