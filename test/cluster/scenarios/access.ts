@@ -82,7 +82,7 @@ const s51: Scenario = {
       {
         apiVersion: `${rbac}/v1`,
         kind: 'Role',
-        metadata: { namespace, name: 'teardown' },
+        metadata: { namespace, name: 'teardown', finalizers: [UNTIL_WATCHED] },
         rules: [
           { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch'] },
           { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list'] },
@@ -100,8 +100,10 @@ const s51: Scenario = {
   settle: (world) => world.terminating(world.namespaceRef),
   meanwhile: async (world, gate) => {
     await gate.says(new RegExp(`${world.namespace}: terminating`));
-    const binding = ref('rbac.authorization.k8s.io/v1', 'RoleBinding', world.namespace, 'teardown');
-    await world.client.patch(binding, { metadata: { finalizers: null } });
+    for (const kind of ['RoleBinding', 'Role']) {
+      const held = ref('rbac.authorization.k8s.io/v1', kind, world.namespace, 'teardown');
+      await world.client.patch(held, { metadata: { finalizers: null } });
+    }
   },
   inputs: { timeout: '20s' },
   expect: () => ({ outcome: 'inconclusive', notInspected: [/./] }),

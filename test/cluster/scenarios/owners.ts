@@ -146,7 +146,7 @@ const s4Watched: Scenario = {
   identity: 'teardown-gate',
   setUp: (world) => setUpPreview(world, 'namespace').then(() => {}),
   delete: false,
-  inputs: { delete: 'true', timeout: '20s' },
+  inputs: { delete: 'true', timeout: '40s' },
   expect: (world) => {
     const operator = operatorOf(world);
     return {
