@@ -1,3 +1,5 @@
+import { isAdmissionError } from './diagnose/admission.ts';
+import { classifyErrorText } from './diagnose/error-texts.ts';
 import { ActionError, type ErrorCode } from './errors.ts';
 import { isProtectedNamespace } from './force/policy.ts';
 import type { Inputs } from './inputs.ts';
@@ -135,12 +137,17 @@ export function cannot(
   failure: ReadFailure,
   api: KubernetesApi,
 ): ActionError {
+  const isRefused = classifyErrorText(failure.message).some(isAdmissionError);
   return new ActionError(
-    CODES[failure.kind] ?? 'kube-unreachable',
+    isRefused ? 'kube-forbidden' : (CODES[failure.kind] ?? 'kube-unreachable'),
     `cannot ${verb} ${what} on ${api.target.server}: ${failure.message}`,
-    { hint: hintFor(verb, failure.kind, api) },
+    { hint: isRefused ? REFUSED_HINT : hintFor(verb, failure.kind, api) },
   );
 }
+
+/** No right of this identity would help. */
+const REFUSED_HINT =
+  'An admission webhook or policy stands in the way: mend it, or fulfil what it asks for, and run the gate again.';
 
 function hintFor(verb: string, kind: FailureKind, api: KubernetesApi): string {
   switch (kind) {

@@ -133,6 +133,39 @@ describe('delete', () => {
     expect(cluster.mutations).toHaveLength(1);
   });
 
+  test.each([
+    {
+      what: 'says no with 403',
+      failure: {
+        ...FORBIDDEN,
+        message: '403: admission webhook "keep" denied the request: in use',
+      },
+    },
+    {
+      what: 'says no with 400',
+      failure: {
+        kind: 'invalid' as const,
+        status: 400,
+        message: '400: admission webhook "keep" denied the request: in use',
+      },
+    },
+    {
+      what: 'cannot be called',
+      failure: {
+        ...BROKEN,
+        message: '500: failed calling webhook "keep": Post "https://x/y": EOF',
+      },
+    },
+  ])('a webhook that $what is no missing right', async ({ failure }) => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.answers.set(`DELETE ${PATH}`, failed(failure));
+    await expect(run(DELETE)).rejects.toMatchObject({
+      code: 'kube-forbidden',
+      hint: expect.stringContaining('admission webhook'),
+    });
+  });
+
   test('that was answered and had no effect is no deletion', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });

@@ -139,7 +139,7 @@ describe('whatever the API server answers, in whatever order', () => {
           expect(outcome).toBe(DECISIVE[first]);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     );
   });
 

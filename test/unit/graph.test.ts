@@ -290,7 +290,7 @@ describe('any graph', () => {
         expect(graph.rootCauses.length > 0).toBe(graph.blockers.length > 0);
         for (const id of graph.rootCauses) expect(reachable.has(id)).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -303,7 +303,7 @@ describe('any graph', () => {
           expect(graph.rootCauses.some((id) => onward.has(id))).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -322,7 +322,7 @@ describe('any graph', () => {
           expect([...finding.waitsFor].sort()).toEqual(onward.map(({ to }) => to).sort());
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -350,7 +350,7 @@ describe('any graph', () => {
           expect(members(other)).toEqual(members(one));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 });

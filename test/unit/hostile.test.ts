@@ -258,7 +258,7 @@ describe('whatever a cluster contains', () => {
         isSound(diagnose(now, before));
         questionsOf(now, before);
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     );
   });
 
@@ -270,7 +270,7 @@ describe('whatever a cluster contains', () => {
         const details = b.now.details;
         isSound(diagnose({ ...a.now, ...(details === undefined ? {} : { details }) }, c.before));
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     );
   });
 });
