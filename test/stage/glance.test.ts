@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { PODS } from './fake-cluster.ts';
+import { DEMO, stage } from './gate-run.ts';
+
+test('says what is left, and when the next look is, once nothing has changed for a minute', async () => {
+  const { cluster, lines, runOne } = stage();
+  cluster.namespace(DEMO);
+  cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
+  await runOne({ timeout: '5m' });
+  const quiet = lines.filter((line) => line.includes('no change for'));
+  expect(quiet[0]).toMatch(
+    / 1:00 .*no change for 1m 00s: Pod web-0 is held by example\.com\/drain/,
+  );
+  expect(quiet[0]).toContain('next look at 4:30');
+  // Ever more seldom: after one minute, two and four.
+  expect(quiet).toHaveLength(3);
+});
+
+test('stays quiet in a wait that is over sooner', async () => {
+  const { cluster, lines, runOne } = stage();
+  cluster.namespace(DEMO);
+  cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
+  await runOne({ timeout: '50s' });
+  expect(lines.join('\n')).not.toContain('no change for');
+});
