@@ -40,7 +40,7 @@ test.skipIf(process.platform !== 'linux')(
 
     const [namespace] = run.report?.namespaces ?? [];
     const held = namespace?.findings.find(
-      ({ finalizer }) => finalizer === 'crowd.example.com/keep',
+      ({ code, subject }) => code === 'object-finalizer' && subject.kind === 'ConfigMap',
     );
     expect(held?.count).toBe(OBJECTS / 2);
     expect(namespace?.queued).toContainEqual(expect.objectContaining({ count: OBJECTS / 2 }));

@@ -1,0 +1,257 @@
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/json.ts';
+import { mutationsBy } from './audit.ts';
+import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { identitySubjects } from './identities.ts';
+import { configMap } from './objects.ts';
+import { dropBundle, type GateRun, runGate, theBundle } from './run-gate.ts';
+import { World } from './world.ts';
+
+/** What only real servers can show: a restart, a store that stalls, and rights as RBAC grants them. */
+
+const HOLD = 'example.com/cleanup';
+const LIMIT_MS = 200_000;
+const RBAC = 'rbac.authorization.k8s.io';
+
+const title = 'the shipped bundle and a control plane of its own';
+describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
+  let plane: ControlPlane;
+
+  beforeAll(async () => {
+    await theBundle();
+    plane = await startControlPlane({ version: wantedVersion() });
+  });
+  afterAll(async () => {
+    await plane?.stop();
+    await dropBundle();
+  });
+
+  /** A namespace that a finalizer holds. */
+  async function held(base: string): Promise<World> {
+    const world = new World({
+      client: plane.admin,
+      plane,
+      namespace: base,
+      alone: false,
+      kubeconfig: (identity) => plane.kubeconfig(identity),
+    });
+    await world.createNamespace();
+    await world.create(configMap(world.namespace, 'precious', { finalizers: [HOLD] }));
+    await world.deleteNamespace();
+    await world.terminating(configMapOf(world));
+    return world;
+  }
+
+  function configMapOf({ namespace }: World) {
+    return { apiVersion: 'v1', kind: 'ConfigMap', namespace, name: 'precious' };
+  }
+
+  async function release(world: World): Promise<void> {
+    await plane.admin.patch(configMapOf(world), { metadata: { finalizers: null } });
+  }
+
+  function only({ report }: GateRun) {
+    const namespace = report?.namespaces[0];
+    if (namespace === undefined) throw new Error('there is no report');
+    return namespace;
+  }
+
+  /** Gives the guest, who has no rights at all, just these. */
+  async function grantGuest(name: string, rules: JsonObject[]): Promise<void> {
+    await plane.admin.create({
+      apiVersion: `${RBAC}/v1`,
+      kind: 'ClusterRole',
+      metadata: { name },
+      rules,
+    });
+    await plane.admin.create({
+      apiVersion: `${RBAC}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
+      subjects: identitySubjects('teardown-guest'),
+    });
+  }
+
+  async function revoke(name: string): Promise<void> {
+    for (const kind of ['ClusterRoleBinding', 'ClusterRole']) {
+      await plane.admin.delete({ apiVersion: `${RBAC}/v1`, kind, name });
+    }
+  }
+
+  test('a restart of the API server does not end the wait, and is not taken for the end', async () => {
+    const world = await held('restart');
+
+    const run = await runGate(
+      {
+        namespace: world.namespace,
+        timeout: '90s',
+        kubeconfig: plane.kubeconfig('teardown-reader'),
+      },
+      {
+        limitMs: LIMIT_MS,
+        meanwhile: async (gate) => {
+          await gate.says(/waiting up to/);
+          await plane.restartApiServer();
+          await release(world);
+        },
+      },
+    );
+
+    expect(run.outputs['outcome'], run.stdout).toBe('deleted');
+    expect(run.exitCode).toBe(0);
+    expect(run.stdout).toContain('which does not mean that it is gone');
+  });
+
+  test('"get" on this one namespace is enough to see it go', async () => {
+    const world = await held('one-only');
+    await grantGuest('one-only', [
+      {
+        apiGroups: [''],
+        resources: ['namespaces'],
+        resourceNames: [world.namespace],
+        verbs: ['get'],
+      },
+    ]);
+
+    const run = await runGate(
+      {
+        namespace: world.namespace,
+        timeout: '60s',
+        kubeconfig: plane.kubeconfig('teardown-guest'),
+      },
+      {
+        limitMs: LIMIT_MS,
+        meanwhile: async (gate) => {
+          await gate.says(/waiting up to/);
+          await release(world);
+        },
+      },
+    );
+    await revoke('one-only');
+
+    expect(run.outputs['outcome'], run.stdout).toBe('deleted');
+    expect(await mutationsBy(plane.auditLog, 'teardown-guest', () => true)).toEqual([]);
+  });
+
+  test('"get" on this one namespace: tells what it could not see, and the rules that would show it', async () => {
+    const world = await held('one-hidden');
+    await grantGuest('one-hidden', [
+      {
+        apiGroups: [''],
+        resources: ['namespaces'],
+        resourceNames: [world.namespace],
+        verbs: ['get'],
+      },
+    ]);
+
+    const run = await runGate(
+      {
+        namespace: world.namespace,
+        timeout: '8s',
+        kubeconfig: plane.kubeconfig('teardown-guest'),
+      },
+      { limitMs: LIMIT_MS },
+    );
+    await revoke('one-hidden');
+
+    expect(run.outputs['outcome'], run.stdout).toBe('inconclusive');
+    expect(run.exitCode).toBe(1);
+    const unread = only(run).notInspected.map(({ what }) => what);
+    expect(unread).toEqual(expect.arrayContaining(['configmaps', 'secrets', 'pods']));
+    for (const text of [run.stdout, run.summary]) {
+      expect(text).toMatch(
+        /apiGroups: \[""\], resources: \[[^\]]*"configmaps"[^\]]*\], verbs: \["list"\]/,
+      );
+    }
+  });
+
+  test('without nodes, types, webhooks and RBAC: the cause is found, what is missing is listed', async () => {
+    const world = await held('no-cluster');
+    await grantGuest('no-cluster', [
+      { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
+      {
+        apiGroups: ['', 'apps', 'batch', 'coordination.k8s.io', 'events.k8s.io', 'policy'],
+        resources: [
+          'configmaps',
+          'controllerrevisions',
+          'cronjobs',
+          'daemonsets',
+          'deployments',
+          'endpoints',
+          'events',
+          'jobs',
+          'leases',
+          'limitranges',
+          'persistentvolumeclaims',
+          'poddisruptionbudgets',
+          'pods',
+          'podtemplates',
+          'replicasets',
+          'replicationcontrollers',
+          'resourcequotas',
+          'secrets',
+          'serviceaccounts',
+          'services',
+          'statefulsets',
+        ],
+        verbs: ['list'],
+      },
+    ]);
+
+    const run = await runGate(
+      {
+        namespace: world.namespace,
+        timeout: '8s',
+        kubeconfig: plane.kubeconfig('teardown-guest'),
+      },
+      { limitMs: LIMIT_MS },
+    );
+    await revoke('no-cluster');
+
+    expect(run.outputs['outcome'], run.stdout).toBe('stuck');
+    const { findings, blockers, notInspected } = only(run);
+    expect(findings.filter(({ id }) => blockers.includes(id))).toEqual([
+      expect.objectContaining({ code: 'object-finalizer', finalizer: HOLD }),
+    ]);
+    expect(notInspected.map(({ what }) => what)).toEqual(
+      expect.arrayContaining(['ingresses.networking.k8s.io', 'roles.rbac.authorization.k8s.io']),
+    );
+  });
+
+  // Last: kube-controller-manager loses its Lease over it, and ends.
+  test('a store that stalls is "could not look", and not "gone"', async () => {
+    const world = await held('stalled');
+    const etcd = pidOf(`etcd .*${plane.dataDir}`);
+    let run: GateRun;
+    try {
+      run = await runGate(
+        {
+          namespace: world.namespace,
+          timeout: '25s',
+          kubeconfig: plane.kubeconfig('teardown-reader'),
+        },
+        {
+          limitMs: LIMIT_MS,
+          meanwhile: async (gate) => {
+            await gate.says(/waiting up to/);
+            process.kill(etcd, 'SIGSTOP');
+          },
+        },
+      );
+    } finally {
+      process.kill(etcd, 'SIGCONT');
+    }
+
+    expect(['stuck', 'inconclusive'], run.stdout).toContain(run.outputs['outcome']);
+    expect(run.exitCode).toBe(1);
+    expect(only(run).notInspected.length).toBeGreaterThan(0);
+    expect(run.elapsedMs).toBeLessThan(25_000 + 75_000);
+  });
+});
+
+function pidOf(pattern: string): number {
+  return Number(execFileSync('pgrep', ['-f', pattern], { encoding: 'utf8' }).trim().split('\n')[0]);
+}
