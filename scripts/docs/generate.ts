@@ -1,12 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HELP } from '../../src/arguments.ts';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { treeLines } from '../../src/report/tree.ts';
 import { REPOSITORY, readActionYml } from '../../test/stub/action-yml.ts';
+import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
 import { commentPicture } from './picture.ts';
 import { findingTable, inputTable, outcomeTable, outputTable, readFindingDocs } from './tables.ts';
 
-/** The generated parts of the README by the names of their markers. */
-export async function generateBlocks(): Promise<Record<string, string>> {
+/** Blocks by the names of their markers. */
+type Blocks = Record<string, string>;
+
+/** Scenarios whose chains docs/how-it-works.md explains. */
+const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
+
+/** The generated parts of each file. */
+export async function generateBlocks(): Promise<Record<string, Blocks>> {
+  return { 'README.md': await readmeBlocks(), 'docs/how-it-works.md': exampleBlocks() };
+}
+
+async function readmeBlocks(): Promise<Blocks> {
   const action = readActionYml();
   const findings = readFileSync(join(REPOSITORY, 'docs', 'findings.md'), 'utf8');
   return {
@@ -15,13 +28,31 @@ export async function generateBlocks(): Promise<Record<string, string>> {
     findings: findingTable(readFindingDocs(findings)),
     inputs: inputTable(action),
     outputs: outputTable(action),
-    help: `\`\`\`text\n${HELP}\`\`\``,
+    help: fenced(HELP),
   };
+}
+
+/** The gate's own words about what it saw on a real control plane. */
+function exampleBlocks(): Blocks {
+  const recorded = readRecordedLooks();
+  return Object.fromEntries(
+    EXAMPLES.map((id) => {
+      const looks = recorded.find(({ scenario }) => scenario === id);
+      if (looks === undefined) throw new Error(`there is no recording of ${id}`);
+      const diagnosis = diagnose(looks.now, looks.before);
+      const lines = treeLines(diagnosis, looks.now.namespace.name);
+      return [id, fenced(`${lines.join('\n')}\n`)];
+    }),
+  );
 }
 
 /** Everything between `<!-- name:begin … -->` and `<!-- name:end -->` is replaced. */
 export function insertBlock(markdown: string, name: string, block: string): string {
   const pattern = new RegExp(`(<!-- ${name}:begin[^>]*-->\n)[\\s\\S]*?(<!-- ${name}:end -->)`);
-  if (!pattern.test(markdown)) throw new Error(`README.md has no markers for "${name}"`);
+  if (!pattern.test(markdown)) throw new Error(`there are no markers for "${name}"`);
   return markdown.replace(pattern, (_all, begin, end) => `${begin}\n${block}\n\n${end}`);
+}
+
+function fenced(text: string): string {
+  return `\`\`\`text\n${text}\`\`\``;
 }
