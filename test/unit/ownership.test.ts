@@ -188,24 +188,6 @@ describe('the owner of a finalizer is found', () => {
 
   test.each<{ why: string; details: Partial<Details>; manager?: string }>([
     {
-      why: 'a role that is handed out to everybody',
-      details: {
-        workloads: read([OPERATOR]),
-        grants: read([
-          grant('ops/operator', {
-            role: 'ClusterRole cluster-admin',
-            apiGroups: ['*'],
-            resources: ['*'],
-          }),
-          grant('ops/operator', { role: 'ClusterRole admin' }),
-          grant('ops/operator', { role: 'ClusterRole edit' }),
-          grant('ops/operator', {
-            role: 'ClusterRole system:controller:generic-garbage-collector',
-          }),
-        ]),
-      },
-    },
-    {
       why: 'a right to watch only',
       details: {
         workloads: read([OPERATOR]),
@@ -268,6 +250,21 @@ describe('the owner of a finalizer is found', () => {
     expect(blamed({ details, ...(manager === undefined ? {} : { manager }) })).toBe(
       'owner-missing CustomResourceDefinition/widgets.example.com',
     );
+  });
+
+  test.each([
+    { role: 'ClusterRole cluster-admin', apiGroups: ['*'], resources: ['*'] },
+    { role: 'ClusterRole admin' },
+    { role: 'ClusterRole edit' },
+  ])('is not called missing while something runs that $role lets change it', (given) => {
+    const details: Partial<Details> = {
+      workloads: read([OPERATOR]),
+      grants: read([grant('ops/operator', given)]),
+    };
+    expect(blamed({ details })).toBe('owner-unknown Widget/db');
+    expect(evidence({ details })).toContain('Deployment ops/operator runs and may change every');
+    const asleep = { ...details, workloads: read([{ ...OPERATOR, ready: 0 }]) };
+    expect(blamed({ details: asleep })).toMatch(/^owner-missing/);
   });
 
   test('prefers the right on finalizers by name to any other clue, and shows each', () => {

@@ -11,6 +11,7 @@ import { ownerMissingRemedies, ownerUnknownRemedies } from '../remedies/owners.t
 import type { Candidate } from './candidates.ts';
 import { leaseEvidence, lookedAt } from './evidence.ts';
 import { crdName, type Held, knownOwner } from './held.ts';
+import { powerful } from './rights.ts';
 
 /** Its ServiceAccount and its rights are known, and nothing runs with them. */
 export function missing(view: View, held: Held, candidate: Candidate): Draft {
@@ -98,7 +99,15 @@ export function withoutCandidate(view: View, held: Held): Draft {
   const isOutOfSight =
     known?.workload.some(({ namespace }) => namespace === 'kube-system') === true &&
     (details?.isOnProvider?.ok !== true || details.isOnProvider.value);
-  if (hasLooked && (definition !== undefined || hasDefaultPlace) && !isOutOfSight) {
+  // Who may change everything may be the owner, and nothing would show it.
+  const bystanders =
+    details === undefined || known !== undefined ? [] : powerful(view, held, details);
+  const couldBe = bystanders.map(
+    ({ kind, namespace, name }) =>
+      `${kind} ${namespace}/${name} runs and may change every type; nothing ties it to this one, but it could be the owner`,
+  );
+  const isKnowable = bystanders.length === 0 && !isOutOfSight;
+  if (hasLooked && (definition !== undefined || hasDefaultPlace) && isKnowable) {
     return missingDraft(view, held, {
       owner: known?.owner ?? `the controller of ${definition?.kind ?? held.object.kind}`,
       subject: definitionOf(view, held),
@@ -115,7 +124,7 @@ export function withoutCandidate(view: View, held: Held): Draft {
       known === undefined
         ? `has finalizer ${held.finalizer}, and nothing in the cluster shows who should remove it`
         : `has finalizer ${held.finalizer}, which belongs to ${known.owner}; where that runs could not be seen`,
-    evidence,
+    evidence: [...evidence, ...couldBe],
     scope: 'namespace',
     remedies: [
       ...ownerUnknownRemedies({

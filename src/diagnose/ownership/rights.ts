@@ -2,6 +2,7 @@ import type { Details, Grant, WorkloadFacts } from '../../observe/details.ts';
 import type { View } from '../draft.ts';
 import { type Clue, WEIGHT } from './clue.ts';
 import { groupsOf, type Held, isBuiltIn } from './held.ts';
+import { present } from './workloads.ts';
 
 /** Roles that are handed out to people and to everything: they tell nothing about a type's owner. */
 const GENERAL_ROLES = /^ClusterRole (?:cluster-admin|admin|edit|view|system:.*)$/;
@@ -94,4 +95,14 @@ export function mayChange(
       (apiGroups.includes('*') || apiGroups.includes(type.group)) &&
       (resources.includes('*') || resources.includes(type.resource)),
   );
+}
+
+/** Few are named: on some clusters half of what runs may do anything. */
+const MAX_POWERFUL = 5;
+
+/** Workloads that run, may change the object only because they may change everything, and are not gone. */
+export function powerful(view: View, held: Held, details: Details): WorkloadFacts[] {
+  return present(details)
+    .filter((workload) => workload.ready > 0 && mayChange(view, held, details, workload))
+    .slice(0, MAX_POWERFUL);
 }
