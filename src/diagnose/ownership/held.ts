@@ -49,18 +49,23 @@ export function crdName(view: View, held: Held): string | undefined {
 
 /**
  * API groups that a finalizer speaks for: that of its object, if it is an extension, and those whose
- * name is the domain of the finalizer or ends in it, or the other way round.
+ * name is the domain of the finalizer or ends in it, or the other way round. A domain that could be a
+ * type of the group must be one: `crowd.example.com/keep` is not the business of whoever made
+ * `widgets.example.com`.
  */
 export function groupsOf(view: View, held: Held): string[] {
   const own = held.type?.group ?? '';
   const isExtension = own !== '' && !isBuiltIn(own);
   const domain = held.finalizer.split('/')[0] ?? '';
   const served = view.now.discovery.ok ? view.now.discovery.value.groups : [];
+  const fits = (group: string): boolean => {
+    if (group === domain || group.endsWith(`.${domain}`)) return true;
+    if (!domain.endsWith(`.${group}`)) return false;
+    const types = view.now.content.filter(({ type }) => type.group === group);
+    return types.length === 0 || types.some(({ type }) => typeName(type) === domain);
+  };
   const related = served.filter(
-    (group) =>
-      !isBuiltIn(group) &&
-      domain.includes('.') &&
-      (group === domain || group.endsWith(`.${domain}`) || domain.endsWith(`.${group}`)),
+    (group) => !isBuiltIn(group) && domain.includes('.') && fits(group),
   );
   return [...new Set([...(isExtension ? [own] : []), ...related])];
 }
