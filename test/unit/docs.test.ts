@@ -8,7 +8,7 @@ import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
 
 const FILES = [
   ...globSync('*.md', { cwd: REPOSITORY }),
-  ...globSync('{docs,.github}/**/*.md', { cwd: REPOSITORY }),
+  ...globSync(['{docs,.github}/**/*.md', 'test/*/README.md'], { cwd: REPOSITORY }),
 ].sort();
 
 const readme = read('README.md');
