@@ -1,3 +1,5 @@
+// First: a library below reads the environment while it is being loaded.
+import './github/damaged-environment.ts';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -126,6 +126,9 @@ function usage(message: string): ActionError {
   });
 }
 
+/** Of the process, as the help says. */
+export const EXIT = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
+
 export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are really gone and,
 when one hangs, says what holds it and who should have dealt with it.
 

@@ -1,8 +1,5 @@
 #!/usr/bin/env node
 import './require-node.ts';
-import './github/damaged-environment.ts';
-import { runAction } from './action.ts';
-import { runTerminal } from './terminal.ts';
 
 /**
  * The process. Without arguments the Actions runner has started it, with arguments a person has. Only
@@ -10,4 +7,15 @@ import { runTerminal } from './terminal.ts';
  * being written.
  */
 const args = process.argv.slice(2);
-process.exitCode = args.length > 0 ? await runTerminal(args) : await runAction();
+process.exitCode = args.length > 0 ? await inTerminal() : await inAction();
+
+/** Each loads only its own half. "eager" keeps it in the one file: ncc does not minify a second one. */
+async function inTerminal(): Promise<number> {
+  const { runTerminal } = await import(/* webpackMode: "eager" */ './terminal.ts');
+  return runTerminal(args);
+}
+
+async function inAction(): Promise<number> {
+  const { runAction } = await import(/* webpackMode: "eager" */ './action.ts');
+  return runAction();
+}

@@ -53,7 +53,6 @@ export class Connection {
   private readonly origin: string;
   private readonly prefix: string;
   private prepared: Prepared | undefined;
-  private preparing: Promise<Prepared> | undefined;
   private readonly retired: Dispatchers[] = [];
   private readonly closing = new AbortController();
 
@@ -136,15 +135,11 @@ export class Connection {
 
   private async current(): Promise<Prepared> {
     const credentials = await this.options.source.current();
-    if (this.prepared?.credentials === credentials) return this.prepared;
-    this.preparing ??= this.build(credentials).finally(() => {
-      this.preparing = undefined;
-    });
-    return this.preparing;
+    return this.prepared?.credentials === credentials ? this.prepared : this.build(credentials);
   }
 
-  private async build(credentials: Credentials): Promise<Prepared> {
-    const settings = await connectionSettings(this.options.access, credentials);
+  private build(credentials: Credentials): Prepared {
+    const settings = connectionSettings(this.options.access, credentials);
     const old = this.prepared;
     const isSameIdentity =
       old?.credentials.cert === credentials.cert && old?.credentials.key === credentials.key;

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import { loadYaml } from '@kubernetes/client-node';
+import { load } from 'js-yaml';
 import { ActionError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { refuseContent } from './kubeconfig-content.ts';
@@ -76,7 +76,7 @@ function readKubeconfig(file: string): Kubeconfig | undefined {
   if (hasNoContent(text)) return mergeKubeconfigs([]);
   let document: unknown;
   try {
-    document = loadYaml(text);
+    document = load(text);
   } catch (error) {
     throw new ActionError(
       'kube-config',

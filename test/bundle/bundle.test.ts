@@ -11,7 +11,7 @@ import { parseLog } from '../stub/step-log.ts';
 
 const DIST = join(REPOSITORY, 'dist');
 const BUNDLE = join(DIST, 'index.js');
-const MAX_BUNDLE_BYTES = 6_500_000;
+const MAX_BUNDLE_BYTES = 3_000_000;
 /** The bundle refuses to run on anything older: undici and the Kubernetes client need it. */
 const OLDEST_NODE = [22, 19] as const;
 
@@ -41,11 +41,10 @@ describe('the bundle', () => {
 
   test('contains everything it imports', () => {
     const source = readFileSync(BUNDLE, 'utf8');
-    const left = [...source.matchAll(/eval\("require"\)\("([^"]*)"\)/g)].map(([, name]) => name);
 
     expect(source).not.toContain('webpackMissingModule');
-    // Optional in their packages, which catch the failure.
-    expect(left.sort()).toEqual(['bufferutil', 'supports-color', 'utf-8-validate']);
+    // What ncc leaves for an import that it cannot find, without failing.
+    expect(source).not.toContain('eval("require")');
   });
 
   test('is executable and starts from a folder that has no node_modules', () => {

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadAllYaml } from '@kubernetes/client-node';
+import { loadAll } from 'js-yaml';
 import { request } from 'undici';
 import { systemClock } from '../../src/clock.ts';
 import { leakOf } from '../../src/diagnose/catalogue.ts';
@@ -70,7 +70,7 @@ export async function manifest(
   edit: (text: string) => string = (text) => text,
 ): Promise<JsonObject[]> {
   const path = join(import.meta.dirname, '..', '..', 'rbac', `${name}.yaml`);
-  return loadAllYaml(edit(await readFile(path, 'utf8'))) as JsonObject[];
+  return loadAll(edit(await readFile(path, 'utf8'))) as JsonObject[];
 }
 
 /** The gate's own transport, as this identity. */

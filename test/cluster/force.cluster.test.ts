@@ -411,8 +411,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         reason: `rights are missing: patch widgets.${group}; these rules grant just them: [{apiGroups: ["${group}"], resources: ["widgets"], verbs: ["patch"]}]`,
       });
 
-      const { loadYaml } = await import('@kubernetes/client-node');
-      const role = loadYaml<JsonObject>((refused.grant ?? []).join('\n'));
+      const { load } = await import('js-yaml');
+      const role = load((refused.grant ?? []).join('\n')) as JsonObject;
       await plane.admin.create(role);
       await bind(plane.admin, 'short', stringAt(role, 'metadata', 'name') ?? '');
       // Authorizers hear of a new binding a moment later.

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { KubeConfig } from '@kubernetes/client-node';
+import { load } from 'js-yaml';
 
 /** Where an API server is and who we are to it. */
 export interface Connection {
@@ -11,19 +11,28 @@ export interface Connection {
   clientCert?: { cert: string; key: string };
 }
 
+interface KubeconfigFile {
+  'current-context': string;
+  contexts: { name: string; context: { cluster: string; user: string } }[];
+  clusters: { name: string; cluster: Record<string, string> }[];
+  users: { name: string; user: Record<string, string> }[];
+}
+
 /** The current context of any kubeconfig with a token or a client certificate. */
 export function readKubeconfig(path: string): Connection {
-  const config = new KubeConfig();
-  config.loadFromFile(path);
-  const cluster = config.getCurrentCluster();
-  const user = config.getCurrentUser();
-  if (!cluster) throw new Error(`the kubeconfig ${path} has no current cluster`);
-  const cert = pem(user?.certData, user?.certFile);
-  const key = pem(user?.keyData, user?.keyFile);
+  const config = load(readFileSync(path, 'utf8')) as KubeconfigFile;
+  const context = config.contexts.find(({ name }) => name === config['current-context'])?.context;
+  const cluster = config.clusters.find(({ name }) => name === context?.cluster)?.cluster;
+  const user = config.users.find(({ name }) => name === context?.user)?.user;
+  const server = cluster?.['server'];
+  if (server === undefined) throw new Error(`the kubeconfig ${path} has no current cluster`);
+  const cert = pem(user?.['client-certificate-data'], user?.['client-certificate']);
+  const key = pem(user?.['client-key-data'], user?.['client-key']);
+  const token = user?.['token'];
   return {
-    server: cluster.server,
-    ca: pem(cluster.caData, cluster.caFile),
-    ...(user?.token === undefined ? {} : { token: user.token }),
+    server,
+    ca: pem(cluster?.['certificate-authority-data'], cluster?.['certificate-authority']),
+    ...(token === undefined ? {} : { token }),
     ...(cert !== undefined && key !== undefined ? { clientCert: { cert, key } } : {}),
   };
 }

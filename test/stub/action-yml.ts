@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadYaml } from '@kubernetes/client-node';
+import { load } from 'js-yaml';
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..');
 
@@ -14,5 +14,5 @@ export interface ActionYml {
 
 /** action.yml as the runner reads it; the YAML parser is the one that ships with the Kubernetes client. */
 export function readActionYml(): ActionYml {
-  return loadYaml<ActionYml>(readFileSync(join(REPOSITORY, 'action.yml'), 'utf8'));
+  return load(readFileSync(join(REPOSITORY, 'action.yml'), 'utf8')) as ActionYml;
 }
