@@ -4,7 +4,10 @@ import { linkWords } from './subjects.ts';
 import { toPlain } from './words.ts';
 
 const MAX_NODES = 40;
-const MAX_LABEL_CHARS = 60;
+/** Mermaid breaks lines itself; a namespaced name with its kind has mostly less. */
+const MAX_LABEL_CHARS = 90;
+/** A border that is seen on GitHub's light and dark page; the label says the same in words. */
+const ROOT_CAUSE_STYLE = '  classDef rootCause stroke:#d1242f,stroke-width:3px';
 
 /** The wait-for graph for Mermaid, below the text that says the same; empty without edges. */
 export function diagram(diagnosis: Diagnosis, namespace: string): string {
@@ -21,14 +24,16 @@ export function diagramSource(diagnosis: Diagnosis, namespace: string): string {
   const lines = ['graph TD'];
   for (const id of shown) {
     const label = id === NAMESPACE ? `Namespace ${namespace}` : (labels.get(id) ?? '');
-    const isRoot = diagnosis.rootCauses.includes(id);
-    lines.push(`  ${idOf.get(id)}["${mermaidText(isRoot ? `root cause: ${label}` : label)}"]`);
+    const prefix = diagnosis.rootCauses.includes(id) ? 'root cause: ' : '';
+    lines.push(`  ${idOf.get(id)}["${prefix}${mermaidText(label)}"]`);
   }
   if (order.length > shown.length) lines.push(`  more["and ${order.length - shown.length} more"]`);
   for (const { from, to } of diagnosis.edges) {
     const [a, b] = [idOf.get(from), idOf.get(to)];
     if (a !== undefined && b !== undefined) lines.push(`  ${a} --> ${b}`);
   }
+  const roots = shown.filter((id) => diagnosis.rootCauses.includes(id)).map((id) => idOf.get(id));
+  if (roots.length > 0) lines.push(ROOT_CAUSE_STYLE, `  class ${roots.join(',')} rootCause`);
   return [...new Set(lines)].join('\n');
 }
 

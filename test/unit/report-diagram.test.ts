@@ -31,8 +31,10 @@ describe('the diagram of the wait-for graph', () => {
       const source = diagramSource(namespace?.diagnosis as Diagnosis, text);
       expect(await parseDiagram(source)).toBe('flowchart-v2');
       expect(source.match(/-->/g)).toHaveLength(7);
-      const ours = /^graph TD$|^ {2}n\d+\["[^"`%;{}#<>]*"\]$|^ {2}n\d+ --> n\d+$/;
-      expect(source.split('\n').filter((line) => !ours.test(line))).toEqual([]);
+      const ours =
+        /^graph TD$|^ {2}n\d+\["[^"`%;{}#<>]*"\]$|^ {2}n\d+ --> n\d+$|^ {2}class n\d+(,n\d+)* rootCause$/;
+      const lines = source.split('\n').filter((line) => !ours.test(line));
+      expect(lines).toEqual(['  classDef rootCause stroke:#d1242f,stroke-width:3px']);
     },
   );
 
@@ -60,6 +62,17 @@ describe('the diagram of the wait-for graph', () => {
     expect(source).toContain('and 162 more');
     expect(await parseDiagram(source)).toBe('flowchart-v2');
     expect(source.length).toBeLessThan(5_000);
+  });
+
+  test('marks the root causes, in words and with a border, and cuts no finalizer of Rancher', () => {
+    const source = diagramSource(severalCauses().diagnosis as Diagnosis, 'preview-pr-72');
+    const marked = [...source.matchAll(/^ {2}(n\d+)\["root cause: /gm)].map(([, id]) => id);
+
+    expect(marked).toHaveLength(3);
+    expect(source).toContain(`  class ${marked.join(',')} rootCause`);
+    expect(source).toContain(
+      'root cause: the owner of finalizer controller.cattle.io/namespace-auth"',
+    );
   });
 
   test('is left out where there is nothing to draw', () => {
