@@ -94,11 +94,13 @@ function askAboutOwner(view: View, held: Held, questions: Questions): void {
   }
   questions.workloads = true;
   questions.grants = true;
+  questions.namespaceGrants = mayHaveRoleBindings(view);
   if (details?.workloads === undefined) return;
   const best = candidatesFor(view, held)[0];
   if (best === undefined) {
     questions.apiServices ||= groups.some((group) => !isOfCrd(view, group));
-    questions.webhooks ||= groups.length > 0;
+    // They lead to the workload that serves them: where nothing runs, there is none.
+    questions.webhooks ||= groups.length > 0 && runsAnything(details);
     questions.provider ||=
       known?.workload.some(({ namespace }) => namespace === 'kube-system') === true;
     askAboutBackends(view, groups, details, questions);
@@ -112,6 +114,19 @@ function askAboutOwner(view: View, held: Held, questions: Questions): void {
     questions.events.push(best.workload.namespace);
     askWhetherRefused(view, held, questions);
   }
+}
+
+/** The sweep counted them, unless it could not. */
+function mayHaveRoleBindings(view: View): boolean {
+  const bindings = view.now.content.find(
+    ({ type }) => type.group === 'rbac.authorization.k8s.io' && type.resource === 'rolebindings',
+  );
+  if (bindings === undefined) return !view.now.discovery.ok;
+  return !bindings.read.ok || bindings.read.value.total > 0;
+}
+
+function runsAnything({ workloads }: Details): boolean {
+  return workloads?.ok !== true || workloads.value.length > 0;
 }
 
 /** It runs: what stands in its way? */
@@ -218,6 +233,7 @@ function unanswered(questions: Questions, known: Details | undefined): Questions
     ),
     workloads: questions.workloads && known.workloads === undefined,
     grants: questions.grants && known.grants === undefined,
+    namespaceGrants: questions.namespaceGrants && known.grants === undefined,
     webhooks: questions.webhooks && known.webhooks === undefined,
     conversions: questions.conversions && known.conversions === undefined,
     apiServices: questions.apiServices && known.apiServices === undefined,

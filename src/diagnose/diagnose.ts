@@ -1,8 +1,8 @@
 import type { Snapshot } from '../observe/snapshot.ts';
 import { viewOf } from './ask.ts';
 import { contradictionsOf } from './contradictions.ts';
-import type { Diagnosis, FindingCode, QueuedContent } from './diagnosis.ts';
-import type { Rule, View } from './draft.ts';
+import type { Diagnosis, FindingCode, Movement, QueuedContent } from './diagnosis.ts';
+import type { Draft, Rule, View } from './draft.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
 import { notInspected } from './not-inspected.ts';
@@ -47,7 +47,8 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const moving = movementOf(view);
   const drafts = RULES.flatMap((rule) => rule(view));
   const isExplained = drafts.some((draft) => draft.blocksNamespace !== undefined);
-  const movement = isExplained || unread.length > 0 ? moving : (healing(view) ?? moving);
+  const movement =
+    isExplained || unread.length > 0 ? slow(drafts, moving) : (healing(view) ?? moving);
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
   if (!isExplained && unread.length === 0 && isStill) drafts.push(unexplained(view));
   const graph = buildGraph(drafts);
@@ -61,6 +62,13 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     movement,
     inspectedTypes: now.content.filter(({ read }) => read.ok).length,
   };
+}
+
+/** Seen only once, but nothing is in the way of the namespace controller, which keeps trying. */
+function slow(drafts: readonly Draft[], moving: Movement): Movement {
+  const blocking = drafts.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const isSlow = blocking.length > 0 && blocking.every(({ code }) => code === 'content-deleting');
+  return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : moving;
 }
 
 function queuedOf(now: Snapshot): QueuedContent[] {

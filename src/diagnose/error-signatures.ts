@@ -55,6 +55,8 @@ const TIERS: Signature[][] = [
     'Client.Timeout exceeded',
     'i/o timeout',
     'timed out',
+    // An answer that was cut off half-way (apiserver pkg/server/filters/timeout.go aborts the stream).
+    'INTERNAL_ERROR; received from peer',
   ].map((literal) => ({ literal, read: () => ({ kind: 'timeout' }) })),
 ];
 

@@ -8,8 +8,10 @@ export interface Questions {
   statuses: ObjectRef[];
   /** Workloads of the whole cluster: who could remove a finalizer? */
   workloads: boolean;
-  /** Which ServiceAccounts RBAC lets change what. */
+  /** Which ServiceAccounts RBAC lets change what, by ClusterRoleBindings. */
   grants: boolean;
+  /** And by RoleBindings of the namespace; those of others grant nothing in it. */
+  namespaceGrants: boolean;
   webhooks: boolean;
   /** CRDs that convert through a webhook: an API server may not say which of them is broken. */
   conversions: boolean;
@@ -47,6 +49,7 @@ export function noQuestions(): Questions {
     statuses: [],
     workloads: false,
     grants: false,
+    namespaceGrants: false,
     webhooks: false,
     conversions: false,
     apiServices: false,

@@ -9,30 +9,50 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 
 type Roles = Map<string, GrantRule[]>;
 
-/** Which ServiceAccounts may watch or change which types. Other authorizers than RBAC are not visible. */
-export async function readGrants(api: KubernetesApi, signal: AbortSignal): Promise<Read<Grant[]>> {
+/**
+ * Which ServiceAccounts may watch or change which types: everywhere by ClusterRoleBindings, and by the
+ * RoleBindings of this namespace, if one is named. Other authorizers than RBAC are not visible.
+ */
+export async function readGrants(
+  api: KubernetesApi,
+  signal: AbortSignal,
+  namespace?: string,
+): Promise<Read<Grant[]>> {
   const [roles, bindings] = await Promise.all([
-    readRoles(api, signal),
+    readRoles(api, signal, namespace),
     all([
       many(api, `${RBAC}/clusterrolebindings`, (binding) => [binding], signal),
-      many(api, `${RBAC}/rolebindings`, (binding) => [binding], signal),
+      ...(namespace === undefined ? [] : [readRoleBindings(api, signal, namespace)]),
     ]),
   ]);
   return toGrants(roles, bindings);
 }
 
-/** Roles of one namespace, or of the whole cluster, and all ClusterRoles. */
+/** All ClusterRoles, and the Roles of this namespace, if one is named. */
 export async function readRoles(
   api: KubernetesApi,
   signal: AbortSignal,
   namespace?: string,
 ): Promise<Read<Roles>> {
-  const place = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
   const roles = await all([
     many(api, `${RBAC}/clusterroles`, (role) => [roleEntry('ClusterRole', role)], signal),
-    many(api, `${RBAC}/${place}roles`, (role) => [roleEntry('Role', role)], signal),
+    ...(namespace === undefined
+      ? []
+      : [many(api, inNamespace(namespace, 'roles'), (role) => [roleEntry('Role', role)], signal)]),
   ]);
   return roles.ok ? read(new Map(roles.value)) : roles;
+}
+
+export function readRoleBindings(
+  api: KubernetesApi,
+  signal: AbortSignal,
+  namespace: string,
+): Promise<Read<JsonObject[]>> {
+  return many(api, inNamespace(namespace, 'rolebindings'), (binding) => [binding], signal);
+}
+
+function inNamespace(namespace: string, plural: string): string {
+  return `${RBAC}/namespaces/${encodeURIComponent(namespace)}/${plural}`;
 }
 
 export function toGrants(roles: Read<Roles>, bindings: Read<JsonObject[]>): Read<Grant[]> {

@@ -86,7 +86,7 @@ export async function investigate(
     });
   }
   if (questions.grants) {
-    job(readGrants(api, signal), (value) => {
+    job(readGrants(api, signal, questions.namespaceGrants ? namespace : undefined), (value) => {
       details.grants = value;
     });
   }

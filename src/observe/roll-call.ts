@@ -1,10 +1,8 @@
 import type { Clock } from '../clock.ts';
-import type { JsonObject } from '../json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { serverTimestamp } from '../server-time.ts';
-import { all, many } from './collections.ts';
 import type { RollCall } from './details.ts';
-import { readRoles, toGrants } from './grants.ts';
+import { readRoleBindings, readRoles, toGrants } from './grants.ts';
 import { readWorkloads } from './workloads.ts';
 
 /** It is a bonus: nobody waits long for it. */
@@ -22,16 +20,10 @@ export async function callRoll(
 ): Promise<RollCall> {
   const { api } = deps;
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(LIMIT_MS)]);
-  const bindings = many(
-    api,
-    `/apis/rbac.authorization.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/rolebindings`,
-    (binding: JsonObject) => [binding],
-    signal,
-  );
   const [workloads, roles, bound] = await Promise.all([
     readWorkloads(api, signal, namespace),
     readRoles(api, signal, namespace),
-    all([bindings]),
+    readRoleBindings(api, signal, namespace),
   ]);
   return {
     at: serverTimestamp(deps),

@@ -107,6 +107,7 @@ function movementSentences({ movement, findings }: Diagnosis, run: RunResult): W
     case 'starting':
       return [['Kubernetes begins 5 s after the request, and has not begun yet.']];
     case 'retrying':
+      if (findings.some(({ code }) => code === 'content-deleting')) return [];
       return [['What Kubernetes complained about is mended; it tries again within a minute.']];
     case 'none':
     case 'unknown':

@@ -244,6 +244,10 @@ describe('one error, in the words of real servers', () => {
       text: 'reconcile failed: secrets "cloud-credentials" not found',
       detail: { kind: 'not-found', resource: 'secrets', group: '', name: 'cloud-credentials' },
     },
+    {
+      text: 'Delete "https://10.0.0.1:6443/api/v1/namespaces/many/configmaps": stream error: stream ID 7943; INTERNAL_ERROR; received from peer',
+      detail: { kind: 'timeout' },
+    },
     { text: 'entries are protected until 2030, ask finance', detail: { kind: 'other' } },
     { text: 'Internal error occurred: boom', detail: { kind: 'other' } },
   ])('$detail.kind: $text', ({ text, detail }) => {

@@ -25,6 +25,7 @@ import {
   podFacts,
   service,
   snapshot,
+  typeOf,
   unreadable,
   WIDGETS,
   webhook,
@@ -41,6 +42,8 @@ function asked(now: Snapshot): Record<string, unknown> {
     ),
   );
 }
+
+const ROLE_BINDINGS = typeOf('rbac.authorization.k8s.io', 'rolebindings', 'RoleBinding');
 
 const held = (over: Partial<Snapshot> = {}): Snapshot =>
   snapshot({
@@ -104,6 +107,33 @@ describe('questionsOf', () => {
       are: { crds: ['widgets.example.com'], workloads: true, grants: true },
     },
     {
+      what: 'rights in the namespace, while it has RoleBindings',
+      now: snapshot({
+        content: [
+          contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { names: ['db'] })]),
+          contentOf(ROLE_BINDINGS, [], 1),
+        ],
+      }),
+      are: { crds: ['widgets.example.com'], workloads: true, grants: true, namespaceGrants: true },
+    },
+    {
+      what: 'rights in the namespace, when nobody could see its RoleBindings',
+      now: snapshot({
+        content: [
+          contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { names: ['db'] })]),
+          unreadable(ROLE_BINDINGS, { kind: 'timeout', message: 'no answer' }),
+        ],
+      }),
+      are: { crds: ['widgets.example.com'], workloads: true, grants: true, namespaceGrants: true },
+    },
+    {
+      what: 'nothing at all runs in the cluster: no webhooks, which lead to what serves them',
+      now: held({
+        details: detailsOf({ crds: crd(), workloads: read([]), grants: read([]) }),
+      }),
+      are: { statuses: [expect.objectContaining({ name: 'db' })] },
+    },
+    {
       what: 'nobody runs as the ServiceAccount that may remove it: Leases of its namespace',
       now: held({
         details: detailsOf({
@@ -146,7 +176,7 @@ describe('questionsOf', () => {
       now: held({
         details: detailsOf({
           crds: crd({ conversionService: { namespace: 'ops', name: 'convert' } }),
-          workloads: read([]),
+          workloads: read([workload('bystander')]),
           grants: read([grant('audit/watcher', { verbs: ['watch'] })]),
         }),
       }),

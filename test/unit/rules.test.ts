@@ -644,6 +644,8 @@ describe('content-failure', () => {
       ...over,
     });
   const queued = { content: [contentOf(CONFIG_MAPS, [], 2), contentOf(WIDGETS, [], 1)] };
+  const CUT_OFF =
+    'Delete "https://10.0.0.1:6443/api/v1/namespaces/preview-7/configmaps": stream error: stream ID 7943; INTERNAL_ERROR; received from peer';
   const unreachable = (cause: string) =>
     `Internal error occurred: failed calling webhook "guard.example.com": failed to call webhook: Post "https://guard.ops.svc:443/validate?timeout=5s": ${cause}`;
 
@@ -706,6 +708,23 @@ describe('content-failure', () => {
         queued,
       ),
       are: [],
+    },
+    {
+      what: 'a request that is cut off, with more objects than one request can delete: slow, not broken',
+      now: failing(CUT_OFF, { content: [contentOf(CONFIG_MAPS, [], 100_000)] }),
+      are: ['content-deleting APIResource/configmaps x100000'],
+    },
+    {
+      what: 'a request that is cut off after the last object was asked to go: their finalizers explain it',
+      now: failing(CUT_OFF, {
+        content: [contentOf(CONFIG_MAPS, [{ ...group(CONFIG_MAPS, [CLEANUP]), count: 100_000 }])],
+      }),
+      are: [],
+    },
+    {
+      what: 'a request that is cut off with few objects: the API',
+      now: failing(CUT_OFF, queued),
+      are: ['api-failing APIResource/widgets.example.com'],
     },
     { what: 'nothing when the condition is green', now: snapshot(queued), are: [] },
     {

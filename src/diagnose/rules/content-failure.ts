@@ -1,6 +1,7 @@
 import { admissionDraft, isAdmissionError } from '../admission.ts';
 import type { Draft, View } from '../draft.ts';
 import type { ContentError } from '../error-texts.ts';
+import { crowdedTypes } from './crowded-types.ts';
 import { deadConversions, isInitializing } from './dead-conversions.ts';
 import {
   conversionDraft,
@@ -33,6 +34,8 @@ function draftsOf(view: View, error: ContentError): Draft[] {
   }
   // The pod rules look for themselves: a healthy deletion says this for moments, too.
   if (error.kind === 'unexpected-items') return [];
+  const crowded = crowdedTypes(view, error);
+  if (crowded !== undefined) return crowded;
   return suspectTypes(view).map((type) => failingApiDraft(view, type, error.text));
 }
 
