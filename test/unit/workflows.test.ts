@@ -10,6 +10,8 @@ interface Workflow {
 }
 
 interface Job {
+  name?: string;
+  strategy?: { matrix: { include?: Record<string, string>[] } };
   'timeout-minutes'?: number;
   needs?: string | string[];
   steps: { uses?: string; run?: string; with?: Record<string, unknown> }[];
@@ -51,3 +53,26 @@ test('ci.yml has one job that needs all others', () => {
 
   expect([jobs['all-green']?.needs ?? []].flat().sort()).toEqual(others.sort());
 });
+
+test('release.yml waits for checks that exist', () => {
+  const release = load(readFileSync(join(FOLDER, 'release.yml'), 'utf8')) as Workflow;
+  const run = release.jobs['check']?.steps.map(({ run }) => run ?? '').join('\n') ?? '';
+  const [, list = ''] = /for name in (.*); do/.exec(run) ?? [];
+  const wanted = [...list.matchAll(/'([^']+)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain);
+
+  expect(wanted.length).toBeGreaterThan(2);
+  expect(wanted.filter((name) => !checkNames().has(name ?? ''))).toEqual([]);
+});
+
+/** What GitHub calls the checks of each push to main: a job's name, one per entry of its matrix. */
+function checkNames(): Set<string> {
+  const names = globSync('*.yml', { cwd: FOLDER }).flatMap((file) => {
+    const { jobs } = load(readFileSync(join(FOLDER, file), 'utf8')) as Workflow;
+    return Object.entries(jobs).flatMap(([id, { name = id, strategy }]) =>
+      (strategy?.matrix.include ?? [{}]).map((entry) =>
+        name.replaceAll(/\$\{\{ matrix\.(\w+) \}\}/g, (_, key: string) => entry[key] ?? ''),
+      ),
+    );
+  });
+  return new Set(names);
+}
