@@ -54,8 +54,8 @@ async function serve(scenario: Scenario | undefined, version: Version): Promise<
     console.log(`
 as the admin:  export KUBECONFIG=${admin}
                kubectl get namespace ${world.namespace} -o yaml
-as the gate:   node dist/index.js ${world.namespace} --now --kubeconfig ${kubeconfig}
-               node dist/index.js ${world.namespace} --timeout 30s --kubeconfig ${kubeconfig}`);
+as the gate:   npx node dist/index.js ${world.namespace} --now --kubeconfig ${kubeconfig}
+               npx node dist/index.js ${world.namespace} --timeout 30s --kubeconfig ${kubeconfig}`);
   } else {
     console.log(`\nas the admin:  export KUBECONFIG=${admin}\nas the gate:   ${kubeconfig}`);
   }
