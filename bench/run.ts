@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { NEWEST_VERSION } from '../test/cluster/build.ts';
-import { type ControlPlane, startControlPlane } from '../test/cluster/control-plane.ts';
+import { startControlPlane } from '../test/cluster/control-plane.ts';
 import { dropBundle, theBundle } from '../test/cluster/run-gate.ts';
 import type { Bench } from './bench.ts';
 import { readEnvironment } from './environment.ts';
@@ -19,11 +19,12 @@ import { measureBulk } from './parts/objects.ts';
 import { measureStartup } from './parts/startup.ts';
 import { measureWaiting } from './parts/waiting.ts';
 import { renderMarkdown } from './render.ts';
-import type { BenchResults, GrowthPoint } from './results.ts';
+import type { BenchResults, GrowthAxis, GrowthPoint } from './results.ts';
 import { createStuck, createTypes, range, STUCK, withNamespaceController } from './situations.ts';
-import { findTools, IDENTITY } from './tools.ts';
+import { findTools, IDENTITY, type Tools } from './tools.ts';
 
 const TYPES = [0, 100, 200, 300];
+const MOST_TYPES = 300;
 const NAMESPACES = [1, 5, 10, 25, 50];
 const OBJECTS = [0, 1_000, 10_000, 100_000];
 const MOST_OBJECTS = 100_000;
@@ -39,112 +40,123 @@ async function main(): Promise<void> {
   const startedAt = new Date().toISOString();
   const bundle = await theBundle();
   const tools = await findTools(bundle);
+  const environment = readEnvironment(NEWEST_VERSION, tools.kubectlVersion);
+  const measured: Parts = {};
   try {
-    const environment = readEnvironment(NEWEST_VERSION, tools.kubectlVersion);
-    const startup = options.parts.has('startup') ? { startup: await measureStartup(bundle) } : {};
-    const onCluster = needsCluster(options.parts)
-      ? await measureOnCluster(options, (plane) => ({
-          plane,
-          tools,
-          kubeconfig: plane.kubeconfig(IDENTITY),
-          say,
-        }))
-      : {};
-    const results: BenchResults = {
+    if (options.parts.has('startup')) measured.startup = await measureStartup(bundle);
+    if (needsCluster(options.parts)) await measureOnCluster(options, tools, measured);
+  } finally {
+    // Also after an error: what was measured until then took long.
+    await report(options, {
       schemaVersion: 1,
       startedAt,
       finishedAt: new Date().toISOString(),
       mode: options.mode,
       environment,
-      ...startup,
-      ...onCluster,
-    };
-    await mkdir(dirname(resolve(options.json)), { recursive: true });
-    await writeFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
-    console.log(renderMarkdown(results));
-    if (missed(judge(results)).length > 0) process.exitCode = 1;
-  } finally {
+      ...measured,
+    });
     await Promise.all([tools.close(), dropBundle()]);
   }
+}
+
+async function report(options: Options, results: BenchResults): Promise<void> {
+  await mkdir(dirname(resolve(options.json)), { recursive: true });
+  await writeFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
+  console.log(renderMarkdown(results));
+  if (missed(judge(results)).length > 0) process.exitCode = 1;
 }
 
 function needsCluster(parts: ReadonlySet<Part>): boolean {
   return [...parts].some((part) => part !== 'startup');
 }
 
-async function measureOnCluster(
-  options: Options,
-  benchOn: (plane: ControlPlane) => Bench,
-): Promise<Parts> {
+async function measureOnCluster(options: Options, tools: Tools, results: Parts): Promise<void> {
   const plane = await startControlPlane({
-    // One file for everything: the log is read from where it was when a command began.
-    apiServerFlags: ['--audit-log-maxsize=100000'],
+    apiServerFlags: [
+      // One file for everything: the log is read from where it was when a command began.
+      '--audit-log-maxsize=100000',
+      // With the default of 1, the namespace controller's delete of 100,000 objects never comes to an end
+      // within the 60 s of a request, and the namespace never to its conditions.
+      '--delete-collection-workers=32',
+    ],
     say,
   });
   try {
-    return await measureSizes(options, benchOn(plane));
+    const kubeconfig = plane.kubeconfig(IDENTITY);
+    await measureSizes(options, { plane, tools, kubeconfig, say }, results);
   } finally {
     await plane.stop();
   }
 }
 
 /** From the bare cluster to the full one; each size is made once and everybody measured on it. */
-async function measureSizes({ parts, ...options }: Options, bench: Bench): Promise<Parts> {
+async function measureSizes(options: Options, bench: Bench, results: Parts): Promise<void> {
   const { plane } = bench;
-  const results: Parts = {};
-  const types: GrowthPoint[] = [];
+  const { parts } = options;
   const many = parts.has('growth') ? range(Math.max(...NAMESPACES)).map(manyName) : [];
-  await withNamespaceController(plane, () =>
-    createStuck(
-      plane,
-      [STUCK, ...many].map((name) => ({ name, objects: 1 })),
-    ),
-  );
+  const stuck = [STUCK, ...many].map((name) => ({ name, objects: 1 }));
+  await withNamespaceController(plane, () => createStuck(plane, stuck));
   if (parts.has('latency')) results.latency = await measureLatency(bench, options.latencyRounds);
   if (parts.has('waiting')) {
     results.waiting = await measureWaiting(bench, STUCK, options.waitingSeconds);
   }
-  const explain = [];
-  for (const [index, crds] of TYPES.entries()) {
-    const isEnd = crds === 0 || crds === TYPES.at(-1);
-    await createTypes(plane.admin, TYPES[index - 1] ?? 0, crds);
-    if (parts.has('growth')) types.push(await measurePoint(bench, crds, [STUCK]));
-    if (parts.has('explain') && isEnd) {
-      explain.push(await measureExplain(bench, STUCK, { crds, objects: 1 }));
-    }
-  }
+  await measureTypes(parts, bench, results);
   if (parts.has('limits')) results.limits = await measureLimits(bench, STUCK);
   if (parts.has('growth')) {
-    const namespaces: GrowthPoint[] = [];
     for (const count of NAMESPACES) {
-      namespaces.push(await measurePoint(bench, count, many.slice(0, count)));
+      const point = await measurePoint(bench, count, many.slice(0, count));
+      addPoint(results, 'namespaces', point);
     }
-    results.growth = { types, namespaces };
   }
-  if (parts.has('objects')) {
-    const sizes = OBJECTS.map((objects) => ({ name: objectsName(objects), objects }));
-    bench.say('creating the objects');
-    await withNamespaceController(plane, () => createStuck(plane, sizes));
-    const objects: GrowthPoint[] = [];
-    for (const { name, objects: at } of sizes) {
-      objects.push(await measurePoint(bench, at, [name]));
+  if (parts.has('objects')) await measureObjects(parts, bench, results);
+}
+
+async function measureTypes(parts: ReadonlySet<Part>, bench: Bench, results: Parts): Promise<void> {
+  for (const [index, crds] of TYPES.entries()) {
+    await createTypes(bench.plane.admin, TYPES[index - 1] ?? 0, crds);
+    if (parts.has('growth')) {
+      addPoint(results, 'types', await measurePoint(bench, crds, [STUCK]));
     }
-    results.growth = { ...results.growth, objects };
-    const most = objectsName(MOST_OBJECTS);
-    results.bulk = await measureBulk(bench, most, STUCK, MOST_OBJECTS);
-    const size = { crds: TYPES.at(-1) ?? 0, objects: MOST_OBJECTS };
-    explain.push(await measureExplain(bench, most, size));
+    if (parts.has('explain') && (crds === 0 || crds === MOST_TYPES)) {
+      await addSize(bench, results, STUCK, { crds, objects: 1 });
+    }
   }
-  if (explain.length > 0) results.explain = explain;
-  return results;
+}
+
+async function measureObjects(
+  parts: ReadonlySet<Part>,
+  bench: Bench,
+  results: Parts,
+): Promise<void> {
+  const sizes = OBJECTS.map((objects) => ({ name: `bench-objects-${objects}`, objects }));
+  bench.say('creating the objects');
+  await withNamespaceController(bench.plane, () => createStuck(bench.plane, sizes));
+  for (const { name, objects } of sizes) {
+    if (parts.has('growth')) {
+      addPoint(results, 'objects', await measurePoint(bench, objects, [name]));
+    }
+    if (objects === MOST_OBJECTS) {
+      results.bulk = await measureBulk(bench, name, STUCK, objects);
+      if (parts.has('explain')) await addSize(bench, results, name, { crds: MOST_TYPES, objects });
+    }
+  }
+}
+
+async function addSize(
+  bench: Bench,
+  results: Parts,
+  namespace: string,
+  size: { crds: number; objects: number },
+): Promise<void> {
+  results.explain = [...(results.explain ?? []), await measureExplain(bench, namespace, size)];
+}
+
+function addPoint(results: Parts, axis: GrowthAxis, point: GrowthPoint): void {
+  results.growth = { ...results.growth, [axis]: [...(results.growth?.[axis] ?? []), point] };
 }
 
 function manyName(index: number): string {
   return `bench-many-${index}`;
-}
-
-function objectsName(objects: number): string {
-  return `bench-objects-${objects}`;
 }
 
 function say(line: string): void {

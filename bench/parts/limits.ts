@@ -91,7 +91,7 @@ const FEW_SEATS: JsonObject[] = [
     metadata: { name: LEVEL },
     spec: {
       priorityLevelConfiguration: { name: LEVEL },
-      matchingPrecedence: 1,
+      matchingPrecedence: 2, // 1 is reserved for "exempt"
       distinguisherMethod: { type: 'ByUser' },
       rules: [
         {

@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest';
+import { judge, missed, type Target } from '../../bench/judge.ts';
+import { renderMarkdown, renderSections } from '../../bench/render.ts';
+import type { BenchResults, ExplainSize, Measured } from '../../bench/results.ts';
+import { median } from '../../bench/statistics.ts';
+
+describe('judge', () => {
+  test('meets a target exactly at its limit', () => {
+    expect(found(results({ oneLinerMs: 50_000, gateMs: 1_000 }), 'the one-liner')).toMatchObject({
+      measured: 50,
+      met: true,
+    });
+    expect(found(results({ oneLinerMs: 49_999, gateMs: 1_000 }), 'the one-liner')).toMatchObject({
+      met: false,
+      from: '50.0 s / 1000 ms',
+    });
+  });
+
+  test('subtracts the listable types of each size from its requests', () => {
+    const sizes = judge(results({ requests: 44 })).filter(({ what }) =>
+      /Requests beside/.test(what),
+    );
+
+    expect(sizes.map(({ measured, met, what }) => [what, measured, met])).toEqual([
+      ['Requests beside one per listable type, 0 CRDs', 13, false],
+      ['Requests beside one per listable type, 300 CRDs', 13, false],
+    ]);
+  });
+
+  test('does not hold the pages of 100,000 objects against the number of requests', () => {
+    const all = results();
+    const more = { ...size(300, {}), objects: 100_000 };
+    const targets = judge({ ...all, explain: [...(all.explain ?? []), more] });
+
+    expect(targets).toHaveLength(judge(all).length);
+  });
+
+  test('compares the medians of the latencies, not their means', () => {
+    const rounds = (latenciesMs: number[]) => ({ latenciesMs, requests: 3 });
+    const latency = {
+      tools: {
+        gate: rounds([40, 60, 5_000]),
+        'kubectl-wait': rounds([20, 9, 10]),
+        'kubectl-delete': rounds([1]),
+      },
+    };
+
+    expect(found({ ...results(), latency }, 'noticed')).toMatchObject({ measured: 50, met: true });
+  });
+
+  test('counts what is different in the explanation under limits', () => {
+    const run = { what: '', wallMs: 9_000, requests: 5, refused: 1 };
+    const limits = [
+      { ...run, limit: 'delay' as const, differences: [] },
+      { ...run, limit: 'refused-at-random' as const, differences: ['missing: x'] },
+    ];
+    const judged = { ...results(), limits };
+
+    expect(found(judged, '100 ms more')).toMatchObject({ measured: 9, met: true });
+    expect(found(judged, 'random 429s')).toMatchObject({ measured: 1, met: false });
+    expect(found(judged, "API server's 429s")).toMatchObject({ measured: undefined });
+  });
+
+  test('neither meets nor misses what was not measured', () => {
+    const { schemaVersion, startedAt, finishedAt, mode, environment } = results();
+    const nothing = { schemaVersion, startedAt, finishedAt, mode, environment };
+
+    expect(judge(nothing).every(({ met }) => met === undefined)).toBe(true);
+    expect(missed(judge(nothing))).toEqual([]);
+  });
+});
+
+describe('render', () => {
+  test('prints a missed target plainly', () => {
+    expect(renderSections(results({ oneLinerMs: 2_000, gateMs: 1_000 })).targets).toContain(
+      '| at least 50 times | 2 times | 2000 ms / 1000 ms | **missed** |',
+    );
+  });
+
+  test('prints ratios to the gate, and leaves out what was not measured', () => {
+    const markdown = renderMarkdown(results({ oneLinerMs: 50_000, gateMs: 1_000 }));
+
+    expect(markdown).toContain('| bare (31 types), 1 blocked object | the gate, `--now` |');
+    expect(markdown).toContain('| 50.0 s | 50 × |');
+    expect(markdown).toContain('| not measured | 1 |');
+    expect(markdown).not.toContain('## Growth');
+  });
+});
+
+test.each([
+  { values: [3, 1, 2], is: 2 },
+  { values: [4, 1, 2, 3], is: 2.5 },
+])('median of $values is $is', ({ values, is }) => {
+  expect(median(values)).toBe(is);
+});
+
+function found(of: BenchResults, part: string): Target | undefined {
+  return judge(of).find(({ what }) => what.includes(part));
+}
+
+interface Values {
+  gateMs?: number;
+  oneLinerMs?: number;
+  requests?: number;
+}
+
+function results(values: Values = {}): BenchResults {
+  return {
+    schemaVersion: 1,
+    startedAt: '2026-01-02T03:04:05.678Z',
+    finishedAt: '2026-01-02T03:14:05.678Z',
+    mode: 'part',
+    environment: {
+      cores: 2,
+      cpu: 'some',
+      memoryGiB: 8,
+      platform: 'linux x64',
+      node: '24.0.0',
+      kubernetes: '1.36.3',
+      kubectl: '1.33.1',
+      loadAverage: 0.5,
+      commit: 'abc',
+    },
+    explain: [size(0, values), size(300, values)],
+  };
+}
+
+function size(crds: number, { gateMs = 1, oneLinerMs = 1, requests = 1 }: Values): ExplainSize {
+  return {
+    crds,
+    objects: 1,
+    listableTypes: 31,
+    tools: {
+      gate: measured(gateMs, requests),
+      'one-get': measured(1, 1),
+      'one-liner': measured(oneLinerMs, 1),
+    },
+  };
+}
+
+function measured(wallMs: number, requests: number): Measured {
+  return { runs: 1, wallMs, fastestMs: wallMs, slowestMs: wallMs, requests, responseBytes: 0 };
+}
