@@ -56,7 +56,8 @@ export async function readNamespace(
   name: string,
   signal: AbortSignal,
 ): Promise<Read<NamespaceFacts | undefined>> {
-  const got = await api.get(namespacePath(name), { signal });
+  // Whoever waits for it polls anyway, and has to hear soon what the server says.
+  const got = await api.get(namespacePath(name), { signal, retries: 3 });
   if (got.ok) return identified(namespaceFacts(got.value));
   return got.failure.kind === 'not-found' ? read(undefined) : got;
 }

@@ -44,7 +44,7 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** Limit of one attempt; 15 s unless given. */
   timeoutMs?: number;
-  /** GET only: how many times it may be repeated; 3 unless given. */
+  /** GET only: how many times it may be repeated; unless given 3, and 8 while the server answers 429. */
   retries?: number;
 }
 

@@ -12,16 +12,20 @@ import type {
   WatchEnd,
   WatchOptions,
 } from './api.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, HttpRequest } from './connection.ts';
 import { discoverTypes } from './discovery.ts';
 import type { Exchange } from './exchange.ts';
 import { listPages, PLAIN_JSON } from './list.ts';
 import { objectNameIn, withQuery } from './paths.ts';
-import { withRetries } from './retry.ts';
+import { ABORTED, type Attempt, withRetries } from './retry.ts';
+import { Throttle } from './throttle.ts';
 import { readEvents, watchPath } from './watch.ts';
 
 const TIMEOUT_MS = 15_000;
 const RETRIES = 3;
+const THROTTLED_RETRIES = 8;
+/** More at once would only queue in the API server's priority and fairness. */
+export const MAX_REQUESTS = 8;
 
 export interface ClientParts {
   target: ClusterTarget;
@@ -35,6 +39,7 @@ export interface ClientParts {
 export class Client implements KubernetesApi {
   readonly target: ClusterTarget;
   private readonly parts: ClientParts;
+  private readonly throttle = new Throttle(MAX_REQUESTS);
 
   constructor(parts: ClientParts) {
     this.target = parts.target;
@@ -83,7 +88,7 @@ export class Client implements KubernetesApi {
     const { method, path, dryRun } = request;
     const body = bodyOf(request);
     const patchType = request.contentType ?? 'application/json-patch+json';
-    const result = await this.parts.exchange.json(
+    const result = await this.inTurn(
       {
         method,
         path: withQuery(path, { dryRun: dryRun === true ? 'All' : undefined }),
@@ -95,7 +100,7 @@ export class Client implements KubernetesApi {
               contentType: method === 'PATCH' ? patchType : 'application/json',
             }),
       },
-      limits(options),
+      options,
     );
     return result.ok ? result : failed(result.failure);
   }
@@ -105,13 +110,29 @@ export class Client implements KubernetesApi {
   }
 
   private getJson(path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> {
-    const { exchange, clock, random } = this.parts;
-    return withRetries(() => exchange.json({ method: 'GET', path, accept }, limits(options)), {
+    const { clock, random } = this.parts;
+    return withRetries(() => this.inTurn({ method: 'GET', path, accept }, options), {
       retries: options.retries ?? RETRIES,
+      throttledRetries: options.retries ?? THROTTLED_RETRIES,
       signal: options.signal,
       clock,
       random,
     });
+  }
+
+  /** Between two tries nobody's turn is taken. */
+  private inTurn(request: HttpRequest, options: CallOptions): Promise<Attempt<JsonObject>> {
+    const { signal } = options;
+    return this.throttle
+      .run(
+        () => this.parts.exchange.json(request, limits(options)),
+        (result) => !result.ok && result.isThrottled === true,
+        signal,
+      )
+      .catch((error: unknown) => {
+        if (signal?.aborted) return { ok: false, failure: ABORTED, isTransient: false };
+        throw error;
+      });
   }
 }
 

@@ -4,7 +4,7 @@ import type { ClusterSettings } from './access.ts';
 import type { ConnectionSettings } from './handover.ts';
 import { parseProxy, proxyFor } from './proxy.ts';
 
-/** More at once would only queue in the API server's priority and fairness. */
+/** Of the throttle: no request waits for a connection, where its time limit would run already. */
 const MAX_CONNECTIONS = 8;
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -97,6 +97,7 @@ export class Exchange {
       ok: false,
       failure: this.clean(failureOf(bad, this.asked(request))),
       isTransient: answer.status === 429 || RETRIED.has(answer.status),
+      isThrottled: answer.status === 429 && !text.includes(BROKEN_CACHE),
       ...(wait === undefined ? {} : { retryAfterMs: wait }),
     };
   }
@@ -142,6 +143,8 @@ export class Exchange {
   }
 }
 
+/** A 429 that says nothing about load (apiserver pkg/storage/cacher/ready.go). */
+const BROKEN_CACHE = 'storage is (re)initializing';
 const MAX_ERROR_BYTES = 1024 * 1024;
 const RETRIED = new Set([500, 502, 503, 504]);
 

@@ -4,10 +4,19 @@ import { type FailureKind, failed, type Read, type ReadFailure } from '../read.t
 /** One try, and whether another one may go better. */
 export type Attempt<T> =
   | { ok: true; value: T }
-  | { ok: false; failure: ReadFailure; isTransient: boolean; retryAfterMs?: number };
+  | {
+      ok: false;
+      failure: ReadFailure;
+      isTransient: boolean;
+      /** The server is busy and will answer later; then more tries are worth it. */
+      isThrottled?: boolean;
+      retryAfterMs?: number;
+    };
 
 export interface RetryOptions {
   retries: number;
+  /** Instead of `retries`, while the server is busy: a try is cheap for it, and somebody waits for the answer. */
+  throttledRetries: number;
   signal: AbortSignal | undefined;
   clock: Clock;
   /** 0 to 1, for the jitter. */
@@ -46,7 +55,8 @@ function pauseMs(
   tries: number,
   options: RetryOptions,
 ): number | undefined {
-  if (!result.isTransient || tries >= options.retries) return undefined;
+  const most = result.isThrottled === true ? options.throttledRetries : options.retries;
+  if (!result.isTransient || tries >= most) return undefined;
   const asked = result.retryAfterMs ?? 0;
   // Jitter: many jobs that were turned away together should not come back together.
   const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);

@@ -74,6 +74,13 @@ describe('an answer that is no success', () => {
       answer: text(429, 'Too many requests, please try again later.\n'),
       kind: 'throttled',
       message: '429 Too Many Requests: Too many requests, please try again later.',
+      requests: 9,
+    },
+    {
+      what: '429 for a cache that cannot be filled, which is no load',
+      answer: failure(429, 'TooManyRequests', 'storage is (re)initializing'),
+      kind: 'throttled',
+      message: '429 Too Many Requests: storage is (re)initializing',
       requests: 4,
     },
     {
@@ -211,6 +218,26 @@ describe('repeating a GET', () => {
     expect(clock.slept[1]).toBeGreaterThan(11_000);
     expect(clock.slept[1]).toBeLessThanOrEqual(13_000);
     expect(clock.slept[2]).toBe(9_000);
+  });
+
+  test('a server with two seats turns many away at first, and in the end has answered all', async () => {
+    let seated = 0;
+    let turnedAway = 0;
+    const server = await startServer(async (request, response, index) => {
+      if (seated >= 2) {
+        turnedAway++;
+        return text(429, 'Too many requests, please try again later.')(request, response, index);
+      }
+      seated++;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      seated--;
+      return json(namespace('demo'))(request, response, index);
+    });
+    const api = await connectTo(server.url);
+    const all = Array.from({ length: 200 }, () => api.get(PATH));
+    for (const result of await Promise.all(all)) valueIn(result);
+    // A width that stayed at eight would be turned away six times of eight.
+    expect(turnedAway).toBeLessThan(200);
   });
 
   test('a server that asks for minutes gets no further try', async () => {

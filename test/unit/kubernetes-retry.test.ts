@@ -18,6 +18,7 @@ async function run(
     async () => attempts[Math.min(tries++, attempts.length - 1)] ?? broken,
     {
       retries,
+      throttledRetries: 8,
       signal: undefined,
       random: () => random,
       clock: {
@@ -41,6 +42,10 @@ test('half of each pause is chance', async () => {
   expect((await run([broken], 2, 0)).slept).toEqual([125, 250]);
 });
 
+test('a busy server is asked more often than one that fails', async () => {
+  expect((await run([{ ...broken, isThrottled: true }], 3)).tries).toBe(9);
+});
+
 test('what cannot get better is not repeated', async () => {
   const { slept, tries, result } = await run([{ ...broken, isTransient: false }], 5);
   expect({ slept, tries }).toEqual({ slept: [], tries: 1 });
@@ -57,6 +62,7 @@ test('stopping during a pause ends it, without another try', async () => {
     },
     {
       retries: 3,
+      throttledRetries: 8,
       signal: stop.signal,
       random: () => 1,
       clock: { now: () => 0, sleep: async () => stop.abort() },
