@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname } from 'node:path';
+import { endChild, withFolder } from './leftovers.ts';
 import { MemorySampler } from './process-memory.ts';
 import type { PeakMemory } from './results.ts';
 
@@ -26,9 +25,20 @@ export interface Started {
   ended: Promise<Ended>;
 }
 
-/** Runs a command in an empty home folder of its own: no cache of anybody else helps it. */
-export async function startCommand(command: Command): Promise<Started> {
-  const home = await mkdtemp(join(tmpdir(), 'teardown-gate-bench-home-'));
+/** In an empty home folder of its own: no cache of anybody else helps it. */
+export function startCommand(command: Command): Promise<Started> {
+  return new Promise((resolve, reject) => {
+    const ended = withFolder((home) => {
+      const started = start(command, home);
+      resolve({ process: started.process, ended });
+      return started.ended;
+    });
+    // After the start, whoever waits for the end hears of an error.
+    ended.catch(reject);
+  });
+}
+
+function start(command: Command, home: string): Started {
   const startedAt = performance.now();
   const child = spawn(command.file, command.args, {
     cwd: home,
@@ -39,6 +49,7 @@ export async function startCommand(command: Command): Promise<Started> {
       ...command.env,
     },
   });
+  endChild(child);
   const sampler = MemorySampler.start(child.pid);
   const stdout: Buffer[] = [];
   const stderr: Buffer[] = [];
@@ -52,23 +63,17 @@ export async function startCommand(command: Command): Promise<Started> {
     child.once('error', reject);
     child.once('close', (code) => resolve(code));
   });
-  const ended = async (): Promise<Ended> => {
-    try {
-      const exitCode = await closed;
-      return {
-        exitCode,
-        wallMs: endedAt - startedAt,
-        endedAt,
-        stdout: Buffer.concat(stdout).toString('utf8'),
-        stderr: Buffer.concat(stderr).toString('utf8'),
-        memory: sampler?.stop(),
-      };
-    } finally {
-      sampler?.stop();
-      await rm(home, { recursive: true, force: true });
-    }
-  };
-  return { process: child, ended: ended() };
+  const ended = closed.then(
+    (exitCode): Ended => ({
+      exitCode,
+      wallMs: endedAt - startedAt,
+      endedAt,
+      stdout: Buffer.concat(stdout).toString('utf8'),
+      stderr: Buffer.concat(stderr).toString('utf8'),
+      memory: sampler?.stop(),
+    }),
+  );
+  return { process: child, ended };
 }
 
 export async function runCommand(command: Command): Promise<Ended> {

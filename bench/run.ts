@@ -10,6 +10,7 @@ import { dropBundle, theBundle } from '../test/cluster/run-gate.ts';
 import type { Bench } from './bench.ts';
 import { readEnvironment } from './environment.ts';
 import { judge, missed } from './judge.ts';
+import { withFolder } from './leftovers.ts';
 import { type Options, type Part, parseOptions, USAGE } from './options.ts';
 import { measureExplain } from './parts/explain.ts';
 import { measurePoint } from './parts/growth.ts';
@@ -37,9 +38,17 @@ type Parts = Omit<
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
   if (options === 'help') return console.log(USAGE);
-  const startedAt = new Date().toISOString();
+  // One run measures one build, whatever becomes of dist/ meanwhile.
   const bundle = await theBundle();
-  const tools = await findTools(bundle);
+  try {
+    await withFolder(async (bin) => measure(options, bundle, await findTools(bundle, bin)));
+  } finally {
+    await dropBundle();
+  }
+}
+
+async function measure(options: Options, bundle: string, tools: Tools): Promise<void> {
+  const startedAt = new Date().toISOString();
   const environment = readEnvironment(NEWEST_VERSION, tools.kubectlVersion);
   const measured: Parts = {};
   try {
@@ -55,7 +64,6 @@ async function main(): Promise<void> {
       environment,
       ...measured,
     });
-    await Promise.all([tools.close(), dropBundle()]);
   }
 }
 

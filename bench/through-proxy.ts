@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readKubeconfig, writeKubeconfigText } from '../test/cluster/kubeconfig.ts';
 import { type ApiProxyOptions, type PassedRequest, startApiProxy } from './api-proxy.ts';
 import type { Bench } from './bench.ts';
+import { withFolder } from './leftovers.ts';
 import { type Ended, runCommand } from './run-command.ts';
 import { IDENTITY } from './tools.ts';
 
@@ -14,19 +14,19 @@ export async function explainThroughProxy(
   options: ApiProxyOptions = {},
 ): Promise<{ ended: Ended; requests: PassedRequest[] }> {
   const proxy = await startApiProxy(bench.plane, options);
-  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-bench-proxy-'));
   try {
-    const kubeconfig = join(folder, 'kubeconfig');
-    const { token = '' } = readKubeconfig(bench.kubeconfig);
-    const connection = { server: proxy.url, ca: undefined, token };
-    await writeFile(kubeconfig, writeKubeconfigText('through-proxy', IDENTITY, connection), {
-      mode: 0o600,
+    return await withFolder(async (folder) => {
+      const kubeconfig = join(folder, 'kubeconfig');
+      const { token = '' } = readKubeconfig(bench.kubeconfig);
+      const connection = { server: proxy.url, ca: undefined, token };
+      await writeFile(kubeconfig, writeKubeconfigText('through-proxy', IDENTITY, connection), {
+        mode: 0o600,
+      });
+      const args = [namespace, '--now', '--format', 'json'];
+      const ended = await runCommand(bench.tools.gate(kubeconfig, args));
+      return { ended, requests: proxy.requests };
     });
-    const args = [namespace, '--now', '--format', 'json'];
-    const ended = await runCommand(bench.tools.gate(kubeconfig, args));
-    return { ended, requests: proxy.requests };
   } finally {
     await proxy.close();
-    await rm(folder, { recursive: true, force: true });
   }
 }

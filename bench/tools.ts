@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, realpath, symlink } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Identity } from '../test/cluster/identities.ts';
@@ -18,14 +17,13 @@ export interface Tools {
   kubectl(kubeconfig: string, args: readonly string[]): Command;
   /** A line of shell in which `kubectl` is the one that is measured. */
   shell(kubeconfig: string, line: string): Command;
-  close(): Promise<void>;
 }
 
-export async function findTools(bundle: string): Promise<Tools> {
+/** `bin` is a folder that is put first on the PATH of shells. */
+export async function findTools(bundle: string, bin: string): Promise<Tools> {
   const kubectl = await findKubectl();
   const { stdout } = await run(kubectl, ['version', '--client', '-o', 'json']);
   const version = JSON.parse(stdout) as { clientVersion: { gitVersion: string } };
-  const bin = await mkdtemp(join(tmpdir(), 'teardown-gate-bench-bin-'));
   await symlink(kubectl, join(bin, 'kubectl'));
   const path = [bin, process.env['PATH'] ?? ''].join(delimiter);
   return {
@@ -45,7 +43,6 @@ export async function findTools(bundle: string): Promise<Tools> {
       args: ['-c', line],
       env: { KUBECONFIG: kubeconfig, PATH: path },
     }),
-    close: () => rm(bin, { recursive: true, force: true }),
   };
 }
 

@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type AuditedRequest, collectionsRead } from '../audit-count.ts';
 import type { BareSpec } from '../bare-spec.ts';
 import { type Bench, type Run, runAlternating, runOnce, summarize } from '../bench.ts';
 import { mustExplain } from '../explanation.ts';
+import { withFolder } from '../leftovers.ts';
 import type { Bulk } from '../results.ts';
 import { FINALIZER } from '../situations.ts';
 import { explainThroughProxy } from '../through-proxy.ts';
@@ -23,8 +23,7 @@ export async function measureBulk(
   const command = bench.tools.gate(bench.kubeconfig, [namespace, '--now', '--format', 'json']);
   const trial = await runOnce(bench, command);
   mustExplain(trial.ended, FINALIZER);
-  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-bench-bare-'));
-  try {
+  return withFolder(async (folder) => {
     const spec = join(folder, 'spec.json');
     const text = JSON.stringify(await bareSpec(bench, trial.requests, namespace, small));
     await writeFile(spec, text, { mode: 0o600 });
@@ -43,9 +42,7 @@ export async function measureBulk(
       bareClient: summarize(runs.bareClient),
       reportBytes: Buffer.byteLength(trial.ended.stdout),
     };
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 /** The pages come from the audit log; what it does not say, from a proxy before a small namespace. */

@@ -1,6 +1,6 @@
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { withFolder } from '../leftovers.ts';
 import type { Startup } from '../results.ts';
 import { runCommand } from '../run-command.ts';
 import { median } from '../statistics.ts';
@@ -8,23 +8,23 @@ import { median } from '../statistics.ts';
 const RUNS = 20;
 
 /** `--help` against a Node program that does nothing, in turns. */
-export async function measureStartup(bundle: string): Promise<Startup> {
-  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-bench-empty-'));
-  const empty = join(folder, 'empty.js');
-  await writeFile(empty, '');
-  const emptyMs: number[] = [];
-  const helpMs: number[] = [];
-  for (let run = 0; run < RUNS; run++) {
-    emptyMs.push(await timeOf([empty]));
-    helpMs.push(await timeOf([bundle, '--help']));
-  }
-  await rm(folder, { recursive: true, force: true });
-  return {
-    runs: RUNS,
-    emptyMs: rounded(median(emptyMs)),
-    helpMs: rounded(median(helpMs)),
-    bundleBytes: await codeBytes(dirname(bundle)),
-  };
+export function measureStartup(bundle: string): Promise<Startup> {
+  return withFolder(async (folder) => {
+    const empty = join(folder, 'empty.js');
+    await writeFile(empty, '');
+    const emptyMs: number[] = [];
+    const helpMs: number[] = [];
+    for (let run = 0; run < RUNS; run++) {
+      emptyMs.push(await timeOf([empty]));
+      helpMs.push(await timeOf([bundle, '--help']));
+    }
+    return {
+      runs: RUNS,
+      emptyMs: rounded(median(emptyMs)),
+      helpMs: rounded(median(helpMs)),
+      bundleBytes: await codeBytes(dirname(bundle)),
+    };
+  });
 }
 
 async function timeOf(args: string[]): Promise<number> {
