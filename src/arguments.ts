@@ -7,7 +7,8 @@ export const STATS_FORMATS = ['text', 'markdown', 'csv'] as const;
 
 /** What the arguments ask for, as a value; running it is the terminal's. */
 export type Command =
-  | { run: 'help' }
+  /** Of nothing but the name of the program, it is a mistake. */
+  | { run: 'help'; isMistake: boolean }
   | { run: 'version' }
   | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
   | {
@@ -27,8 +28,9 @@ const ONLY_IN_THE_ACTION: readonly string[] = [
 const FLAGS: readonly string[] = ['delete', 'fail-fast', 'force-pods', 'now', 'help', 'version'];
 
 export function parseArguments(args: readonly string[]): Command {
+  if (args.length === 0) return { run: 'help', isMistake: true };
   const { values, positionals } = parse(args);
-  if (flag('help', values)) return { run: 'help' };
+  if (flag('help', values)) return { run: 'help', isMistake: false };
   if (flag('version', values)) return { run: 'version' };
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);

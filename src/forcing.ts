@@ -4,6 +4,7 @@ import type { Diagnosis, NotInspected } from './diagnose/diagnosis.ts';
 import { applyForce } from './force/apply.ts';
 import { readHostedBackends } from './force/backends.ts';
 import type { ForcePlan } from './force/force-plan.ts';
+import type { ForceRecord } from './force/force-record.ts';
 import { planForce } from './force/plan.ts';
 import { type ActivePolicy, isActive } from './force/policy.ts';
 import { recordPlan, renderPlan } from './force/render-plan.ts';
@@ -11,8 +12,8 @@ import type { Inputs } from './inputs.ts';
 import { look } from './look.ts';
 import type { Snapshot } from './observe/snapshot.ts';
 import type { Outcome } from './outcome.ts';
-import type { ForceRecord, TimelineEntry } from './report/report.ts';
 import type { Teardown, TeardownDeps } from './teardown.ts';
+import type { TimelineEntry } from './timeline.ts';
 import { followNamespace, readNamespace } from './wait.ts';
 
 /** Looking again between writes is bounded like every look. */

@@ -8,7 +8,13 @@ import { describeStart } from './progress.ts';
 import type { NamespaceResult, RunResult } from './report/report.ts';
 import { serverTime, serverTimestamp } from './server-time.ts';
 import { cannot, findTargets, refuseProtected, requestDeletion, type Target } from './targets.ts';
-import { type Teardown, type TeardownDeps, tearDown } from './teardown.ts';
+import {
+  lookTurns,
+  type Teardown,
+  type TeardownDeps,
+  type TeardownsDeps,
+  tearDown,
+} from './teardown.ts';
 
 export interface GateDeps extends TeardownDeps {
   gateVersion: string;
@@ -152,7 +158,8 @@ async function guardAll(
   deps: GateDeps,
 ): Promise<Case[]> {
   const failed = new AbortController();
-  const together = { ...deps, signal: AbortSignal.any([deps.signal, failed.signal]) };
+  const signal = AbortSignal.any([deps.signal, failed.signal]);
+  const together = { ...deps, signal, turns: lookTurns() };
   try {
     return await Promise.all(targets.map((target) => guard(target, inputs, startedAt, together)));
   } catch (error) {
@@ -166,7 +173,7 @@ async function guard(
   target: Target,
   inputs: Inputs,
   startedAt: number,
-  deps: GateDeps,
+  deps: GateDeps & TeardownsDeps,
 ): Promise<Case> {
   const { first } = target;
   if (first === undefined) {

@@ -2,12 +2,19 @@
 import './require-node.ts';
 
 /**
- * The process. Without arguments the Actions runner has started it, with arguments a person has. Only
- * the exit code is set: process.exit would hide what keeps the process alive, and cut off what is
- * being written.
+ * The process. A runner starts it without arguments, and hands over the inputs as INPUT_… variables; a
+ * person starts it otherwise. Only the exit code is set: process.exit would hide what keeps the
+ * process alive, and cut off what is being written.
  */
 const args = process.argv.slice(2);
-process.exitCode = args.length > 0 ? await inTerminal() : await inAction();
+process.exitCode = args.length === 0 && isInRunner() ? await inAction() : await inTerminal();
+
+function isInRunner(): boolean {
+  const { env } = process;
+  return (
+    env['GITHUB_ACTIONS'] === 'true' || Object.keys(env).some((name) => name.startsWith('INPUT_'))
+  );
+}
 
 /** Each loads only its own half. "eager" keeps it in the one file: ncc does not minify a second one. */
 async function inTerminal(): Promise<number> {

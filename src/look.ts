@@ -1,8 +1,8 @@
 import { questionsOf } from './diagnose/ask.ts';
-import { hasQuestions } from './diagnose/questions.ts';
 import { noDetails, type RollCall } from './observe/details.ts';
 import { investigate } from './observe/investigate.ts';
 import { type ObserveDeps, observe } from './observe/observe.ts';
+import { hasQuestions } from './observe/questions.ts';
 import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 
 /** Finalizer, then its owner, then what the owner waits for: deeper questions do not exist. */

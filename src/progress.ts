@@ -6,8 +6,8 @@ import type { KubernetesApi } from './kubernetes/api.ts';
 import type { Log } from './log.ts';
 import type { NamespaceFacts } from './observe/snapshot.ts';
 import type { ReadFailure } from './read.ts';
-import type { TimelineEntry } from './report/report.ts';
 import { serverTimestamp } from './server-time.ts';
+import type { TimelineEntry } from './timeline.ts';
 
 /** A timeline is for reading; a namespace that flaps for an hour does not fill the report. */
 const MAX_TIMELINE = 50;

@@ -13,7 +13,8 @@ import type { NamespaceFacts, Snapshot } from './observe/snapshot.ts';
 import type { Outcome } from './outcome.ts';
 import { Progress } from './progress.ts';
 import type { ReadFailure } from './read.ts';
-import type { TimelineEntry } from './report/report.ts';
+import { Throttle } from './throttle.ts';
+import type { TimelineEntry } from './timeline.ts';
 import { type Ended, type Follower, followNamespace } from './wait.ts';
 
 /** Reading for one diagnosis is bounded; what is not read by then is "not inspected". */
@@ -30,6 +31,18 @@ export interface TeardownDeps {
   clock: Clock;
   log: Log;
   signal: AbortSignal;
+}
+
+export interface TeardownsDeps extends TeardownDeps {
+  turns: Throttle;
+}
+
+/**
+ * Looks of several namespaces share one server: too many at once are all slow, and what is not read in
+ * time is not inspected.
+ */
+export function lookTurns(): Throttle {
+  return new Throttle(4);
 }
 
 /** What became of one namespace that was Terminating at the start, and why it is still there. */
@@ -55,7 +68,7 @@ export async function tearDown(
   start: NamespaceFacts,
   inputs: Pick<Inputs, 'failFast' | 'timeoutMs'>,
   startedAt: number,
-  deps: TeardownDeps,
+  deps: TeardownsDeps,
   rollCall: Promise<RollCall> | undefined,
 ): Promise<Teardown> {
   const progress = new Progress(start, startedAt, deps);
@@ -71,8 +84,8 @@ export async function tearDown(
     void glanceWhenQuiet(follower, progress, times[0] ?? deadline, deps);
     for (const at of times) {
       if (!(await waitUntil(at, follower, deps.clock))) break;
-      const limitMs = Math.min(LOOK_LIMIT_MS, deadline + LATE_MS - deps.clock.now());
-      const look = await lookAt(follower, looks.at(-1)?.snapshot, rollCall, deps, limitMs);
+      const before = looks.at(-1)?.snapshot;
+      const look = await lookAt(follower, before, rollCall, deps, deadline + LATE_MS);
       if (look === undefined) break;
       looks.push(look);
       progress.looked(look.diagnosis);
@@ -114,13 +127,36 @@ async function lookAt(
   follower: Follower,
   before: Snapshot | undefined,
   rollCall: Promise<RollCall> | undefined,
+  deps: TeardownsDeps,
+  latest = Number.POSITIVE_INFINITY,
+): Promise<Look | undefined> {
+  const { over } = follower;
+  return deps.turns
+    .run(
+      async () => lookNow(follower, before, await rollCall, deps, latest),
+      () => false,
+      over,
+    )
+    .catch((error: unknown) => {
+      if (over.aborted) return undefined;
+      throw error;
+    });
+}
+
+/** `latest`: when it has to be over, in ms since the epoch. */
+async function lookNow(
+  follower: Follower,
+  before: Snapshot | undefined,
+  rollCall: RollCall | undefined,
   deps: TeardownDeps,
-  limitMs = LOOK_LIMIT_MS,
+  latest: number,
 ): Promise<Look | undefined> {
   const begin = deps.clock.now();
+  const limitMs = Math.floor(Math.min(LOOK_LIMIT_MS, latest - begin));
+  if (limitMs <= 0) return undefined;
   const requests = deps.api.requestCount();
   const limit = AbortSignal.any([follower.over, AbortSignal.timeout(limitMs)]);
-  const snapshot = await look(follower.last, before, await rollCall, { ...deps, signal: limit });
+  const snapshot = await look(follower.last, before, rollCall, { ...deps, signal: limit });
   // The end came while we were reading: what was read is a mixture of two states.
   if (follower.over.aborted) return undefined;
   return {
@@ -145,7 +181,7 @@ async function conclude(
   looks: readonly Look[],
   rollCall: Promise<RollCall> | undefined,
   progress: Progress,
-  deps: TeardownDeps,
+  deps: TeardownsDeps,
 ): Promise<Teardown> {
   const final = follower.over.aborted
     ? undefined

@@ -10,6 +10,7 @@ import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { Log } from './log.ts';
 import { makeFolder } from './make-folder.ts';
+import { print } from './print.ts';
 import type { Redactor } from './redact.ts';
 import { buildReport } from './report/json.ts';
 import { type RenderContext, renderMarkdownReport } from './report/markdown.ts';
@@ -40,7 +41,7 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
       const { signal } = cancellation;
       const deps = { api, clock: systemClock, log, signal, gateVersion: GATE_VERSION };
       const result = redactResult(await runGate(inputs, deps), (text) => redactor.redact(text));
-      process.stdout.write(render(result, command.format));
+      await print(render(result, command.format));
       if (inputs.reportDir !== '') await writeReports(result, inputs.reportDir);
       return exitCode(result);
     } finally {

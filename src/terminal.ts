@@ -1,12 +1,15 @@
 import { type Command, EXIT, HELP, parseArguments } from './arguments.ts';
 import { ActionError, describeError } from './errors.ts';
 import type { Log } from './log.ts';
+import { print } from './print.ts';
 import { createRedactor, type Redactor } from './redact.ts';
 import { createTerminalLog } from './terminal-log.ts';
 import { GATE_VERSION } from './version.ts';
 
 /** The gate for a person: progress on standard error, the report on standard output. */
 export async function runTerminal(args: readonly string[]): Promise<number> {
+  // Nobody reads what goes wrong with it.
+  process.stderr.on('error', () => {});
   const redactor = createRedactor();
   const log = createTerminalLog({
     redactor,
@@ -28,15 +31,19 @@ export async function runTerminal(args: readonly string[]): Promise<number> {
 async function run(command: Command, redactor: Redactor, log: Log): Promise<number> {
   switch (command.run) {
     case 'help':
-      process.stdout.write(HELP);
+      if (command.isMistake) {
+        process.stderr.write(HELP);
+        return EXIT.usage;
+      }
+      await print(HELP);
       return EXIT.passed;
     case 'version':
-      process.stdout.write(`${GATE_VERSION}\n`);
+      await print(`${GATE_VERSION}\n`);
       return EXIT.passed;
     // Loaded when needed: the help must not wait for a Kubernetes client. "eager" keeps it in the one file.
     case 'stats': {
       const { statisticsOf } = await import(/* webpackMode: "eager" */ './terminal-stats.ts');
-      process.stdout.write(statisticsOf(command));
+      await print(statisticsOf(command));
       return EXIT.passed;
     }
     case 'gate': {

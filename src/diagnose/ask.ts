@@ -1,4 +1,5 @@
 import type { Details } from '../observe/details.ts';
+import { noQuestions, type ObjectRef, type Questions } from '../observe/questions.ts';
 import type { ResourceType, Snapshot } from '../observe/snapshot.ts';
 import { matchesRules } from './admission.ts';
 import { parseConditions } from './conditions.ts';
@@ -13,7 +14,6 @@ import {
   knownOwner,
   writerOf,
 } from './ownership/held.ts';
-import { noQuestions, type ObjectRef, type Questions } from './questions.ts';
 import { isInitializing } from './rules/dead-conversions.ts';
 import { CONTROLLER_LEASE, isUnprocessed } from './rules/namespace-controller-inactive.ts';
 import { heldObjects } from './rules/object-finalizer.ts';

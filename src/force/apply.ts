@@ -1,5 +1,5 @@
 import type { NotInspected } from '../diagnose/diagnosis.ts';
-import type { ForceRecord, TimelineEntry } from '../report/report.ts';
+import type { TimelineEntry } from '../timeline.ts';
 import { deletePods } from './delete-pods.ts';
 import { removeOwnEntry } from './finalize-namespace.ts';
 import {
@@ -12,6 +12,7 @@ import {
   namespaceTarget,
   type ObjectAction,
 } from './force-plan.ts';
+import type { ForceRecord } from './force-record.ts';
 import { checkNamespace } from './guard.ts';
 import { Journal } from './journal.ts';
 import { mayLeaveBehind, verifyEnd } from './left-behind.ts';

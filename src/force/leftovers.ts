@@ -3,8 +3,8 @@ import { type JsonObject, stringAt, stringsAt } from '../json.ts';
 import type { ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import type { ForceRecord } from '../report/report.ts';
 import { typeName } from './force-plan.ts';
+import type { ForceRecord } from './force-record.ts';
 import type { Remains } from './remains.ts';
 import { CONCURRENCY, type Run } from './run.ts';
 

@@ -1,4 +1,3 @@
-import type { ForceRecord } from '../report/report.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -8,6 +7,7 @@ import {
   plural,
   typeName,
 } from './force-plan.ts';
+import type { ForceRecord } from './force-record.ts';
 
 /** The plan for people, before anything is changed. One action or refusal a line. */
 export function renderPlan(plan: ForcePlan): string[] {

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { type JsonObject, stringAt } from '../json.ts';
 import { failed, type Read } from '../read.ts';
+import { Throttle } from '../throttle.ts';
 import type {
   CallOptions,
   ClusterTarget,
@@ -18,7 +19,6 @@ import type { Exchange } from './exchange.ts';
 import { listPages, PLAIN_JSON } from './list.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { ABORTED, type Attempt, withRetries } from './retry.ts';
-import { Throttle } from './throttle.ts';
 import { readEvents, watchPath } from './watch.ts';
 
 const TIMEOUT_MS = 15_000;

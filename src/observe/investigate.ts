@@ -1,4 +1,3 @@
-import type { Questions, TrialRequest } from '../diagnose/questions.ts';
 import type { JsonObject } from '../json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
@@ -18,6 +17,7 @@ import {
   serviceFacts,
   webhookFacts,
 } from './owner-facts.ts';
+import type { Questions, TrialRequest } from './questions.ts';
 import { readWorkloads } from './workloads.ts';
 
 /** A namespace with a million events is not read to its end to find a hint. */

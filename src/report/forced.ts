@@ -1,7 +1,7 @@
+import type { ForceRecord } from '../force/force-record.ts';
 import { folded, table } from './blocks.ts';
 import type { Detail } from './detail.ts';
 import { prose, toMarkdown } from './markup.ts';
-import type { ForceRecord } from './report.ts';
 import { counted, name } from './words.ts';
 
 /** What force-finalizing did, would do, refused, and left behind. Leftovers are never folded away. */

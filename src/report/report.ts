@@ -1,6 +1,8 @@
 import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
+import type { ForceRecord } from '../force/force-record.ts';
 import type { Condition } from '../observe/snapshot.ts';
 import type { Outcome, Verdict } from '../outcome.ts';
+import type { TimelineEntry } from '../timeline.ts';
 
 /** What one run found out: the one model behind log, summary, comment, outputs and report.json. */
 export interface RunResult {
@@ -30,20 +32,6 @@ export interface NamespaceResult {
   forced: ForceRecord | null;
   /** Requests and time that the explanation took. */
   look: { requests: number; ms: number } | undefined;
-}
-
-export interface TimelineEntry {
-  /** ISO 8601, by the API server's clock. */
-  at: string;
-  event: string;
-}
-
-/** What force-finalizing did or would do; `report.json` carries it as it is. */
-export interface ForceRecord {
-  mode: 'plan' | 'objects' | 'namespace';
-  actions: { target: string; finalizer: string; result: string }[];
-  orphans: { apiVersion: string; kind: string; name: string; uid: string; finalizers: string[] }[];
-  refused: { target: string; reason: string }[];
 }
 
 /** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */

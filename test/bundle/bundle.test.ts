@@ -1,5 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -57,6 +65,35 @@ describe('the bundle', () => {
     expect(text).toContain(packageVersion());
     expect(statSync(BUNDLE).mode & 0o111).not.toBe(0);
     expect(readFileSync(BUNDLE, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+  });
+
+  test('started by a person without arguments, says how it is used', () => {
+    const run = spawnSync(process.execPath, [BUNDLE], { encoding: 'utf8', env: {} });
+
+    expect(run.status).toBe(3);
+    expect(run.stdout).toBe('');
+    expect(run.stderr).toContain('Usage\n  namespace-teardown-gate NAMESPACE');
+  });
+
+  test.skipIf(process.platform === 'win32')('a reader that stops early changes nothing', () => {
+    const run = spawnSync(
+      '/bin/sh',
+      ['-c', '{ "$0" "$1" --help; echo "exit code $?" >&2; } | true', process.execPath, BUNDLE],
+      { encoding: 'utf8', env: {} },
+    );
+
+    expect(run.stderr).toBe('exit code 0\n');
+  });
+
+  test.skipIf(!existsSync('/dev/full'))('says that the report could not be written', () => {
+    const run = spawnSync(
+      '/bin/sh',
+      ['-c', '"$0" "$1" --help > /dev/full', process.execPath, BUNDLE],
+      { encoding: 'utf8', env: {} },
+    );
+
+    expect(run.status).toBe(2);
+    expect(run.stderr).toMatch(/^error: cannot write to standard output: [^\n]*ENOSPC[^\n]*\n$/);
   });
 
   test('fails with one sentence and no stack when no namespace is given', async () => {

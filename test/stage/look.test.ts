@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { noQuestions, type TrialRequest } from '../../src/diagnose/questions.ts';
 import { look } from '../../src/look.ts';
 import { noDetails, type Trial } from '../../src/observe/details.ts';
 import { namespaceFacts } from '../../src/observe/facts.ts';
 import { investigate } from '../../src/observe/investigate.ts';
+import { noQuestions, type TrialRequest } from '../../src/observe/questions.ts';
 import { callRoll, isWorthwhile } from '../../src/observe/roll-call.ts';
 import { MAX_POD_FACTS, type Snapshot } from '../../src/observe/snapshot.ts';
 import { sweepableTypes } from '../../src/observe/sweep.ts';

@@ -19,7 +19,6 @@ function refusal(args: string[]): ActionError {
 
 describe('parseArguments', () => {
   test.each<{ line: string; command: Command }>([
-    { line: '', command: gate({ namespace: '' }) },
     { line: 'a', command: gate({ namespace: 'a' }) },
     { line: 'a b', command: gate({ namespace: 'a,b' }) },
     { line: 'a --namespace b,c', command: gate({ namespace: 'a,b,c' }) },
@@ -51,9 +50,10 @@ describe('parseArguments', () => {
       }),
     },
     { line: '-- --odd', command: gate({ namespace: '--odd' }) },
-    { line: '--help', command: { run: 'help' } },
-    { line: '-h', command: { run: 'help' } },
-    { line: 'a --timeout 5m --help', command: { run: 'help' } },
+    { line: '', command: { run: 'help', isMistake: true } },
+    { line: '--help', command: { run: 'help', isMistake: false } },
+    { line: '-h', command: { run: 'help', isMistake: false } },
+    { line: 'a --timeout 5m --help', command: { run: 'help', isMistake: false } },
     { line: '--version', command: { run: 'version' } },
     {
       line: 'stats one.json two.json',

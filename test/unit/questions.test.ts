@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { questionsOf } from '../../src/diagnose/ask.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { hasQuestions, noQuestions, type Questions } from '../../src/diagnose/questions.ts';
 import { type Details, noDetails } from '../../src/observe/details.ts';
+import { hasQuestions, noQuestions, type Questions } from '../../src/observe/questions.ts';
 import type { Snapshot } from '../../src/observe/snapshot.ts';
 import { failed, type Read, read } from '../../src/read.ts';
 import { readRecordedLooks } from './recorded-looks.ts';

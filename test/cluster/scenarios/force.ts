@@ -1,5 +1,5 @@
+import type { ForceRecord } from '../../../src/force/force-record.ts';
 import { stringsAt } from '../../../src/json.ts';
-import type { ForceRecord } from '../../../src/report/report.ts';
 import { customObject, customType, deployment, pod, typeRef } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';
 import type { World } from '../world.ts';

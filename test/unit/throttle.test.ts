@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Throttle } from '../../src/kubernetes/throttle.ts';
+import { Throttle } from '../../src/throttle.ts';
 
 type Answer = 'ok' | 'throttled';
 
