@@ -15,7 +15,13 @@ export default defineConfig({
     maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 8),
     reporters: [
       'default',
-      ['json', { outputFile: `coverage/${foreign ? 'kind' : 'cluster'}-report.json` }],
+      [
+        'json',
+        {
+          outputFile:
+            process.env['CLUSTER_REPORT'] ?? `coverage/${foreign ? 'kind' : 'cluster'}-report.json`,
+        },
+      ],
     ],
   },
 });
