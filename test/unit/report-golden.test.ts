@@ -62,7 +62,7 @@ const SITUATIONS: { name: string; run: RunResult }[] = [
       deadlock(),
       deadApiService(),
       { ...deadApiService(), name: 'preview-pr-58' },
-      settled('recreated', 'warn'),
+      { ...settled('recreated', 'warn'), name: 'preview-pr-77' },
     ]),
   },
 ];
