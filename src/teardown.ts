@@ -6,6 +6,7 @@ import { outcomeOf } from './diagnose/verdict.ts';
 import { glanceWhenQuiet } from './glance.ts';
 import type { Inputs } from './inputs.ts';
 import type { KubernetesApi } from './kubernetes/api.ts';
+import { counted } from './kubernetes/counted.ts';
 import type { Log } from './log.ts';
 import { look } from './look.ts';
 import type { RollCall } from './observe/details.ts';
@@ -154,15 +155,15 @@ async function lookNow(
   const begin = deps.clock.now();
   const limitMs = Math.floor(Math.min(LOOK_LIMIT_MS, latest - begin));
   if (limitMs <= 0) return undefined;
-  const requests = deps.api.requestCount();
+  const { api, requests } = counted(deps.api);
   const limit = AbortSignal.any([follower.over, AbortSignal.timeout(limitMs)]);
-  const snapshot = await look(follower.last, before, rollCall, { ...deps, signal: limit });
+  const snapshot = await look(follower.last, before, rollCall, { ...deps, api, signal: limit });
   // The end came while we were reading: what was read is a mixture of two states.
   if (follower.over.aborted) return undefined;
   return {
     snapshot,
     diagnosis: diagnose(snapshot, before),
-    cost: { requests: deps.api.requestCount() - requests, ms: deps.clock.now() - begin },
+    cost: { requests: requests(), ms: deps.clock.now() - begin },
     at: begin,
   };
 }

@@ -10,8 +10,6 @@ export interface KubernetesApi {
    * Resolution 1 s. Grace periods and Leases must be judged by the server's clock.
    */
   clockOffsetMs(): number;
-  /** Requests sent so far, retries included. */
-  requestCount(): number;
 
   /** One object. Retried within bounds on network errors, 429 and 5xx. */
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
@@ -46,6 +44,8 @@ export interface CallOptions {
   timeoutMs?: number;
   /** GET only: how many times it may be repeated; unless given 3, and 8 while the server answers 429. */
   retries?: number;
+  /** Called for each request that is sent, pages and retries included. */
+  onRequest?: () => void;
 }
 
 export interface ListOptions extends CallOptions {

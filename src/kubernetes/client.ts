@@ -50,10 +50,6 @@ export class Client implements KubernetesApi {
     return this.parts.connection.clockOffsetMs;
   }
 
-  requestCount(): number {
-    return this.parts.connection.requests;
-  }
-
   async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
     const answer = await this.getJson(path, PLAIN_JSON, options);
     if (!answer.ok || isWhatWasAsked(answer.value, path)) return answer;
@@ -68,6 +64,7 @@ export class Client implements KubernetesApi {
   }
 
   async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
+    options.onRequest?.();
     const opened = await this.parts.exchange.open(
       { method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON, isWatch: true },
       limits(options),
@@ -125,7 +122,10 @@ export class Client implements KubernetesApi {
     const { signal } = options;
     return this.throttle
       .run(
-        () => this.parts.exchange.json(request, limits(options)),
+        () => {
+          options.onRequest?.();
+          return this.parts.exchange.json(request, limits(options));
+        },
         (result) => !result.ok && result.isThrottled === true,
         signal,
       )

@@ -46,7 +46,6 @@ export interface ConnectionOptions {
 
 /** Requests with the credentials of the moment, over connections that are kept. */
 export class Connection {
-  requests = 0;
   clockOffsetMs = 0;
   readonly server: string;
   private readonly options: ConnectionOptions;
@@ -105,7 +104,6 @@ export class Connection {
     prepared: Prepared,
     signal: AbortSignal,
   ): Promise<OpenAnswer> {
-    this.requests++;
     const { calls, watches } = prepared.dispatchers;
     // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
     const sent = (request.isWatch === true ? watches : calls).request({

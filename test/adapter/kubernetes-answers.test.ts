@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { counted } from '../../src/kubernetes/counted.ts';
 import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, namespace, statusObject, text } from './servers/answers.ts';
 import { type Answer, startServer } from './servers/http-server.ts';
@@ -134,12 +135,12 @@ describe('an answer that is no success', () => {
     },
   ])('$what is $kind', async ({ answer, kind, message, requests }) => {
     const server = await startServer(answer);
-    const api = await connectTo(server.url);
+    const { api, requests: sent } = counted(await connectTo(server.url));
     const result = failureIn(await api.get(PATH));
     expect(result.kind).toBe(kind);
     expect(result.message).toBe(message.replace('SERVER', server.url));
     expect(server.requests).toHaveLength(requests);
-    expect(api.requestCount()).toBe(requests);
+    expect(sent()).toBe(requests);
   });
 
   test('a redirect is reported, not followed, and its query is not shown', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { counted } from '../../src/kubernetes/counted.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
 import { startServer } from './servers/http-server.ts';
@@ -9,12 +10,12 @@ const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 
 describe('a network that fails', () => {
   test('nobody listens', async () => {
-    const api = await connectTo(`http://127.0.0.1:${await closedPort()}`);
+    const { api, requests } = counted(await connectTo(`http://127.0.0.1:${await closedPort()}`));
     expect(failureIn(await api.get(PATH))).toEqual({
       kind: 'network',
       message: 'connection refused',
     });
-    expect(api.requestCount()).toBe(4);
+    expect(requests()).toBe(4);
   });
 
   test('the host has no address', async () => {

@@ -72,10 +72,6 @@ export class FakeCluster implements KubernetesApi {
     return 0;
   }
 
-  requestCount(): number {
-    return this.requests.length + this.mutations.length + this.dryRuns.length;
-  }
-
   async close(): Promise<void> {
     // Nothing is open.
   }
@@ -149,14 +145,14 @@ export class FakeCluster implements KubernetesApi {
   }
 
   async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
-    const given = this.#ask(`GET ${path}`, options.signal);
+    const given = this.#ask(`GET ${path}`, options);
     if (given !== undefined) return given;
     const object = this.#objects.get(path);
     return object === undefined ? failed(NOT_FOUND) : read(structuredClone(object));
   }
 
   async list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
-    const given = this.#ask(`LIST ${path}`, options.signal);
+    const given = this.#ask(`LIST ${path}`, options);
     if (given !== undefined && !given.ok) return given;
     if (options.metadataOnly === true) this.metadataOnly.push(path);
     if (this.restarts.delete(path)) {
@@ -173,7 +169,7 @@ export class FakeCluster implements KubernetesApi {
   }
 
   async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
-    const given = this.#ask(`WATCH ${path}`, options.signal);
+    const given = this.#ask(`WATCH ${path}`, options);
     if (given !== undefined && !given.ok) return given;
     if (this.watchMode === 'forbidden') return failed(FORBIDDEN);
     if (this.watchMode !== 'mute') options.onOpen?.();
@@ -186,7 +182,7 @@ export class FakeCluster implements KubernetesApi {
   }
 
   async discover(options: CallOptions = {}): Promise<Read<Discovery>> {
-    const given = this.#ask('DISCOVER', options.signal);
+    const given = this.#ask('DISCOVER', options);
     if (given !== undefined && !given.ok) return given;
     return read({ types: this.types, failedGroups: this.failedGroups, aggregated: true });
   }
@@ -232,8 +228,9 @@ export class FakeCluster implements KubernetesApi {
     return stored;
   }
 
-  #ask(line: string, signal: AbortSignal | undefined): Read<JsonObject> | undefined {
+  #ask(line: string, { signal, onRequest }: CallOptions): Read<JsonObject> | undefined {
     this.requests.push(line);
+    onRequest?.();
     if (signal?.aborted) return failed(ABORTED);
     return this.#answerTo(line);
   }

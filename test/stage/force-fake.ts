@@ -46,7 +46,6 @@ export class FakeCluster implements KubernetesApi {
   private version = 100;
 
   clockOffsetMs = (): number => 0;
-  requestCount = (): number => 0;
   close = async (): Promise<void> => undefined;
   watch = async (): Promise<never> => {
     throw new Error('forcing does not watch');

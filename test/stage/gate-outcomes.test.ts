@@ -485,6 +485,8 @@ describe('several namespaces', () => {
     expect(most).toBe(4);
     expect(namespaces.map(({ outcome }) => outcome)).toEqual(names.map(() => 'stuck'));
     expect(namespaces.flatMap(({ diagnosis }) => diagnosis?.notInspected)).toEqual([]);
+    // Its own requests only: the discovery and three types.
+    expect(namespaces.map(({ look }) => look?.requests)).toEqual(names.map(() => 4));
   });
 
   test('by selector: every namespace that matches, and those that are named, each once', async () => {
