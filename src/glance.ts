@@ -11,7 +11,6 @@ import type { Follower } from './wait.ts';
 /** After this long without news people ask whether the gate still lives; then ever more seldom. */
 const QUIET_MS = 60_000;
 const MAX_GLANCED_OBJECTS = 20;
-const MAX_GLANCED_TYPES = 2;
 
 export interface GlanceDeps {
   api: KubernetesApi;
@@ -19,8 +18,9 @@ export interface GlanceDeps {
 }
 
 /**
- * Says in the log what is left when nothing has changed for a while. Costs five requests at most: it is
- * no diagnosis, and nothing is decided by it. Ends with the follower; never rejects.
+ * Says in the log what is left when nothing has changed for a while. Costs four requests at most, so
+ * that with two polls a minute of waiting costs six. It is no diagnosis, and nothing is decided by it.
+ * Ends with the follower; never rejects.
  */
 export async function glanceWhenQuiet(
   follower: Follower,
@@ -61,15 +61,13 @@ async function glance(
   if (remaining.length === 0) return undefined;
   const discovery = await deps.api.discover({ signal });
   if (!discovery.ok) return undefined;
-  for (const { group, resource } of remaining.slice(0, MAX_GLANCED_TYPES)) {
-    const type = discovery.value.types.find(
-      (entry) => entry.group === group && entry.resource === resource,
-    );
-    if (type === undefined) continue;
-    const held = await heldIn(collectionPath(type, namespace.name), type.kind, deps, signal);
-    if (held !== undefined) return held;
-  }
-  return undefined;
+  const type = remaining
+    .map(({ group, resource }) =>
+      discovery.value.types.find((entry) => entry.group === group && entry.resource === resource),
+    )
+    .find((found) => found !== undefined);
+  if (type === undefined) return undefined;
+  return heldIn(collectionPath(type, namespace.name), type.kind, deps, signal);
 }
 
 /** The first object of the collection that is on its way out, and what holds it. */
