@@ -24,7 +24,7 @@ import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
 const FOLDER = join(import.meta.dirname, '..', 'fixtures', 'clusters');
-const BY_DEFAULT = ['S1', 'S4', 'S4-queued', 'S5', 'S7'];
+const BY_DEFAULT = ['S1', 'S4', 'S4-queued', 'S5', 'S7', 'S26', 'S46'];
 const MAX_BYTES = 400_000;
 
 /** In the place of this machine's name and of the address that the API server had. */

@@ -66,6 +66,21 @@ describe('fail-fast', () => {
     expect(result.elapsedMs).toBe(600 * SECOND);
   });
 
+  // A rolling upgrade: one of the API servers does not know a built-in group version yet.
+  test('does not fire while an API group cannot be discovered: it may be an upgrade', async () => {
+    const { clock, cluster, runOne, lines } = stage();
+    cluster.namespace(DEMO);
+    cluster.failedGroups = [{ group: 'resource.k8s.io', version: 'v1', reason: '404' }];
+    clock.at(400 * SECOND, () => {
+      cluster.failedGroups = [];
+      cluster.remove(DEMO);
+    });
+    const result = await runOne(FAST);
+    expect(result).toMatchObject({ outcome: 'deleted', elapsedMs: 400 * SECOND });
+    expect(lines.join('\n')).toContain('cannot be discovered');
+    expect(lines.join('\n')).not.toContain('proven permanent');
+  });
+
   test('does not fire when the cause heals within 90 s', async () => {
     const { clock, cluster, runOne } = abandoned();
     clock.at(80 * SECOND, () => cluster.take(WIDGETS, DEMO, 'db'));
