@@ -19,6 +19,7 @@ import { measureLimits } from './parts/limits.ts';
 import { measureBulk } from './parts/objects.ts';
 import { measureStartup } from './parts/startup.ts';
 import { measureWaiting } from './parts/waiting.ts';
+import { ratiosOf } from './ratios.ts';
 import { renderMarkdown } from './render.ts';
 import type { BenchResults, GrowthAxis, GrowthPoint } from './results.ts';
 import { createStuck, createTypes, range, STUCK, withNamespaceController } from './situations.ts';
@@ -69,9 +70,17 @@ async function measure(options: Options, bundle: string, tools: Tools): Promise<
 
 async function report(options: Options, results: BenchResults): Promise<void> {
   await mkdir(dirname(resolve(options.json)), { recursive: true });
-  await writeFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
+  const targets = judge(results);
+  const judged = { ...results, ratios: ratiosOf(results), targets };
+  await writeFile(options.json, `${JSON.stringify(judged, null, 2)}\n`);
   console.log(renderMarkdown(results));
-  if (missed(judge(results)).length > 0) process.exitCode = 1;
+  const failed = missed(targets);
+  console.log(
+    failed.length === 0
+      ? `No target is missed. ${options.json} has the numbers.`
+      : `Missed: ${failed.map(({ what }) => what).join('; ')}.`,
+  );
+  if (failed.length > 0) process.exitCode = 1;
 }
 
 function needsCluster(parts: ReadonlySet<Part>): boolean {

@@ -5,6 +5,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { treeLines } from '../../src/report/tree.ts';
 import { REPOSITORY, readActionYml } from '../../test/stub/action-yml.ts';
 import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
+import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
 import { findingTable, inputTable, outcomeTable, outputTable, readFindingDocs } from './tables.ts';
 
@@ -16,7 +17,16 @@ const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
 
 /** The generated parts of each file. */
 export async function generateBlocks(): Promise<Record<string, Blocks>> {
-  return { 'README.md': await readmeBlocks(), 'docs/how-it-works.md': exampleBlocks() };
+  return {
+    'README.md': await readmeBlocks(),
+    'docs/how-it-works.md': exampleBlocks(),
+    'docs/performance.md': performancePages().blocks,
+  };
+}
+
+/** Files that are generated as a whole. */
+export function generateFiles(): Record<string, string> {
+  return performancePages().files;
 }
 
 async function readmeBlocks(): Promise<Blocks> {
