@@ -25,7 +25,7 @@ const PANELS: readonly Panel[] = [
   { title: 'peak memory', unit: 'MiB', valueOf: ({ memoryMiB }) => memoryMiB },
 ];
 
-const PANEL = { width: 250, height: 210, left: 58, right: 12, top: 34, bottom: 48 };
+const PANEL = { width: 250, height: 210, left: 56, right: 20, top: 34, bottom: 48 };
 const TICKS = 4;
 
 /** Its own background in both modes: a picture cannot know on which one it is shown. */
