@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { mutationsBy } from './audit.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { identitySubjects } from './identities.ts';
+import { type Identity, identitySubjects } from './identities.ts';
 import { configMap } from './objects.ts';
 import { dropBundle, type GateRun, runGate, theBundle } from './run-gate.ts';
 import { World } from './world.ts';
@@ -81,24 +81,40 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     }
   }
 
+  /** The right to see this one namespace, and nothing else. */
+  function getOnly({ namespace }: World): JsonObject {
+    return {
+      apiGroups: [''],
+      resources: ['namespaces'],
+      resourceNames: [namespace],
+      verbs: ['get'],
+    };
+  }
+
+  /** The gate as one of the identities; `meanwhile` begins when it waits. */
+  function gateOn(
+    { namespace }: World,
+    identity: Identity,
+    timeout: string,
+    meanwhile: () => unknown = () => undefined,
+  ): Promise<GateRun> {
+    const inputs = { namespace, timeout, kubeconfig: plane.kubeconfig(identity) };
+    return runGate(inputs, {
+      limitMs: LIMIT_MS,
+      meanwhile: async (gate) => {
+        await gate.says(/waiting up to/);
+        await meanwhile();
+      },
+    });
+  }
+
   test('a restart of the API server does not end the wait, and is not taken for the end', async () => {
     const world = await held('restart');
 
-    const run = await runGate(
-      {
-        namespace: world.namespace,
-        timeout: '90s',
-        kubeconfig: plane.kubeconfig('teardown-reader'),
-      },
-      {
-        limitMs: LIMIT_MS,
-        meanwhile: async (gate) => {
-          await gate.says(/waiting up to/);
-          await plane.restartApiServer();
-          await release(world);
-        },
-      },
-    );
+    const run = await gateOn(world, 'teardown-reader', '90s', async () => {
+      await plane.restartApiServer();
+      await release(world);
+    });
 
     expect(run.outputs['outcome'], run.stdout).toBe('deleted');
     expect(run.exitCode).toBe(0);
@@ -107,29 +123,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   test('"get" on this one namespace is enough to see it go', async () => {
     const world = await held('one-only');
-    await grantGuest('one-only', [
-      {
-        apiGroups: [''],
-        resources: ['namespaces'],
-        resourceNames: [world.namespace],
-        verbs: ['get'],
-      },
-    ]);
+    await grantGuest('one-only', [getOnly(world)]);
 
-    const run = await runGate(
-      {
-        namespace: world.namespace,
-        timeout: '60s',
-        kubeconfig: plane.kubeconfig('teardown-guest'),
-      },
-      {
-        limitMs: LIMIT_MS,
-        meanwhile: async (gate) => {
-          await gate.says(/waiting up to/);
-          await release(world);
-        },
-      },
-    );
+    const run = await gateOn(world, 'teardown-guest', '60s', () => release(world));
     await revoke('one-only');
 
     expect(run.outputs['outcome'], run.stdout).toBe('deleted');
@@ -138,23 +134,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   test('"get" on this one namespace: tells what it could not see, and the rules that would show it', async () => {
     const world = await held('one-hidden');
-    await grantGuest('one-hidden', [
-      {
-        apiGroups: [''],
-        resources: ['namespaces'],
-        resourceNames: [world.namespace],
-        verbs: ['get'],
-      },
-    ]);
+    await grantGuest('one-hidden', [getOnly(world)]);
 
-    const run = await runGate(
-      {
-        namespace: world.namespace,
-        timeout: '8s',
-        kubeconfig: plane.kubeconfig('teardown-guest'),
-      },
-      { limitMs: LIMIT_MS },
-    );
+    const run = await gateOn(world, 'teardown-guest', '8s');
     await revoke('one-hidden');
 
     expect(run.outputs['outcome'], run.stdout).toBe('inconclusive');
@@ -201,14 +183,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       },
     ]);
 
-    const run = await runGate(
-      {
-        namespace: world.namespace,
-        timeout: '8s',
-        kubeconfig: plane.kubeconfig('teardown-guest'),
-      },
-      { limitMs: LIMIT_MS },
-    );
+    const run = await gateOn(world, 'teardown-guest', '8s');
     await revoke('no-cluster');
 
     expect(run.outputs['outcome'], run.stdout).toBe('stuck');
@@ -227,20 +202,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     const etcd = pidOf(`etcd .*${plane.dataDir}`);
     let run: GateRun;
     try {
-      run = await runGate(
-        {
-          namespace: world.namespace,
-          timeout: '25s',
-          kubeconfig: plane.kubeconfig('teardown-reader'),
-        },
-        {
-          limitMs: LIMIT_MS,
-          meanwhile: async (gate) => {
-            await gate.says(/waiting up to/);
-            process.kill(etcd, 'SIGSTOP');
-          },
-        },
-      );
+      run = await gateOn(world, 'teardown-reader', '25s', () => process.kill(etcd, 'SIGSTOP'));
     } finally {
       process.kill(etcd, 'SIGCONT');
     }

@@ -506,3 +506,17 @@ export function settled(
     look: undefined,
   });
 }
+
+/** Everything that has something to explain, by the name of its golden report. */
+export const EXPLAINED: Readonly<Record<string, () => NamespaceResult>> = {
+  deadlock,
+  'dead-apiservice': deadApiService,
+  'not-seen': notSeen,
+  shrinking,
+  'grace-period': gracePeriod,
+  'lost-node': lostNode,
+  'owner-unknown-20000-objects': ownerUnknown,
+  'several-causes': severalCauses,
+  unexplained,
+  forced,
+};

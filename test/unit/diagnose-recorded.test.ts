@@ -28,22 +28,12 @@ function diagnosisOf({ before, now }: RecordedLooks): Diagnosis {
 
 function reportOf(looks: RecordedLooks): ReportNamespace {
   const { namespace } = looks.now;
-  const { findings, blockers, rootCauses, deadlocks, queued, notInspected, conditions, ...rest } =
-    diagnosisOf(looks);
-  const outcome = outcomeOf({
-    findings,
-    blockers,
-    rootCauses,
-    deadlocks,
-    queued,
-    notInspected,
-    conditions,
-    ...rest,
-  });
+  const diagnosis = diagnosisOf(looks);
+  const { findings, blockers, rootCauses, deadlocks, queued, notInspected, conditions } = diagnosis;
   return {
     name: namespace.name,
     uid: namespace.uid,
-    outcome,
+    outcome: outcomeOf(diagnosis),
     elapsedSeconds: 0,
     deletionTimestamp: namespace.deletionTimestamp ?? null,
     findings,

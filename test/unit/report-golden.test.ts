@@ -13,18 +13,11 @@ import { renderText } from '../../src/report/text.ts';
 import {
   deadApiService,
   deadlock,
+  EXPLAINED,
   FINISHED_AT,
-  forced,
   gone,
-  gracePeriod,
-  lostNode,
-  notSeen,
-  ownerUnknown,
   runOf,
   settled,
-  severalCauses,
-  shrinking,
-  unexplained,
 } from '../stub/results.ts';
 
 const CONTEXT: RenderContext = {
@@ -36,16 +29,7 @@ const CONTEXT: RenderContext = {
 
 /** One situation, one file: everything that is told about it, as a reader gets it. */
 const SITUATIONS: { name: string; run: RunResult }[] = [
-  { name: 'deadlock', run: runOf([deadlock()]) },
-  { name: 'dead-apiservice', run: runOf([deadApiService()]) },
-  { name: 'not-seen', run: runOf([notSeen()]) },
-  { name: 'shrinking', run: runOf([shrinking()]) },
-  { name: 'grace-period', run: runOf([gracePeriod()]) },
-  { name: 'lost-node', run: runOf([lostNode()]) },
-  { name: 'owner-unknown-20000-objects', run: runOf([ownerUnknown()]) },
-  { name: 'several-causes', run: runOf([severalCauses()]) },
-  { name: 'unexplained', run: runOf([unexplained()]) },
-  { name: 'forced', run: runOf([forced()]) },
+  ...Object.entries(EXPLAINED).map(([name, result]) => ({ name, run: runOf([result()]) })),
   { name: 'not-terminating', run: runOf([settled('not-terminating', 'fail')]) },
   { name: 'recreated', run: runOf([settled('recreated', 'warn')]) },
   { name: 'not-found', run: runOf([settled('not-found', 'fail')]) },

@@ -154,17 +154,21 @@ describe('the marker of the comment', () => {
   });
 });
 
+/** What log and terminal show, before the logger has made lines of it. */
+function linesOf(run: RunResult): string[] {
+  const { lines, groups, annotations } = renderLogLines(run);
+  return [
+    ...lines,
+    ...groups.flatMap(({ title, lines: inside }) => [title, ...inside]),
+    ...annotations.flatMap(({ title, message }) => [title, message]),
+    ...renderText(run).split('\n'),
+  ];
+}
+
 describe('the log has no command of the cluster', () => {
   test.each(POISONS)('$shown', ({ with: text }) => {
     for (const run of RUNS) {
-      const poisoned = poison(run, text);
-      const { lines, groups, annotations } = renderLogLines(poisoned);
-      const all = [
-        ...lines,
-        ...groups.flatMap(({ title, lines: inside }) => [title, ...inside]),
-        ...annotations.flatMap(({ title, message }) => [title, message]),
-        ...renderText(poisoned).split('\n'),
-      ].map(logLine);
+      const all = linesOf(poison(run, text)).map(logLine);
       expect(commandsIn(all.join('\n'))).toEqual([]);
     }
   });
@@ -185,14 +189,7 @@ describe('the log has no command of the cluster', () => {
 describe('lines', () => {
   test.each(POISONS)('of terminal and log stay lines with $shown', ({ with: text }) => {
     for (const run of RUNS) {
-      const poisoned = poison(run, text);
-      const { lines, groups, annotations } = renderLogLines(poisoned);
-      const all = [
-        ...lines,
-        ...groups.flatMap(({ title, lines: inside }) => [title, ...inside]),
-        ...annotations.flatMap(({ title, message }) => [title, message]),
-        ...renderText(poisoned).split('\n'),
-      ];
+      const all = linesOf(poison(run, text));
       expect(all.filter((line) => plainText(line) !== line)).toEqual([]);
     }
   });

@@ -3,34 +3,11 @@ import { FINDING_CODES } from '../../src/diagnose/diagnosis.ts';
 import { OUTCOMES } from '../../src/outcome.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { readSchema, schemaErrors } from '../stub/report-schema.ts';
-import {
-  deadApiService,
-  deadlock,
-  forced,
-  gone,
-  gracePeriod,
-  lostNode,
-  notSeen,
-  ownerUnknown,
-  runOf,
-  settled,
-  severalCauses,
-  shrinking,
-  unexplained,
-} from '../stub/results.ts';
+import { deadlock, EXPLAINED, gone, runOf, settled } from '../stub/results.ts';
 
 describe('report.json', () => {
   test.each([
-    deadlock(),
-    deadApiService(),
-    notSeen(),
-    shrinking(),
-    gracePeriod(),
-    lostNode(),
-    ownerUnknown(),
-    severalCauses(),
-    unexplained(),
-    forced(),
+    ...Object.values(EXPLAINED).map((result) => result()),
     gone(),
     settled('not-found', 'pass'),
     { ...settled('not-found', 'fail'), uid: '' },
