@@ -77,7 +77,7 @@ async function report(options: Options, results: BenchResults): Promise<void> {
   const failed = missed(targets);
   console.log(
     failed.length === 0
-      ? `No target is missed. ${options.json} has the numbers.`
+      ? `No target that was measured is missed. ${options.json} has the numbers.`
       : `Missed: ${failed.map(({ what }) => what).join('; ')}.`,
   );
   if (failed.length > 0) process.exitCode = 1;
