@@ -3,7 +3,15 @@ import { configMap, customObject, customType, pod, secret, service, typeRef } fr
 import type { Link, Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
-import { deploymentRef, FINALIZERS, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import {
+  deploymentRef,
+  FINALIZERS,
+  objectFinalizer,
+  ownerMissing,
+  podRef,
+  ref,
+  type Words,
+} from './links.ts';
 import { createGuarded, install, type Operator, operatorOf } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 
@@ -18,6 +26,11 @@ const settledByFinalizer = (world: World): Promise<unknown> =>
 export function held(world: World, operator: Operator): Link {
   const { group, kind, finalizer } = operator;
   return objectFinalizer(ref(`${group}/v1`, kind, world.namespace, GUARDED), finalizer);
+}
+
+/** The type of the guarded object, which nobody looks after any more. */
+function abandoned({ group, kind, finalizer }: Operator, words: Words = {}): Link {
+  return ownerMissing(typeRef(group, kind), finalizer, words);
 }
 
 /** The operator runs: its pod is Ready, as its Deployment says. */
@@ -43,17 +56,8 @@ const s2: Scenario = {
   settle: settledByFinalizer,
   expect: (world) => {
     const operator = operatorOf(world);
-    return {
-      outcome: 'stuck',
-      chains: [
-        [
-          held(world, operator),
-          ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer, {
-            says: [/widget-operator/],
-          }),
-        ],
-      ],
-    };
+    const chain = [held(world, operator), abandoned(operator, { says: [/widget-operator/] })];
+    return { outcome: 'stuck', chains: [chain] };
   },
 };
 
@@ -125,16 +129,8 @@ const s4: Scenario = {
   settle: settledByFinalizer,
   expect: (world) => {
     const operator = operatorOf(world);
-    return {
-      outcome: 'stuck',
-      chains: [
-        [
-          held(world, operator),
-          ownerMissing(typeRef(operator.group, operator.kind), operator.finalizer),
-        ],
-      ],
-      deadlock: true,
-    };
+    const chain = [held(world, operator), abandoned(operator)];
+    return { outcome: 'stuck', chains: [chain], deadlock: true };
   },
 };
 
@@ -149,14 +145,11 @@ const s4Watched: Scenario = {
   inputs: { delete: 'true', timeout: '40s' },
   expect: (world) => {
     const operator = operatorOf(world);
+    const { name, finalizer } = operator;
+    const departed = ownerMissing(deploymentRef(world.namespace, name), finalizer);
     return {
       outcome: 'stuck',
-      chains: [
-        [
-          held(world, operator),
-          ownerMissing(deploymentRef(world.namespace, operator.name), operator.finalizer),
-        ],
-      ],
+      chains: [[held(world, operator), departed]],
       deadlock: true,
       mutations: [`delete namespaces/${world.namespace}`],
     };
@@ -187,16 +180,12 @@ const s4Queued: Scenario = {
     const { finalizer } = operator;
     const guarded = podRef(world.namespace, 'db-0');
     const chains = [
-      [held(world, operator), ownerMissing(typeRef(operator.group, operator.kind), finalizer)],
+      [held(world, operator), abandoned(operator)],
       [objectFinalizer(guarded, finalizer), ownerMissing(guarded, finalizer)],
     ];
-    if (!(await world.deletesPodsFirst())) return { outcome: 'stuck', chains, deadlock: true };
-    return {
-      outcome: 'stuck',
-      chains,
-      deadlock: true,
-      queued: { kinds: ['ConfigMap', 'Secret', 'Service', 'ServiceAccount'] },
-    };
+    const expected = { outcome: 'stuck' as const, chains, deadlock: true };
+    if (!(await world.deletesPodsFirst())) return expected;
+    return { ...expected, queued: { kinds: ['ConfigMap', 'Secret', 'Service', 'ServiceAccount'] } };
   },
 };
 
