@@ -1,22 +1,11 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { historyIn } from '../../src/report/comment.ts';
 import { publish } from '../../src/report/publish.ts';
 import type { NamespaceResult, RunResult } from '../../src/report/report.ts';
-import { type Fault, type Github, type GithubOptions, startGithub } from '../stub/github.ts';
+import type { Fault, Github } from '../stub/github.ts';
 import { type DeskOptions, desk, PULL_REQUEST } from '../stub/publishing.ts';
 import { deadApiService, deadlock, gone, runOf, settled } from '../stub/results.ts';
-
-const running: Github[] = [];
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((github) => github.close()));
-});
-
-async function start(options: GithubOptions = {}): Promise<Github> {
-  const github = await startGithub(options);
-  running.push(github);
-  return github;
-}
+import { serveGithub } from '../stub/serve.ts';
 
 async function report(
   github: Github,
@@ -43,7 +32,7 @@ describe('when a comment is written', () => {
     { mode: 'always', result: YELLOW, comments: 1 },
     { mode: 'always', result: GREEN, comments: 1 },
   ] as const)('$mode, $result.outcome: $comments', async ({ mode, result, comments }) => {
-    const github = await start();
+    const github = await serveGithub();
     const { commentUrl, said } = await report(github, result, { mode });
     expect(github.commentsOn(PULL_REQUEST)).toHaveLength(comments);
     expect(commentUrl === '').toBe(comments === 0);
@@ -52,7 +41,7 @@ describe('when a comment is written', () => {
   });
 
   test('not while there is nothing better to say: a cancelled run leaves it as it is', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED);
     const before = github.commentsOn(PULL_REQUEST)[0]?.body;
     await report(github, runOf([settled('cancelled', 'fail')]), { runLabel: 'run 813, attempt 1' });
@@ -62,7 +51,7 @@ describe('when a comment is written', () => {
 
 describe('a comment over time', () => {
   test('turns green, red and green again, and remembers', async () => {
-    const github = await start();
+    const github = await serveGithub();
     const say = async (result: RunResult, run: number): Promise<string> => {
       await report(github, result, { runLabel: `run ${run}, attempt 1` });
       const [only, ...more] = github.commentsOn(PULL_REQUEST);
@@ -90,7 +79,7 @@ describe('a comment over time', () => {
   });
 
   test('keeps the last twenty teardowns', async () => {
-    const github = await start();
+    const github = await serveGithub();
     for (let run = 1; run <= 23; run++) {
       await report(github, run % 2 === 0 ? GREEN : RED, { runLabel: `run ${run}, attempt 1` });
     }
@@ -100,7 +89,7 @@ describe('a comment over time', () => {
   });
 
   test('counts a run once, however often it is published', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED);
     await report(github, runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }]));
     const history = historyIn(github.commentsOn(PULL_REQUEST)[0]?.body ?? '');
@@ -108,7 +97,7 @@ describe('a comment over time', () => {
   });
 
   test('keeps its history when its text is edited with Windows line ends', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED, { runLabel: 'run 1, attempt 1' });
     const [comment] = github.commentsOn(PULL_REQUEST);
     if (comment !== undefined) comment.body = comment.body.replaceAll('\n', '\r\n');
@@ -119,7 +108,7 @@ describe('a comment over time', () => {
   test.each(['', 'bm9uc2Vuc2U=', 'W3sib3V0Y29tZSI6ImdvbmUifV0=', 'W251bGxd', '!!!'])(
     'starts anew when its history is "%s"',
     async (history) => {
-      const github = await start();
+      const github = await serveGithub();
       await report(github, RED, { runLabel: 'run 1, attempt 1' });
       const [comment] = github.commentsOn(PULL_REQUEST);
       if (comment !== undefined) {
@@ -133,7 +122,7 @@ describe('a comment over time', () => {
 
 describe('whose comment it is', () => {
   test('somebody else may write our marker and is left alone', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED);
     const ours = github.commentsOn(PULL_REQUEST)[0];
     const body = ours?.body ?? '';
@@ -146,7 +135,7 @@ describe('whose comment it is', () => {
   });
 
   test('a quote of ours is not ours', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED);
     const body = github.commentsOn(PULL_REQUEST)[0]?.body ?? '';
     github.addComment(PULL_REQUEST, `> ${body}\n\nWhat is this?`);
@@ -161,7 +150,7 @@ describe('whose comment it is', () => {
     { who: 'an app', login: 'my-app[bot]' },
     { who: 'a person with a token', login: 'octocat' },
   ])('$who finds its own again', async ({ login }) => {
-    const github = await start({ login });
+    const github = await serveGithub({ login });
     await report(github, RED);
     await report(github, GREEN);
     expect(github.commentsOn(PULL_REQUEST)).toMatchObject([
@@ -170,7 +159,7 @@ describe('whose comment it is', () => {
   });
 
   test('without an answer who we are, a person named like a bot of another server is not us', async () => {
-    const github = await start({ isViewerKnown: false });
+    const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     const [comment] = github.commentsOn(PULL_REQUEST);
     if (comment !== undefined) comment.user = { login: 'gitea-actions', type: 'User' };
@@ -181,7 +170,7 @@ describe('whose comment it is', () => {
   });
 
   test('without an answer who we are, the bot of workflows is us', async () => {
-    const github = await start({ isViewerKnown: false });
+    const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     await report(github, GREEN);
     expect(github.commentsOn(PULL_REQUEST)).toMatchObject([
@@ -190,7 +179,7 @@ describe('whose comment it is', () => {
   });
 
   test('an update that is refused becomes a new comment, once', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED);
     github.fail({ request: /^PATCH/, answer: { status: 403, body: { message: 'Forbidden' } } });
     const { said } = await report(github, RED, { runLabel: 'run 813, attempt 1' });
@@ -201,7 +190,7 @@ describe('whose comment it is', () => {
 
 describe('several gates on one pull request', () => {
   test('have a comment each when their keys differ', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED, { commentKey: 'a' });
     await report(github, RED, { commentKey: 'b' });
     await report(github, GREEN, { commentKey: 'a' });
@@ -210,7 +199,7 @@ describe('several gates on one pull request', () => {
   });
 
   test('with one key that create at the same time keep one comment with both teardowns', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await Promise.all(
       [1, 2, 3].map((run) => report(github, RED, { runLabel: `run ${run}, attempt 1` })),
     );
@@ -220,7 +209,7 @@ describe('several gates on one pull request', () => {
   });
 
   test('clean up duplicates that an earlier race has left', async () => {
-    const github = await start();
+    const github = await serveGithub();
     await report(github, RED);
     const first = github.commentsOn(PULL_REQUEST)[0];
     github.addComment(PULL_REQUEST, first?.body ?? '');
@@ -230,7 +219,7 @@ describe('several gates on one pull request', () => {
   });
 
   test('find theirs behind 250 others', async () => {
-    const github = await start();
+    const github = await serveGithub();
     for (let at = 0; at < 250; at++) {
       github.addComment(PULL_REQUEST, `chatter ${at}`, { login: 'octocat', type: 'User' });
     }
@@ -241,7 +230,7 @@ describe('several gates on one pull request', () => {
   });
 
   test('tell all their namespaces in one comment', async () => {
-    const github = await start();
+    const github = await serveGithub();
     const namespaces: NamespaceResult[] = [
       gone('a'),
       deadlock(),
@@ -327,7 +316,7 @@ describe('what does not work is one warning, and never more', () => {
       says: /^warning: could not write .*422 body is too long\. The job summary has the report\.$/,
     },
   ])('$what', async ({ fault, says, fix }) => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail(fault);
     const { said, warnings, commentUrl } = await report(github, RED);
     expect(said[0]).toMatch(says);
@@ -355,7 +344,7 @@ describe('what does not work is one warning, and never more', () => {
       says: 'Dependabot started a read-only token',
     },
   ])('for $who it is a notice: there is nothing to mend', async ({ event, says }) => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail({ request: /POST .*comments/, answer: refused });
     const { said, warnings } = await report(github, RED, { event });
     expect(said).toEqual([expect.stringMatching(new RegExp(`^notice: .*${says}`))]);
@@ -365,7 +354,7 @@ describe('what does not work is one warning, and never more', () => {
 
 describe('which pull request', () => {
   test('there is none: a notice', async () => {
-    const github = await start();
+    const github = await serveGithub();
     const { said, warnings } = await report(github, RED, {
       event: { name: 'schedule', payload: {} },
     });
@@ -377,7 +366,7 @@ describe('which pull request', () => {
   });
 
   test('the input names none of ours: a notice, and no comment', async () => {
-    const github = await start({ hasAnyPull: false });
+    const github = await serveGithub({ hasAnyPull: false });
     github.addPull({ number: 7, baseRepository: 'somebody/else' });
     for (const prNumber of [7, 8]) {
       const { said } = await report(github, RED, { prNumber });
@@ -389,7 +378,7 @@ describe('which pull request', () => {
   });
 
   test('of a merge, of a removed branch, of a fork that ran', async () => {
-    const github = await start();
+    const github = await serveGithub();
     const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
     github.addPull({
       number: 3,
@@ -424,7 +413,7 @@ describe('which pull request', () => {
   });
 
   test('cannot be looked up: one warning', async () => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail({ request: /commits/, answer: { status: 500, body: { message: 'oops' } } });
     const { said } = await report(github, RED, { event: { name: 'push', payload: {} } });
     expect(said).toEqual([
@@ -433,7 +422,7 @@ describe('which pull request', () => {
   });
 
   test('cannot be read with "issues: write" alone, which is enough for the comment', async () => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail({ request: /GET .*\/pulls\/42/, answer: { status: 403, body: { message: 'no' } } });
     const { said } = await report(github, RED);
     expect(said).toEqual([]);
@@ -443,7 +432,7 @@ describe('which pull request', () => {
 
 describe('Gitea and Forgejo', () => {
   test.each(['gitea-actions', 'forgejo-actions'])('%s finds its comment again', async (login) => {
-    const github = await start({ flavour: 'gitea', login });
+    const github = await serveGithub({ flavour: 'gitea', login });
     for (let at = 0; at < 120; at++) {
       github.addComment(PULL_REQUEST, 'chatter', { login: 'someone', type: '' });
     }
@@ -455,7 +444,7 @@ describe('Gitea and Forgejo', () => {
   });
 
   test('find the pull request of a merge', async () => {
-    const github = await start({ flavour: 'gitea' });
+    const github = await serveGithub({ flavour: 'gitea' });
     const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
     github.addPull({ number: 3, commits: [sha], mergedAt: '2026-03-02T10:00:00Z' });
     await report(github, RED, { event: { name: 'push', payload: { after: sha } } });
@@ -463,7 +452,7 @@ describe('Gitea and Forgejo', () => {
   });
 
   test('find the pull request of a branch although they cannot filter', async () => {
-    const github = await start({ flavour: 'gitea' });
+    const github = await serveGithub({ flavour: 'gitea' });
     github.addPull({ number: 3, headRef: 'other' });
     github.addPull({ number: 4, headRef: 'feature/x' });
     await report(github, RED, {

@@ -1,21 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import type { GithubApi } from '../../src/github/api.ts';
 import { createGithub, nextPage } from '../../src/github/octokit.ts';
-import { type Fault, type Github, type GithubOptions, startGithub } from '../stub/github.ts';
+import { type Fault, type Github, startGithub } from '../stub/github.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
-
-const running: Github[] = [];
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((github) => github.close()));
-});
-
-async function start(options: GithubOptions = {}): Promise<Github> {
-  const github = await startGithub(options);
-  running.push(github);
-  return github;
-}
+import { serveGithub } from '../stub/serve.ts';
 
 /** Sleeps without time passing, and remembers how long it would have been. */
 function fastClock(): Clock & { slept: number[] } {
@@ -44,7 +33,7 @@ const PREFIX = '<!-- mine -->';
 
 describe('comments', () => {
   test('are read from all pages, and only those that start with the prefix are kept', async () => {
-    const github = await start({ pageSize: 3 });
+    const github = await serveGithub({ pageSize: 3 });
     for (let at = 0; at < 10; at++) github.addComment(7, `${at % 4 === 0 ? PREFIX : 'x'} ${at}`);
     github.addComment(7, `> ${PREFIX} quoted`);
     github.addComment(8, `${PREFIX} of another`);
@@ -59,7 +48,7 @@ describe('comments', () => {
   });
 
   test('are read from a server without pages', async () => {
-    const github = await start({ flavour: 'gitea' });
+    const github = await serveGithub({ flavour: 'gitea' });
     for (let at = 0; at < 250; at++) github.addComment(7, PREFIX);
     const got = await connect(github).comments(7, PREFIX);
     expect(got.ok && got.value.length).toBe(250);
@@ -67,7 +56,7 @@ describe('comments', () => {
   });
 
   test('are created, updated and deleted', async () => {
-    const github = await start();
+    const github = await serveGithub();
     const api = connect(github);
     const created = await api.createComment(7, 'first');
     if (!created.ok) throw new Error('not created');
@@ -108,19 +97,19 @@ describe('the page after this one', () => {
 
 describe('who the token is', () => {
   test('comes from GraphQL', async () => {
-    expect(await connect(await start()).viewer()).toEqual({
+    expect(await connect(await serveGithub()).viewer()).toEqual({
       ok: true,
       value: 'github-actions[bot]',
     });
   });
 
   test('comes from /user where there is no GraphQL', async () => {
-    const github = await start({ flavour: 'gitea', isViewerKnown: true, login: 'ci-bot' });
+    const github = await serveGithub({ flavour: 'gitea', isViewerKnown: true, login: 'ci-bot' });
     expect(await connect(github).viewer()).toEqual({ ok: true, value: 'ci-bot' });
   });
 
   test('is a failure where nobody tells', async () => {
-    const github = await start({ flavour: 'gitea' });
+    const github = await serveGithub({ flavour: 'gitea' });
     expect(await connect(github).viewer()).toMatchObject({
       ok: false,
       failure: { kind: 'forbidden' },
@@ -131,7 +120,7 @@ describe('who the token is', () => {
 describe('pull requests', () => {
   test('of a commit, on GitHub and on Gitea', async () => {
     for (const flavour of ['github', 'gitea'] as const) {
-      const github = await start({ flavour });
+      const github = await serveGithub({ flavour });
       github.addPull({ number: 5, commits: ['abc'], mergedAt: '2026-03-02T10:00:00Z' });
       const got = await connect(github).pullsOfCommit('abc');
       expect(got).toMatchObject({ ok: true, value: [{ number: 5, isMerged: true }] });
@@ -140,7 +129,7 @@ describe('pull requests', () => {
   });
 
   test('of a branch with a slash in its name', async () => {
-    const github = await start();
+    const github = await serveGithub();
     github.addPull({ number: 5, headRef: 'feature/x' });
     github.addPull({ number: 6, headRef: 'feature/y' });
     const got = await connect(github).pullsOfBranch('octo-org', 'feature/x');
@@ -204,7 +193,7 @@ describe('a call that fails', () => {
       tries: 1,
     },
   ])('with $what says so after $tries tries', async ({ answer, kind, message, tries }) => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail({ request: /GET .*comments/, answer });
     const got = await connect(github).comments(7, PREFIX);
     expect(got).toMatchObject({
@@ -216,7 +205,7 @@ describe('a call that fails', () => {
   });
 
   test('is tried again and then works', async () => {
-    const github = await start();
+    const github = await serveGithub();
     github.addComment(7, PREFIX);
     github.fail({ request: /comments/, times: 2, answer: { status: 503 } });
     const clock = fastClock();
@@ -225,14 +214,14 @@ describe('a call that fails', () => {
   });
 
   test('is a POST only sent once when it may have arrived', async () => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail({ request: /POST .*comments/, answer: 'reset' });
     expect(await connect(github).createComment(7, 'x')).toMatchObject({ ok: false });
     expect(github.requests).toHaveLength(1);
   });
 
   test('ends at once when the run is cancelled', async () => {
-    const github = await start();
+    const github = await serveGithub();
     github.fail({ request: /comments/, answer: 'hang' });
     const cancel = new AbortController();
     const got = connect(github).comments(7, PREFIX, cancel.signal);
@@ -242,15 +231,14 @@ describe('a call that fails', () => {
   });
 
   test('against nobody is a network failure', async () => {
-    const github = await start();
+    const github = await startGithub();
     await github.close();
-    running.splice(0);
     const got = await connect(github).createComment(7, 'x');
     expect(got).toMatchObject({ ok: false, failure: { kind: 'network', message: /ECONNREFUSED/ } });
   });
 
   test('with a bad token says that', async () => {
-    const github = await start();
+    const github = await serveGithub();
     const got = await connect(github, { token: 'another-token' }).comments(7, PREFIX);
     expect(got).toMatchObject({ ok: false, failure: { kind: 'unauthorized' } });
   });

@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { counted } from '../../src/kubernetes/counted.ts';
+import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
-import { failure, inTurn, json, namespace, statusObject, text } from './servers/answers.ts';
+import { failure, inTurn, json, namespace, text } from './servers/answers.ts';
 import { type Answer, startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';

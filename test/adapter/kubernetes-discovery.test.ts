@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/json.ts';
 import type { Discovery } from '../../src/kubernetes/api.ts';
 import type { Read } from '../../src/read.ts';
+import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
-import { failure, sendJson, statusObject } from './servers/answers.ts';
+import { failure, sendJson } from './servers/answers.ts';
 import { type Answer, type FakeServer, startServer } from './servers/http-server.ts';
 
 const VERBS = ['delete', 'list'];

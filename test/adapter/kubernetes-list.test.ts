@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { stringAt } from '../../src/json.ts';
 import type { ListEnd, ListOptions } from '../../src/kubernetes/api.ts';
 import type { Read } from '../../src/read.ts';
+import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
-import { failure, inTurn, json, page, statusObject, text } from './servers/answers.ts';
+import { failure, inTurn, json, page, text } from './servers/answers.ts';
 import { type Answer, type FakeServer, startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo/configmaps';

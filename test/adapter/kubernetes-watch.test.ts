@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { WatchEvent, WatchOptions } from '../../src/kubernetes/api.ts';
+import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
-import { failure, json, namespace, statusObject, text } from './servers/answers.ts';
+import { failure, json, namespace, text } from './servers/answers.ts';
 import { type Answer, startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces';

@@ -1,24 +1,17 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Json, stringAt } from '../../src/json.ts';
-import { type ApiServer, type ApiServerOptions, startApiServer } from '../stub/api-server.ts';
+import type { ApiServer, ApiServerOptions } from '../stub/api-server.ts';
 import { type Answer, ask, watch } from '../stub/ask.ts';
 import { readRecording } from '../stub/recordings.ts';
+import { serveCluster } from '../stub/serve.ts';
 
 const NAMESPACE = '/api/v1/namespaces/preview-pr-42';
 const WIDGET = '/apis/example.com/v1/namespaces/preview-pr-42/widgets/db';
 const JSON_PATCH = 'application/json-patch+json';
 
 const recording = readRecording('S4-queued');
-const servers: ApiServer[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
-
-async function serve(options: Partial<ApiServerOptions> = {}): Promise<ApiServer> {
-  const server = await startApiServer({ recording, ...options });
-  servers.push(server);
-  return server;
-}
+const serve = (options: Partial<ApiServerOptions> = {}): Promise<ApiServer> =>
+  serveCluster({ recording, ...options });
 
 const uidOf = (object: Json): string => stringAt(object, 'metadata', 'uid') ?? '';
 

@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { arrayAt, type Json, type JsonObject, numberAt, stringAt } from '../../src/json.ts';
-import { type ApiServer, type ApiServerOptions, startApiServer } from '../stub/api-server.ts';
+import type { ApiServer, ApiServerOptions } from '../stub/api-server.ts';
 import { ask } from '../stub/ask.ts';
 import type { Recording } from '../stub/recording.ts';
 import { readRecording, recordedAt } from '../stub/recordings.ts';
+import { serveCluster } from '../stub/serve.ts';
 
 const NAMESPACE = '/api/v1/namespaces/preview-pr-42';
 const WIDGET = '/apis/example.com/v1/namespaces/preview-pr-42/widgets/db';
@@ -12,16 +13,8 @@ const METADATA =
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 
 const recording = readRecording('S4-queued');
-const servers: ApiServer[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
-
-async function serve(options: Partial<ApiServerOptions> = {}): Promise<ApiServer> {
-  const server = await startApiServer({ recording, ...options });
-  servers.push(server);
-  return server;
-}
+const serve = (options: Partial<ApiServerOptions> = {}): Promise<ApiServer> =>
+  serveCluster({ recording, ...options });
 
 const uidOf = (object: Json | undefined): string | undefined => stringAt(object, 'metadata', 'uid');
 const nameOf = (object: Json | undefined): string | undefined =>

@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { type ApiServer, type ApiServerOptions, startApiServer } from '../stub/api-server.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { ApiServer, ApiServerOptions } from '../stub/api-server.ts';
 import { readRecording } from '../stub/recordings.ts';
 import { type RunningStep, type StepRun, startStep } from '../stub/runner.ts';
+import { serveCluster } from '../stub/serve.ts';
 import { parseLog } from '../stub/step-log.ts';
 
 /** The shipped bundle against a recorded cluster: what only the whole process can show. */
@@ -14,17 +15,10 @@ const NAMESPACE = `/api/v1/namespaces/${NAME}`;
 const recording = readRecording('S4');
 
 const folder = mkdtempSync(join(tmpdir(), 'gate-bundle-'));
-const servers: ApiServer[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function serve(options: Partial<ApiServerOptions> = {}): Promise<ApiServer> {
-  const server = await startApiServer({ recording, ...options });
-  servers.push(server);
-  return server;
-}
+const serve = (options: Partial<ApiServerOptions> = {}): Promise<ApiServer> =>
+  serveCluster({ recording, ...options });
 
 interface Starting {
   inputs?: Record<string, string>;

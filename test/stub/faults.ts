@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { Json, JsonObject } from '../../src/json.ts';
 import type { Answer, Fault, FaultExchange } from './fault-proxy.ts';
+import { statusObject } from './status-object.ts';
 
 /** What can happen to one request. */
 
@@ -109,21 +110,7 @@ export function failure(
   message: string,
   more: { details?: JsonObject; headers?: Record<string, string> } = {},
 ): Fault {
-  const details = more.details === undefined ? {} : { details: more.details };
-  return replyJson(
-    {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Failure',
-      message,
-      reason,
-      code,
-      ...details,
-    },
-    code,
-    more.headers,
-  );
+  return replyJson(statusObject(code, reason, message, more.details), code, more.headers);
 }
 
 export const unauthorized = failure(401, 'Unauthorized', 'Unauthorized');

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { JsonObject } from '../../../src/json.ts';
+import { statusObject } from '../../stub/status-object.ts';
 import type { Answer } from './http-server.ts';
 
 export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Answer {
@@ -25,24 +26,6 @@ export function text(
   return (_request, response) => {
     response.writeHead(status, { 'content-type': type, ...headers });
     response.end(body);
-  };
-}
-
-export function statusObject(
-  code: number,
-  reason: string,
-  message: string,
-  details?: JsonObject,
-): JsonObject {
-  return {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Failure',
-    message,
-    reason,
-    ...(details === undefined ? {} : { details }),
-    code,
   };
 }
 

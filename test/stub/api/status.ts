@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../src/json.ts';
+import { statusObject } from '../status-object.ts';
 
 /** An answer other than 200, in the words of kube-apiserver 1.36. */
 export class ApiError extends Error {
@@ -8,16 +9,7 @@ export class ApiError extends Error {
   constructor(code: number, reason: string, message: string, details?: JsonObject) {
     super(message);
     this.code = code;
-    this.status = {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Failure',
-      message,
-      reason,
-      ...(details === undefined ? {} : { details }),
-      code,
-    };
+    this.status = statusObject(code, reason, message, details);
   }
 }
 
