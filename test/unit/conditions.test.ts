@@ -2,31 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseConditions } from '../../src/diagnose/conditions.ts';
 import type { Condition } from '../../src/observe/snapshot.ts';
+import { GREEN_CONDITIONS } from '../stub/green-conditions.ts';
 
-/** What kube-controller-manager writes when nothing is wrong, in its order. */
-const GREEN: Condition[] = [
-  [
-    'NamespaceDeletionDiscoveryFailure',
-    'ResourcesDiscovered',
-    'All resources successfully discovered',
-  ],
-  [
-    'NamespaceDeletionGroupVersionParsingFailure',
-    'ParsedGroupVersions',
-    'All legacy kube types successfully parsed',
-  ],
-  [
-    'NamespaceDeletionContentFailure',
-    'ContentDeleted',
-    'All content successfully deleted, may be waiting on finalization',
-  ],
-  ['NamespaceContentRemaining', 'ContentRemoved', 'All content successfully removed'],
-  [
-    'NamespaceFinalizersRemaining',
-    'ContentHasNoFinalizers',
-    'All content-preserving finalizers finished',
-  ],
-].map(([type = '', reason = '', message = '']) => ({ type, status: 'False', reason, message }));
+const GREEN: Condition[] = GREEN_CONDITIONS;
 
 function isTrue(type: string, message: string): Condition {
   return { type, status: 'True', reason: 'Whatever', message };

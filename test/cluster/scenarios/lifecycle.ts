@@ -1,3 +1,4 @@
+import { GREEN_CONDITIONS } from '../../stub/green-conditions.ts';
 import { configMap, pod, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { namespaceRef, type World } from '../world.ts';
@@ -114,35 +115,7 @@ async function emptyByHand({ client, namespace }: World): Promise<void> {
 
 function greenConditions(): { [key: string]: string }[] {
   const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, '');
-  return [
-    [
-      'NamespaceDeletionDiscoveryFailure',
-      'ResourcesDiscovered',
-      'All resources successfully discovered',
-    ],
-    [
-      'NamespaceDeletionGroupVersionParsingFailure',
-      'ParsedGroupVersions',
-      'All legacy kube types successfully parsed',
-    ],
-    [
-      'NamespaceDeletionContentFailure',
-      'ContentDeleted',
-      'All content successfully deleted, may be waiting on finalization',
-    ],
-    ['NamespaceContentRemaining', 'ContentRemoved', 'All content successfully removed'],
-    [
-      'NamespaceFinalizersRemaining',
-      'ContentHasNoFinalizers',
-      'All content-preserving finalizers finished',
-    ],
-  ].map(([type = '', reason = '', message = '']) => ({
-    type,
-    status: 'False',
-    lastTransitionTime,
-    reason,
-    message,
-  }));
+  return GREEN_CONDITIONS.map((condition) => ({ ...condition, lastTransitionTime }));
 }
 
 export const lifecycle = [
