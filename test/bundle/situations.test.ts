@@ -8,8 +8,8 @@ import { OWNERS } from './situations/owners.ts';
 import { runSituation, type Seen, type Situation } from './situations/situation.ts';
 
 /**
- * Situations that a real control plane cannot be brought to show: several API servers of different
- * versions, servers of long ago, what admission makes of a garbage collector's update.
+ * Situations that a real control plane cannot be brought to show (API servers of several versions or
+ * of long ago, what admission makes of a garbage collector's update), or on which nobody should try.
  */
 const SITUATIONS: readonly Situation[] = [...API_SERVERS, ...NAMESPACES, ...OWNERS];
 const AT_ONCE = 6;

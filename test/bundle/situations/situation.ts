@@ -2,13 +2,13 @@ import type { FindingCode } from '../../../src/diagnose/diagnosis.ts';
 import type { Outcome } from '../../../src/outcome.ts';
 import type { Cluster } from '../../stub/api/cluster.ts';
 import { type ApiServer, type ScriptStep, startApiServer } from '../../stub/api-server.ts';
-import { type FaultProxy, type FaultRule, startFaultProxy } from '../../stub/fault-proxy.ts';
+import { type FaultRule, startFaultProxy } from '../../stub/fault-proxy.ts';
 import type { Recording } from '../../stub/recording.ts';
 import { readRecording } from '../../stub/recordings.ts';
 import { type RunningStep, type StepRun, startStep } from '../../stub/runner.ts';
 import type { Bench } from '../bench.ts';
 
-/** Something that a real control plane cannot be brought to show, made from one that was recorded. */
+/** A cluster that was recorded, brought to what a real control plane does not show. */
 export interface Situation {
   /** A name that stays: `-t S12` runs it. */
   id: string;
@@ -42,7 +42,6 @@ export interface Situation {
 
 export interface Running {
   server: ApiServer;
-  proxy: FaultProxy;
   step: RunningStep;
 }
 
@@ -75,7 +74,7 @@ export async function runSituation(situation: Situation, bench: Bench): Promise<
         ...situation.inputs,
       },
     });
-    await Promise.all([step.ended, situation.during?.({ server, proxy, step })]);
+    await Promise.all([step.ended, situation.during?.({ server, step })]);
     return { run: await step.ended, server };
   } finally {
     await proxy.close();
