@@ -1,4 +1,5 @@
 import type { WorkloadFacts } from '../observe/details.ts';
+import { shorten } from '../safe-text.ts';
 import type { Subject } from './diagnosis.ts';
 import { type Draft, findingId, type View } from './draft.ts';
 import { asObject, missing, withoutCandidate, workloadSubject } from './ownership/absent.ts';
@@ -12,6 +13,9 @@ import {
   ownerScaledToZeroRemedies,
 } from './remedies/owners.ts';
 import { refusingDrafts } from './rules/refusals.ts';
+
+/** Of what a refusal says, in a sentence. */
+const MAX_SAID_CHARS = 240;
 
 /**
  * The controller that should remove a finalizer, and in what state it is. The first draft is the
@@ -119,7 +123,8 @@ function alive(
       },
     ];
   }
-  const said = first?.error.text ?? causes[0]?.message ?? '';
+  // Validation errors quote whole specifications; the evidence has them.
+  const said = shorten(first?.error.text ?? causes[0]?.message ?? '', MAX_SAID_CHARS);
   return [
     {
       ...common,

@@ -1,8 +1,8 @@
-import { Agent, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
 import { ActionError } from '../errors.ts';
 import type { ClusterSettings } from './access.ts';
 import type { ConnectionSettings } from './handover.ts';
 import { parseProxy, proxyFor } from './proxy.ts';
+import { Agent, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from './undici-parts.ts';
 
 /** Of the throttle: no request waits for a connection, where its time limit would run already. */
 const MAX_CONNECTIONS = 8;

@@ -46,6 +46,11 @@ export function failureOf(answer: BadAnswer, asked: Asked): ReadFailure {
       message: text === '' ? words : `${words}: ${text}`,
     };
   }
+  if (isUnknownGroup(answer, asked)) {
+    // No kind of its own: gateways written in Go answer with the same words.
+    const message = `the server could not find the requested resource (${text})`;
+    return { kind: 'unreadable', status: answer.status, message };
+  }
   return {
     kind: 'unreadable',
     status: answer.status,
@@ -63,6 +68,12 @@ export function notKubernetes(answer: BadAnswer, asked: Asked): string {
 /** One bounded line. */
 export function clause(text: string): string {
   return shorten(plainText(text).replace(/\s+/g, ' ').trim(), MAX_MESSAGE_CHARS);
+}
+
+/** How an API server answers for an API group or version that it does not know (Go, net/http.NotFound). */
+function isUnknownGroup(answer: BadAnswer, { path }: Asked): boolean {
+  const isGoNotFound = answer.status === 404 && answer.text.trim() === '404 page not found';
+  return isGoNotFound && isPlain(answer) && path.startsWith('/apis/');
 }
 
 /** Overload protection and the aggregator answer in plain text, and so do old authorizers. */

@@ -144,6 +144,15 @@ describe('an answer that is no success', () => {
     expect(sent()).toBe(requests);
   });
 
+  test('an API group that the server does not know is said as kubectl says it', async () => {
+    const server = await startServer(text(404, '404 page not found\n'));
+    const api = await connectTo(server.url);
+    expect(failureIn(await api.get('/apis/example.com/v1/widgets/a'))).toMatchObject({
+      kind: 'unreadable',
+      message: 'the server could not find the requested resource (404 page not found)',
+    });
+  });
+
   test('a redirect is reported, not followed, and its query is not shown', async () => {
     const login = 'https://login.example.com/start?state=abc123secret';
     const server = await startServer(text(302, '', 'text/html', { location: login }));

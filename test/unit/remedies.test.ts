@@ -351,6 +351,8 @@ describe('removing a finalizer from an object', () => {
     expect(objectFinalizerRemedies(service).at(-1)?.risk).toMatch(/load balancer/);
     expect(objectFinalizerRemedies(service)).toHaveLength(2);
     expect(objectFinalizerRemedies(widget('db')).at(-1)?.risk).toMatch(/nobody/);
+    // What the API server has just refused is not offered.
+    expect(objectFinalizerRemedies(widget('db'), true)).toEqual([]);
   });
 });
 

@@ -611,6 +611,18 @@ describe('namespace-controller-inactive', () => {
       },
       is: true,
     },
+    {
+      what: 'nothing left, while an API group cannot be discovered, which holds it as well',
+      now: {
+        namespace: { ...silent, deletionTimestamp: OLD },
+        discovery: read({
+          namespacedTypes: 0,
+          groups: [],
+          failedGroups: [{ group: 'metrics.k8s.io', version: 'v1beta1', reason: '503' }],
+        }),
+      },
+      is: false,
+    },
   ])('$what: $is', ({ now, is }) => {
     expect(blamed(namespaceControllerInactive, snapshot(now))).toEqual(
       is ? [`namespace-controller-inactive Namespace/${DEMO}`] : [],

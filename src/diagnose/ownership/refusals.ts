@@ -1,4 +1,4 @@
-import type { EventFacts, ObjectStatus } from '../../observe/details.ts';
+import type { EventFacts, ObjectStatus, Trial } from '../../observe/details.ts';
 import type { View } from '../draft.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import type { Held } from './held.ts';
@@ -18,8 +18,17 @@ export function refusalsFor(view: View, held: Held): Refusal[] {
   return [...fromTrial(view, held), ...fromStatus(view, held), ...fromEvents(view, held)];
 }
 
+/** The API server has just said, to a dry run, that it would not accept the removal. */
+export function isRemovalRefused(view: View, held: Held): boolean {
+  return trialOf(view, held)?.answer === 'refused';
+}
+
+function trialOf(view: View, held: Held): Trial | undefined {
+  return view.now.details?.trials[`${held.facts?.uid ?? ''} ${held.finalizer}`];
+}
+
 function fromTrial(view: View, held: Held): Refusal[] {
-  const trial = view.now.details?.trials[`${held.facts?.uid ?? ''} ${held.finalizer}`];
+  const trial = trialOf(view, held);
   if (trial?.answer !== 'refused') return [];
   return classifyErrorText(trial.message)
     .filter(({ kind }) => kind !== 'dry-run-unsupported')

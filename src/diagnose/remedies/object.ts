@@ -15,10 +15,10 @@ export interface HeldObject {
   count: number;
 }
 
-/** An object that is terminating and held by this finalizer. */
-export function objectFinalizerRemedies(held: HeldObject): Remedy[] {
-  const known = lookUpHeld(held);
-  return [...knownRemedies(known), ...removeFinalizerRemedies(held)];
+/** An object that is terminating and held by this finalizer. `isRefused`: nobody could remove it now. */
+export function objectFinalizerRemedies(held: HeldObject, isRefused = false): Remedy[] {
+  const known = knownRemedies(lookUpHeld(held));
+  return isRefused ? known : [...known, ...removeFinalizerRemedies(held)];
 }
 
 /** The last resort on an object; also ends the remedies of a finalizer's owner. */

@@ -25,8 +25,9 @@ export function namespaceControllerInactive(view: View): Draft[] {
     lease?.renewTime === undefined ? undefined : view.nowMs - Date.parse(lease.renewTime);
   const isStale =
     leaseAgeMs !== undefined && leaseAgeMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS);
-  if (!isStale && sinceMs < SILENCE_MS) return [];
+  if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(view))) return [];
   const couldRead = view.now.discovery.ok && view.now.content.every(({ read }) => read.ok);
+  const seen = hasQueue(view) ? 'nothing in it has been asked to go' : 'nothing is left in it';
   return [
     {
       code: 'namespace-controller-inactive',
@@ -35,7 +36,7 @@ export function namespaceControllerInactive(view: View): Draft[] {
         ? 'has not been processed: kube-controller-manager, which empties namespaces, is not running'
         : 'has not been processed: the namespace controller has not written a condition yet',
       evidence: [
-        `terminating since ${namespace.deletionTimestamp}, without any condition${couldRead ? ', and nothing in it has been asked to go' : ''}`,
+        `terminating since ${namespace.deletionTimestamp}, without any condition${couldRead ? `, and ${seen}` : ''}`,
         leaseAgeMs === undefined
           ? `Lease ${CONTROLLER_LEASE.namespace}/${CONTROLLER_LEASE.name} could not be seen; managed clusters hide it`
           : `Lease ${CONTROLLER_LEASE.namespace}/${CONTROLLER_LEASE.name} was last renewed at ${lease?.renewTime}, ${Math.round(leaseAgeMs / 1_000)} s ago`,
@@ -48,11 +49,20 @@ export function namespaceControllerInactive(view: View): Draft[] {
   ];
 }
 
+/** Servers before 1.16 write no conditions: an API that cannot be discovered holds such a namespace, too. */
+function mayBeHeldElsewhere(view: View): boolean {
+  const { discovery } = view.now;
+  return !hasQueue(view) && (!discovery.ok || discovery.value.failedGroups.length > 0);
+}
+
+function hasQueue(view: View): boolean {
+  return view.now.content.some(({ read }) => read.ok && read.value.queued > 0);
+}
+
 /** No conditions, and no object but what was asked to go by somebody before. */
 export function isUnprocessed(view: View): boolean {
   const { namespace, content } = view.now;
   const isWaitingForController = namespace.specFinalizers.includes('kubernetes');
   const total = content.reduce((sum, { read }) => sum + (read.ok ? read.value.total : 0), 0);
-  const queued = content.reduce((sum, { read }) => sum + (read.ok ? read.value.queued : 0), 0);
-  return isWaitingForController && !view.conditions.present && (total === 0 || queued > 0);
+  return isWaitingForController && !view.conditions.present && (total === 0 || hasQueue(view));
 }

@@ -8,6 +8,7 @@ import type { Draft, View } from '../draft.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { ownerDrafts, ownerLink } from '../owners.ts';
 import type { Held } from '../ownership/held.ts';
+import { isRemovalRefused } from '../ownership/refusals.ts';
 import { objectFinalizerRemedies } from '../remedies/object.ts';
 import { foldSubjects, subjectOf } from '../subjects.ts';
 import { isClaimInUse } from './volume-in-use.ts';
@@ -65,13 +66,16 @@ export function objectFinalizer(view: View): Draft[] {
         evidence: evidenceOf(first, finalizer, count),
         since: group.since,
         scope: 'namespace',
-        remedies: objectFinalizerRemedies({
-          object: first,
-          type: held.type as ResourceType,
-          finalizer,
-          index: first.finalizers.indexOf(finalizer),
-          count,
-        }),
+        remedies: objectFinalizerRemedies(
+          {
+            object: first,
+            type: held.type as ResourceType,
+            finalizer,
+            index: first.finalizers.indexOf(finalizer),
+            count,
+          },
+          isRemovalRefused(view, held),
+        ),
         blocksNamespace: `it is terminating since ${group.since} and has finalizer ${finalizer}`,
         waitsFor: [ownerLink(owners[0])],
       } satisfies Draft,
