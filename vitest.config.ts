@@ -1,9 +1,12 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** What needs no cluster. The scenarios on a real one have a configuration of their own. */
 export default defineConfig({
   test: {
     include: ['test/{unit,stage,adapter,bundle}/**/*.test.ts'],
+    // Tests of processes mostly wait; vitest would leave one core of two idle.
+    maxWorkers: Math.max(3, availableParallelism()),
     // A limit for what hangs, not a measure: machines are slow when they are busy.
     testTimeout: 60_000,
     hookTimeout: 60_000,
