@@ -7,8 +7,8 @@ const foreign = Boolean(process.env['CLUSTER_KUBECONFIG']);
 export default defineConfig({
   test: {
     include: [`test/cluster/**/${foreign ? 'scenarios' : '*'}.cluster.test.ts`],
-    // The scenarios beside the other files: all of them mostly wait.
-    maxWorkers: 2,
+    // CI runs two of these at once, and real controllers lose their Leases on a machine that is too busy.
+    maxWorkers: 1,
     testTimeout: 240_000,
     hookTimeout: 900_000, // the first build of the control plane
     // Real controllers on a busy machine may miss a moment. What fails twice in a row is broken.

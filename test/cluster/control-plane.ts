@@ -39,7 +39,7 @@ export interface ControlPlane {
     start(controllers?: readonly string[]): Promise<void>;
     stop(): Promise<void>;
   };
-  /** Stops the API server and starts it on the same port, with other flags if given. */
+  /** Stops the API server and starts it on the same port, with other flags if given; so with what needs it. */
   restartApiServer(extraFlags?: readonly string[]): Promise<void>;
   /** Where the logs of the servers are. */
   readonly logs: readonly string[];
@@ -171,10 +171,17 @@ class ControlPlaneProcesses implements ControlPlane {
     return [this.#etcd, this.#apiServer].some((server) => server?.lostItsPort());
   }
 
+  /**
+   * And the controller manager with it: it ends when it could not renew its Lease for 10 s, and no kubelet
+   * is here that would start it again.
+   */
   async restartApiServer(extraFlags: readonly string[] = []): Promise<void> {
+    const { running } = this.controllerManager;
+    if (running) await this.controllerManager.stop();
     await this.#apiServer?.stop(POLITE_MS);
     this.#launchApiServer(extraFlags);
     await this.#apiServerReady();
+    if (running) await this.controllerManager.start();
   }
 
   async stop(): Promise<void> {
