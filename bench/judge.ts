@@ -53,10 +53,7 @@ function isMet({ is, limit }: Pick<Target, 'is' | 'limit'>, measured: number): b
 function explainTargets({ explain = [] }: BenchResults): Asked[] {
   const manyTypes = explain.find(({ crds, objects }) => crds > 0 && objects === 1);
   const faster = (tool: 'one-liner' | 'one-get'): Answer | undefined =>
-    manyTypes && {
-      measured: manyTypes.tools[tool].wallMs / manyTypes.tools.gate.wallMs,
-      from: `${ms(manyTypes.tools[tool].wallMs)} / ${ms(manyTypes.tools.gate.wallMs)}`,
-    };
+    manyTypes && quotient(manyTypes.tools[tool].wallMs, manyTypes.tools.gate.wallMs);
   const held = explain.filter(({ objects }) => objects === 1);
   return [
     {
@@ -124,10 +121,7 @@ function bulkTargets({ bulk }: BenchResults): Asked[] {
       limit: LIMITS.bulkTimes,
       is: 'at most',
       unit: 'times',
-      answer: bulk && {
-        measured: bulk.gate.wallMs / bulk.bareClient.wallMs,
-        from: `${ms(bulk.gate.wallMs)} / ${ms(bulk.bareClient.wallMs)}`,
-      },
+      answer: bulk && quotient(bulk.gate.wallMs, bulk.bareClient.wallMs),
     },
     {
       what: '100,000 blocked objects: peak memory',
@@ -153,10 +147,7 @@ function startTargets({ startup }: BenchResults): Asked[] {
       limit: LIMITS.startupTimes,
       is: 'at most',
       unit: 'times',
-      answer: startup && {
-        measured: startup.helpMs / startup.emptyMs,
-        from: `${ms(startup.helpMs)} / ${ms(startup.emptyMs)}`,
-      },
+      answer: startup && quotient(startup.helpMs, startup.emptyMs),
     },
     {
       what: 'Size of the bundle',
@@ -206,6 +197,10 @@ function limitTargets({ limits }: BenchResults): Asked[] {
       };
     }),
   ];
+}
+
+function quotient(oneMs: number, otherMs: number): Answer {
+  return { measured: oneMs / otherMs, from: `${ms(oneMs)} / ${ms(otherMs)}` };
 }
 
 function ms(value: number): string {

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { atProcessEnd } from '../test/cluster/at-process-end.ts';
 
 /** Processes and folders of this run: none stays behind, also not after Ctrl-C. */
 const children = new Set<ChildProcess>();
@@ -30,16 +31,9 @@ export async function withFolder<T>(work: (folder: string) => Promise<T>): Promi
 function endWithProcess(): void {
   if (endsWithProcess) return;
   endsWithProcess = true;
-  const endAll = (): void => {
+  atProcessEnd(() => {
     for (const child of children) child.kill('SIGKILL');
     for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
     folders.clear();
-  };
-  process.once('exit', endAll);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => {
-      endAll();
-      process.kill(process.pid, signal); // our handler is gone: this time it ends the process
-    });
-  }
+  });
 }

@@ -4,6 +4,7 @@ import type { ResourceType, Snapshot } from '../observe/snapshot.ts';
 import { matchesRules } from './admission.ts';
 import { parseConditions } from './conditions.ts';
 import { namespaceSubject, type View } from './draft.ts';
+import type { ContentError } from './error-kinds.ts';
 import { backendsOf } from './ownership/backends.ts';
 import { candidatesFor, isTelling } from './ownership/candidates.ts';
 import {
@@ -43,6 +44,14 @@ export function questionsOf(now: Snapshot, before?: Snapshot): Questions {
   return unanswered(questions, now.details);
 }
 
+/** Errors that an extension API server may have sent, in which its type is not named. */
+const NAMELESS: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
+  'other',
+  'forbidden',
+  'unavailable',
+  'timeout',
+]);
+
 /** Groups that fail, errors of the namespace controller, and whether it works at all. */
 function askAboutApis(view: View, questions: Questions): void {
   const { conditions } = view;
@@ -58,7 +67,7 @@ function askAboutApis(view: View, questions: Questions): void {
     errors.some((error) => error.kind === 'conversion-failed' || isInitializing(error));
   questions.apiServices =
     failsDiscovery ||
-    errors.some(({ kind }) => kind === 'other' || kind === 'forbidden' || kind === 'unavailable') ||
+    errors.some(({ kind }) => NAMELESS.has(kind)) ||
     view.now.content.some(({ read }) => !read.ok && read.failure.kind === 'server-error');
   questions.webhooks = errors.some(
     ({ kind }) => kind === 'webhook-unreachable' || kind === 'webhook-denied',

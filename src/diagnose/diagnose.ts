@@ -46,11 +46,11 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const unread = notInspected(view);
   const moving = movementOf(view);
   const drafts = RULES.flatMap((rule) => rule(view));
-  const isExplained = drafts.some((draft) => draft.blocksNamespace !== undefined);
-  const movement =
-    isExplained || unread.length > 0 ? slow(drafts, moving) : (healing(view) ?? moving);
+  const blocking = drafts.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const trying = unread.length > 0 ? undefined : keepsTrying(view, blocking, moving);
+  const movement = trying ?? moving;
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
-  if (!isExplained && unread.length === 0 && isStill) drafts.push(unexplained(view));
+  if (blocking.length === 0 && unread.length === 0 && isStill) drafts.push(unexplained(view));
   const graph = buildGraph(drafts);
   return {
     ...graph,
@@ -64,11 +64,16 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   };
 }
 
-/** Seen only once, but nothing is in the way of the namespace controller, which keeps trying. */
-function slow(drafts: readonly Draft[], moving: Movement): Movement {
-  const blocking = drafts.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
-  const isSlow = blocking.length > 0 && blocking.every(({ code }) => code === 'content-deleting');
-  return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : moving;
+/** Nothing is in the way of the namespace controller: it has not begun, tries again, or is slow. */
+function keepsTrying(
+  view: View,
+  blocking: readonly Draft[],
+  moving: Movement,
+): Movement | undefined {
+  if (blocking.length === 0) return healing(view);
+  const isSlow = blocking.every(({ code }) => code === 'content-deleting');
+  // A second look would have told how fast it goes.
+  return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
 }
 
 function queuedOf(now: Snapshot): QueuedContent[] {

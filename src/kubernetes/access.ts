@@ -9,7 +9,7 @@ export interface Access {
   context: string;
   cluster: ClusterSettings;
   userName: string;
-  /** The user entry as written; client-node knows only some of its fields. */
+  /** The user entry as written. */
   user: JsonObject;
   ownNamespace: string | undefined;
 }

@@ -15,6 +15,7 @@ import type {
 } from './api.ts';
 import type { Connection, HttpRequest } from './connection.ts';
 import { discoverTypes } from './discovery.ts';
+import { MAX_REQUESTS } from './dispatchers.ts';
 import type { Exchange } from './exchange.ts';
 import { listPages, PLAIN_JSON } from './list.ts';
 import { objectNameIn, withQuery } from './paths.ts';
@@ -24,8 +25,6 @@ import { readEvents, watchPath } from './watch.ts';
 const TIMEOUT_MS = 15_000;
 const RETRIES = 3;
 const THROTTLED_RETRIES = 8;
-/** More at once would only queue in the API server's priority and fairness. */
-export const MAX_REQUESTS = 8;
 
 export interface ClientParts {
   target: ClusterTarget;

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import type { Access } from './access.ts';
+import { connectionSettings, type Headers } from './connection-settings.ts';
 import type { CredentialSource, Credentials } from './credentials.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
-import { connectionSettings, type Headers } from './handover.ts';
 
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

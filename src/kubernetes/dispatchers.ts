@@ -1,11 +1,14 @@
 import { ActionError } from '../errors.ts';
 import type { ClusterSettings } from './access.ts';
-import type { ConnectionSettings } from './handover.ts';
+import type { ConnectionSettings } from './connection-settings.ts';
 import { parseProxy, proxyFor } from './proxy.ts';
 import { Agent, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from './undici-parts.ts';
 
-/** Of the throttle: no request waits for a connection, where its time limit would run already. */
-const MAX_CONNECTIONS = 8;
+/**
+ * And connections: none waits for one, where its time limit would run already. More at once would only
+ * queue in the API server's priority and fairness.
+ */
+export const MAX_REQUESTS = 8;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -40,7 +43,7 @@ export function createDispatchers(
   closing: AbortSignal,
 ): Dispatchers {
   return {
-    calls: createDispatcher(settings, proxy, closing, MAX_CONNECTIONS),
+    calls: createDispatcher(settings, proxy, closing, MAX_REQUESTS),
     watches: createDispatcher(settings, proxy, closing, null),
   };
 }

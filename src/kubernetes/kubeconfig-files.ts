@@ -91,7 +91,7 @@ function readKubeconfig(file: string): Kubeconfig | undefined {
   return toKubeconfig(document, file, (path) => resolve(dirname(file), path));
 }
 
-/** The parser refuses an empty document, which kubectl reads as a kubeconfig without entries. */
+/** kubectl reads it as a kubeconfig without entries; the parser refuses some of these texts. */
 function hasNoContent(text: string): boolean {
   return text.split('\n').every((line) => /^\ufeff?(\s*(#.*)?|---|null|\{\})\s*$/.test(line));
 }

@@ -6,7 +6,7 @@ import { podFacts } from './facts.ts';
 import { ContentFold } from './fold.ts';
 import { type ContentCount, MAX_POD_FACTS, type PodFacts, type TypeContent } from './snapshot.ts';
 
-/** Priority and fairness gives a ServiceAccount few seats; more lists at once only queue there. */
+/** As many as the client sends at once: more would stand in the way of the calls that notice the end. */
 const CONCURRENT_LISTS = 8;
 
 export interface Swept {

@@ -20,7 +20,7 @@ import { parseLog } from '../stub/step-log.ts';
 const DIST = join(REPOSITORY, 'dist');
 const BUNDLE = join(DIST, 'index.js');
 const MAX_BUNDLE_BYTES = 3_000_000;
-/** The bundle refuses to run on anything older: undici and the Kubernetes client need it. */
+/** The bundle refuses to run on anything older: undici needs it. */
 const OLDEST_NODE = [22, 19] as const;
 
 describe('the bundle', () => {

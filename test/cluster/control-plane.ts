@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { atProcessEnd } from './at-process-end.ts';
 import { buildControlPlane, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { Client, type Ref, waitForServer } from './client.ts';
 import { type Ports, type Prepared, prepareDataDir } from './control-plane-files.ts';
@@ -83,21 +84,14 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   }
 }
 
-/** Ctrl-C, an uncaught error, process.exit(): no servers and no data stay behind. */
+/** No servers and no data stay behind. */
 function endWithProcess(): void {
   if (endsWithProcess) return;
   endsWithProcess = true;
-  const endAll = (): void => {
+  atProcessEnd(() => {
     for (const plane of running) plane.kill();
     running.clear();
-  };
-  process.once('exit', endAll);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => {
-      endAll();
-      process.kill(process.pid, signal); // our handler is gone: this time it ends the process
-    });
-  }
+  });
 }
 
 class ControlPlaneProcesses implements ControlPlane {

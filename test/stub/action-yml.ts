@@ -12,7 +12,7 @@ export interface ActionYml {
   runs: { using: string; main: string };
 }
 
-/** action.yml as the runner reads it; the YAML parser is the one that ships with the Kubernetes client. */
+/** action.yml as the runner reads it. */
 export function readActionYml(): ActionYml {
   return load(readFileSync(join(REPOSITORY, 'action.yml'), 'utf8')) as ActionYml;
 }

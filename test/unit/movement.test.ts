@@ -361,6 +361,36 @@ describe('a hang that is not one yet', () => {
   });
 });
 
+describe('more objects than one request of the namespace controller can delete, seen once', () => {
+  const cutOff = namespaceFacts({
+    conditions: [
+      condition(
+        'NamespaceDeletionContentFailure',
+        'True',
+        'Failed to delete all resource types, 1 remaining: the server was unable to return a response in the time allotted, but may still be processing the request',
+      ),
+    ],
+  });
+  const verdict = (content: TypeContent[]): string => {
+    const diagnosis = diagnose(snapshot({ namespace: cutOff, content }));
+    return `${diagnosis.movement.kind} ${outcomeOf(diagnosis)}`;
+  };
+
+  test('is slow, not stuck', () => {
+    expect(verdict([contentOf(CONFIG_MAPS, [], 100_000)])).toBe('retrying progressing');
+  });
+
+  test('is stuck when something holds one of them', () => {
+    const held = [group(CONFIG_MAPS, ['x/y'])];
+    expect(verdict([contentOf(CONFIG_MAPS, held, 99_999)])).toBe('unknown stuck');
+  });
+
+  test('is not called slow while something could not be read', () => {
+    const content = [contentOf(CONFIG_MAPS, [], 100_000), unreadable(WIDGETS)];
+    expect(verdict(content)).toBe('unknown stuck');
+  });
+});
+
 describe('what shrinks is not blamed, what stays is', () => {
   const blamed = (before: TypeContent[], now: TypeContent[]): string[] =>
     diagnose(snapshot({ content: now, details: lookedEverywhere() }), earlier(before)).findings.map(

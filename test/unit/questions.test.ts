@@ -223,6 +223,21 @@ describe('questionsOf', () => {
       are: { apiServices: true, otherTerminating: true },
     },
     {
+      what: 'a deletion that timed out somewhere: an extension API may be behind the type',
+      now: snapshot({
+        namespace: namespaceFacts({
+          conditions: conditions(
+            condition(
+              'NamespaceDeletionContentFailure',
+              'True',
+              'Failed to delete all resource types, 1 remaining: context deadline exceeded',
+            ),
+          ),
+        }),
+      }),
+      are: { apiServices: true },
+    },
+    {
       what: 'discovery that failed as a whole',
       now: snapshot({ discovery: failed(failureOf()) }),
       are: { apiServices: true, otherTerminating: true },

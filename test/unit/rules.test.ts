@@ -734,6 +734,13 @@ describe('content-failure', () => {
       are: [],
     },
     {
+      what: 'a request that is cut off while an uncommon type is left: that one, not the crowd',
+      now: failing(CUT_OFF, {
+        content: [contentOf(CONFIG_MAPS, [], 100_000), contentOf(WIDGETS, [], 1)],
+      }),
+      are: ['api-failing APIResource/widgets.example.com'],
+    },
+    {
       what: 'a request that is cut off with few objects: the API',
       now: failing(CUT_OFF, queued),
       are: ['api-failing APIResource/widgets.example.com'],

@@ -1,7 +1,7 @@
 import { admissionDraft, isAdmissionError } from '../admission.ts';
 import type { Draft, View } from '../draft.ts';
 import type { ContentError } from '../error-texts.ts';
-import { crowdedTypes } from './crowded-types.ts';
+import { crowdedType } from './crowded-type.ts';
 import { deadConversions, isInitializing } from './dead-conversions.ts';
 import {
   conversionDraft,
@@ -34,9 +34,10 @@ function draftsOf(view: View, error: ContentError): Draft[] {
   }
   // The pod rules look for themselves: a healthy deletion says this for moments, too.
   if (error.kind === 'unexpected-items') return [];
-  const crowded = crowdedTypes(view, error);
-  if (crowded !== undefined) return crowded;
-  return suspectTypes(view).map((type) => failingApiDraft(view, type, error.text));
+  return suspectTypes(view).flatMap((type) => {
+    const crowd = error.kind === 'timeout' ? crowdedType(view, type, error.text) : undefined;
+    return crowd ?? [failingApiDraft(view, type, error.text)];
+  });
 }
 
 const BECAUSE = 'the namespace controller cannot delete its content';

@@ -17,7 +17,7 @@ export function suspectTypes(view: View): ResourceType[] {
   return best.map(({ type }) => type);
 }
 
-export function isServedByBackend(view: View, type: ResourceType): boolean {
+function isServedByBackend(view: View, type: ResourceType): boolean {
   const services = view.now.details?.apiServices;
   return (
     services?.ok === true &&

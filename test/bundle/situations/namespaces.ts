@@ -2,6 +2,7 @@ import type { JsonObject } from '../../../src/json.ts';
 import type { Cluster } from '../../stub/api/cluster.ts';
 import type { Fault } from '../../stub/fault-proxy.ts';
 import { failure } from '../../stub/faults.ts';
+import { KUBESPHERE, KUBESPHERE_METADATA } from '../../stub/kubesphere.ts';
 import { readRecording } from '../../stub/recordings.ts';
 import type { Situation } from './situation.ts';
 
@@ -56,7 +57,6 @@ const secondDelete: Pick<
 };
 
 const LEASES = 'kube-node-lease';
-const KUBESPHERE = 'finalizers.kubesphere.io/namespaces';
 
 /** What an uninstalled KubeSphere left on it, and all that was in it has gone. */
 function heldByKubeSphere(cluster: Cluster): void {
@@ -66,21 +66,8 @@ function heldByKubeSphere(cluster: Cluster): void {
   cluster.change(`/api/v1/namespaces/${LEASES}`, (namespace) => {
     const metadata = namespace['metadata'] as JsonObject;
     metadata['deletionTimestamp'] = '2026-11-21T11:11:10Z';
-    metadata['finalizers'] = [KUBESPHERE];
-    metadata['labels'] = {
-      'kubernetes.io/metadata.name': LEASES,
-      'kubesphere.io/workspace': 'system-workspace',
-    };
-    metadata['ownerReferences'] = [
-      {
-        apiVersion: 'tenant.kubesphere.io/v1alpha1',
-        kind: 'Workspace',
-        name: 'system-workspace',
-        uid: '0a1b2c3d-0000-4000-8000-000000000000',
-        controller: true,
-        blockOwnerDeletion: true,
-      },
-    ];
+    const { labels, ...rest } = KUBESPHERE_METADATA;
+    Object.assign(metadata, rest, { labels: { 'kubernetes.io/metadata.name': LEASES, ...labels } });
     namespace['spec'] = {};
     // All five False, with and without a finalizer of the namespace itself.
     namespace['status'] = example?.['status'] ?? {};

@@ -1,3 +1,4 @@
+import { KUBESPHERE } from '../../stub/kubesphere.ts';
 import { apiService, apiServiceRef, configMap, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
@@ -10,7 +11,7 @@ import {
   ownerMissing,
   ownerUnknown,
 } from './links.ts';
-import { createKubeSphereNamespace, KUBESPHERE } from './namespace-finalizers.ts';
+import { createKubeSphereNamespace } from './namespace-finalizers.ts';
 
 /** One API group that does not answer holds every namespace of the cluster. */
 

@@ -1,5 +1,6 @@
 import type { ForceRecord } from '../../../src/force/force-record.ts';
 import { stringsAt } from '../../../src/json.ts';
+import { KUBESPHERE } from '../../stub/kubesphere.ts';
 import { customObject, customType, deployment, pod, typeRef } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';
 import type { World } from '../world.ts';
@@ -14,7 +15,7 @@ import {
   ref,
   specFinalizer,
 } from './links.ts';
-import { addSpecFinalizers, KUBESPHERE } from './namespace-finalizers.ts';
+import { addSpecFinalizers } from './namespace-finalizers.ts';
 import { settledWithPod } from './pods.ts';
 
 /** What force-finalize does and what it refuses. */

@@ -1,4 +1,5 @@
 import { arrayAt, stringsAt } from '../../../src/json.ts';
+import { KUBESPHERE, KUBESPHERE_METADATA } from '../../stub/kubesphere.ts';
 import { ApiError } from '../client.ts';
 import { deployment, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
@@ -6,8 +7,6 @@ import type { World } from '../world.ts';
 import { namespaceFinalizer, ownerMissing, ownerUnknown, specFinalizer } from './links.ts';
 
 /** The namespace's own two lists of finalizers; no condition covers them. */
-
-const KUBESPHERE = 'finalizers.kubesphere.io/namespaces';
 
 function ownFinalizer(
   id: string,
@@ -125,23 +124,8 @@ const seed2b: Scenario = {
 };
 
 export async function createKubeSphereNamespace(world: World): Promise<void> {
-  await world.createNamespace(undefined, {
-    finalizers: [KUBESPHERE],
-    labels: { 'kubesphere.io/workspace': 'system-workspace' },
-    ownerReferences: [
-      {
-        apiVersion: 'tenant.kubesphere.io/v1alpha1',
-        kind: 'Workspace',
-        name: 'system-workspace',
-        uid: '0a1b2c3d-0000-4000-8000-000000000000',
-        controller: true,
-        blockOwnerDeletion: true,
-      },
-    ],
-  });
+  await world.createNamespace(undefined, KUBESPHERE_METADATA);
 }
-
-export { KUBESPHERE };
 
 /** Only /finalize can write this list, and only an Active namespace can get new entries. */
 export async function addSpecFinalizers(world: World, more: readonly string[]): Promise<void> {
