@@ -1,4 +1,4 @@
-import { type Json, stringAt } from '../src/json.ts';
+import { type Json, stringAt } from '../src/base/json.ts';
 
 /** One request as the API server's audit log tells it. */
 export interface AuditedRequest {

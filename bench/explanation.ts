@@ -1,4 +1,4 @@
-import type { Report } from '../src/report/report.ts';
+import type { Report } from '../src/model/result.ts';
 import type { Ended } from './run-command.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { arrayAt, type JsonObject, stringsAt } from '../src/json.ts';
+import { arrayAt, type JsonObject, stringsAt } from '../src/base/json.ts';
 import type { Client, Ref } from '../test/cluster/client.ts';
 import type { ControlPlane } from '../test/cluster/control-plane.ts';
 import { configMap, customType } from '../test/cluster/objects.ts';

@@ -1,4 +1,4 @@
-import { arrayAt, stringAt, stringsAt } from '../src/json.ts';
+import { arrayAt, stringAt, stringsAt } from '../src/base/json.ts';
 import type { Cluster } from '../test/stub/api/cluster.ts';
 
 const API_SERVICES = '/apis/apiregistration.k8s.io/v1/apiservices';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { styleText } from 'node:util';
-import type { JsonObject } from '../src/json.ts';
+import type { JsonObject } from '../src/base/json.ts';
 import { type ApiServer, startApiServer } from '../test/stub/api-server.ts';
 import { type Github, startGithub } from '../test/stub/github.ts';
 import type { Recording } from '../test/stub/recording.ts';

@@ -1,27 +1,26 @@
 // First: a library below reads the environment while it is being loaded.
-import './github/damaged-environment.ts';
+import './publish/damaged-environment.ts';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as core from '@actions/core';
-import { createActionLog } from './action-log.ts';
-import { type Cancellation, onCancel } from './cancel.ts';
-import { systemClock } from './clock.ts';
-import { ActionError, describeError } from './errors.ts';
-import { runGate } from './gate.ts';
-import { commentKey } from './github/comment-key.ts';
-import { createGithub } from './github/octokit.ts';
-import { readGithubRun } from './github/run-context.ts';
-import { homeDirectory } from './home-dir.ts';
+import { ActionError, describeError } from './base/errors.ts';
+import type { Log } from './base/log.ts';
+import { type Cancellation, homeDirectory, onCancel } from './base/process.ts';
+import { createRedactor, type Redactor } from './base/redact.ts';
+import { systemClock } from './base/time.ts';
+import { runGate } from './gate/gate.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
-import type { Log } from './log.ts';
+import type { RunResult } from './model/result.ts';
 import { type OutputContext, outputsOf } from './outputs.ts';
-import { createRedactor, type Redactor } from './redact.ts';
+import { createActionLog } from './publish/action-log.ts';
+import { commentKey } from './publish/comment-key.ts';
+import { createGithub } from './publish/octokit.ts';
+import { type CommentDeps, type PublishDeps, type Published, publish } from './publish/publish.ts';
+import { readGithubRun } from './publish/run-context.ts';
 import { renderLogLines } from './report/log-lines.ts';
-import { type CommentDeps, type PublishDeps, type Published, publish } from './report/publish.ts';
 import { redactResult } from './report/redacted.ts';
-import type { RunResult } from './report/report.ts';
 import { GATE_VERSION } from './version.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -113,14 +112,16 @@ async function finish(given: RunResult, publishing: PublishDeps, parts: Parts): 
 
 function nothingRead(inputs: Inputs, { startedAt }: Parts): RunResult {
   return {
+    kind: 'teardown',
     gateVersion: GATE_VERSION,
     finishedAt: new Date(systemClock.now()).toISOString(),
     elapsedMs: systemClock.now() - startedAt,
     timeoutMs: inputs.timeoutMs,
-    cluster: { server: '', version: 'unknown', identity: undefined },
+    cluster: { server: '', version: 'unknown', uid: undefined },
     outcome: 'cancelled',
     verdict: 'fail',
     namespaces: [],
+    sharedCauses: [],
   };
 }
 

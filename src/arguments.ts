@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ActionError, describeError } from './errors.ts';
+import { ActionError, describeError } from './base/errors.ts';
 import { INPUT_DEFAULTS, type InputName, list } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;

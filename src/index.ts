@@ -18,7 +18,7 @@ function isInRunner(): boolean {
 
 /** Each loads only its own half. "eager" keeps it in the one file: ncc does not minify a second one. */
 async function inTerminal(): Promise<number> {
-  const { runTerminal } = await import(/* webpackMode: "eager" */ './terminal.ts');
+  const { runTerminal } = await import(/* webpackMode: "eager" */ './cli.ts');
   return runTerminal(args);
 }
 

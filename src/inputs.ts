@@ -1,7 +1,7 @@
-import { parseDuration } from './duration.ts';
-import { ActionError } from './errors.ts';
+import { ActionError } from './base/errors.ts';
+import { parseDuration } from './base/time.ts';
 import type { ForcePolicy } from './force/policy.ts';
-import { FAIL_ON, IF_NOT_FOUND, type Policy } from './outcome.ts';
+import { FAIL_ON, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
 export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 export const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;

@@ -1,7 +1,7 @@
-import type { Finding } from './diagnose/diagnosis.ts';
-import type { NamespaceResult, RunResult } from './report/report.ts';
+import { plainText, shorten } from './base/text.ts';
+import type { Finding } from './model/finding.ts';
+import type { NamespaceResult, RunResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/summary-line.ts';
-import { plainText, shorten } from './safe-text.ts';
 
 export const OUTPUT_NAMES = [
   'outcome',

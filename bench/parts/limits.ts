@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { waitUntil } from '../../test/cluster/wait-until.ts';
 import { type Bench, runOnce } from '../bench.ts';
 import { differences, explanationOf, mustExplain } from '../explanation.ts';

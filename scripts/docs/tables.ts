@@ -1,8 +1,10 @@
-import { FINDING_CODES, type FindingCode } from '../../src/diagnose/diagnosis.ts';
-import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/outcome.ts';
+import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
+import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/model/outcome.ts';
 import type { ActionYml } from '../../test/stub/action-yml.ts';
 
 const OUTCOME_MEANINGS: Record<Outcome, string> = {
+  clear: 'forecast only: nothing that could be seen would hold it',
+  'would-hang': 'forecast only: this would hold it',
   deleted: 'the namespace (this UID) is gone',
   'not-found': 'it was not there at the start; `if-not-found` decides',
   recreated: 'this UID is gone; a new namespace has the name',

@@ -1,5 +1,5 @@
-import type { LabelRequirement, WebhookFacts } from '../observe/details.ts';
-import type { Subject } from './diagnosis.ts';
+import type { Subject } from '../model/finding.ts';
+import type { LabelRequirement, WebhookFacts } from '../model/snapshot.ts';
 import { typeName } from './display.ts';
 import type { Draft, View } from './draft.ts';
 import type { CallFailure, ContentError, ServiceRef } from './error-kinds.ts';

@@ -1,12 +1,11 @@
-import type { Details } from '../observe/details.ts';
+import type { Details, ResourceType, Snapshot } from '../model/snapshot.ts';
 import { noQuestions, type ObjectRef, type Questions } from '../observe/questions.ts';
-import type { ResourceType, Snapshot } from '../observe/snapshot.ts';
 import { matchesRules } from './admission.ts';
 import { parseConditions } from './conditions.ts';
 import { namespaceSubject, type View } from './draft.ts';
 import type { ContentError } from './error-kinds.ts';
-import { backendsOf } from './ownership/backends.ts';
-import { candidatesFor, isTelling } from './ownership/candidates.ts';
+import { backendsOf } from './owner/backends.ts';
+import { candidatesFor, isTelling } from './owner/candidates.ts';
 import {
   crdName,
   groupsOf,
@@ -14,7 +13,7 @@ import {
   isOfControllerManager,
   knownOwner,
   writerOf,
-} from './ownership/held.ts';
+} from './owner/held.ts';
 import { isInitializing } from './rules/dead-conversions.ts';
 import { CONTROLLER_LEASE, isUnprocessed } from './rules/namespace-controller-inactive.ts';
 import { heldObjects } from './rules/object-finalizer.ts';

@@ -1,4 +1,4 @@
-import type { Condition } from '../observe/snapshot.ts';
+import type { Condition } from '../model/snapshot.ts';
 import { type ContentError, classifyErrorText, statedFailures } from './error-texts.ts';
 
 /**

@@ -1,7 +1,13 @@
-import type { Snapshot } from '../observe/snapshot.ts';
+import type {
+  Diagnosis,
+  FindingCode,
+  HeldNamespace,
+  Movement,
+  QueuedContent,
+} from '../model/finding.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import { viewOf } from './ask.ts';
 import { contradictionsOf } from './contradictions.ts';
-import type { Diagnosis, FindingCode, Movement, QueuedContent } from './diagnosis.ts';
 import type { Draft, Rule, View } from './draft.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
@@ -58,7 +64,8 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     notInspected: unread,
     conditions: now.namespace.conditions,
     contradictions: contradictionsOf(view),
-    alsoAffected: alsoAffected(view, graph),
+    alsoHeld: alsoHeld(view, graph),
+    reservations: {},
     movement,
     inspectedTypes: now.content.filter(({ read }) => read.ok).length,
   };
@@ -100,10 +107,12 @@ const HOLDS_ALL: ReadonlySet<FindingCode> = new Set<FindingCode>([
   'namespace-controller-inactive',
 ]);
 
-function alsoAffected(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): string[] {
+function alsoHeld(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): HeldNamespace[] {
   const others = view.now.details?.otherTerminating;
   const holdsAll = graph.findings.some(
     ({ id, code }) => HOLDS_ALL.has(code) && graph.rootCauses.includes(id),
   );
-  return holdsAll && others?.ok === true ? [...others.value].sort() : [];
+  return holdsAll && others?.ok === true
+    ? [...others.value].sort().map((name) => ({ name, since: '' }))
+    : [];
 }

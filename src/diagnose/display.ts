@@ -1,4 +1,4 @@
-import type { Subject } from './diagnosis.ts';
+import type { Subject } from '../model/finding.ts';
 
 /** What names a resource type; more is welcome and ignored. */
 export interface TypeRef {

@@ -1,6 +1,6 @@
-import type { Snapshot } from '../observe/snapshot.ts';
+import type { Finding, FindingCode, Subject } from '../model/finding.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import type { ParsedConditions } from './conditions.ts';
-import type { Finding, FindingCode, Subject } from './diagnosis.ts';
 
 /** What a rule looks at. Rules are pure: data in, drafts out. */
 export interface View {

@@ -4,7 +4,7 @@ import {
   type Finding,
   type FindingCode,
   NAMESPACE,
-} from './diagnosis.ts';
+} from '../model/finding.ts';
 import { type Draft, idOf } from './draft.ts';
 
 export type WaitForGraph = Pick<

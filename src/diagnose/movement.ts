@@ -1,11 +1,11 @@
+import type { Movement } from '../model/finding.ts';
 import type {
   ContentCount,
   ObjectFacts,
   ObjectGroup,
   Snapshot,
   TypeContent,
-} from '../observe/snapshot.ts';
-import type { Movement } from './diagnosis.ts';
+} from '../model/snapshot.ts';
 import type { View } from './draft.ts';
 
 /** After the end of its grace period a pod is given this long to be confirmed by its kubelet. */

@@ -1,7 +1,6 @@
-import type { Details } from '../observe/details.ts';
-import type { Snapshot } from '../observe/snapshot.ts';
-import type { Read, ReadFailure } from '../read.ts';
-import type { NotInspected } from './diagnosis.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { Read, ReadFailure } from '../model/read.ts';
+import type { Details, Snapshot } from '../model/snapshot.ts';
 import { typeName } from './display.ts';
 import type { View } from './draft.ts';
 

@@ -1,11 +1,11 @@
-import type { WorkloadFacts } from '../observe/details.ts';
-import { shorten } from '../safe-text.ts';
-import type { Subject } from './diagnosis.ts';
+import { shorten } from '../base/text.ts';
+import type { Subject } from '../model/finding.ts';
+import type { WorkloadFacts } from '../model/snapshot.ts';
 import { type Draft, findingId, type View } from './draft.ts';
-import { asObject, missing, withoutCandidate, workloadSubject } from './ownership/absent.ts';
-import { type Candidate, candidatesFor } from './ownership/candidates.ts';
-import { type Held, isOfControllerManager, knownOwner } from './ownership/held.ts';
-import { refusalsFor } from './ownership/refusals.ts';
+import { asObject, missing, withoutCandidate, workloadSubject } from './owner/absent.ts';
+import { type Candidate, candidatesFor } from './owner/candidates.ts';
+import { type Held, isOfControllerManager, knownOwner } from './owner/held.ts';
+import { refusalsFor } from './owner/refusals.ts';
 import {
   ownerFailingRemedies,
   ownerNotReadyRemedies,

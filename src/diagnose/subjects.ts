@@ -1,5 +1,5 @@
-import { MAX_EXAMPLES, type ObjectFacts } from '../observe/snapshot.ts';
-import type { Finding, Subject } from './diagnosis.ts';
+import type { Finding, Subject } from '../model/finding.ts';
+import { MAX_EXAMPLES, type ObjectFacts } from '../model/snapshot.ts';
 
 export function subjectOf(object: ObjectFacts): Subject {
   return {

@@ -1,5 +1,6 @@
-import type { NotInspected } from '../diagnose/diagnosis.ts';
-import type { TimelineEntry } from '../timeline.ts';
+import type { TimelineEntry } from '../base/time.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { ForceRecord } from '../model/result.ts';
 import { deletePods } from './delete-pods.ts';
 import { removeOwnEntry } from './finalize-namespace.ts';
 import {
@@ -12,7 +13,6 @@ import {
   namespaceTarget,
   type ObjectAction,
 } from './force-plan.ts';
-import type { ForceRecord } from './force-record.ts';
 import { checkNamespace } from './guard.ts';
 import { Journal } from './journal.ts';
 import { mayLeaveBehind, verifyEnd } from './left-behind.ts';

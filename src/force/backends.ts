@@ -1,7 +1,15 @@
-import { arrayAt, at, type Json, type JsonObject, recordAt, stringAt, stringsAt } from '../json.ts';
+import {
+  arrayAt,
+  at,
+  type Json,
+  type JsonObject,
+  recordAt,
+  stringAt,
+  stringsAt,
+} from '../base/json.ts';
 import type { KubernetesApi, ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure, read } from '../read.ts';
+import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { typeName } from './force-plan.ts';
 
 /**

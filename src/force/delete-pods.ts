@@ -1,8 +1,8 @@
-import { type JsonObject, stringAt, stringsAt } from '../json.ts';
+import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
+import { type Read, read } from '../model/read.ts';
+import type { NodeFacts } from '../model/snapshot.ts';
 import { nodeFacts } from '../observe/facts.ts';
-import type { NodeFacts } from '../observe/snapshot.ts';
-import { type Read, read } from '../read.ts';
 import type { PodAction } from './force-plan.ts';
 import { checkNamespace } from './guard.ts';
 import type { Done, Journal } from './journal.ts';

@@ -1,4 +1,4 @@
-import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../json.ts';
+import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { finalizerWriters } from '../observe/facts.ts';

@@ -1,4 +1,4 @@
-import type { TypeContent } from '../observe/snapshot.ts';
+import type { TypeContent } from '../model/snapshot.ts';
 import type { ActivePolicy, ForceMode } from './policy.ts';
 
 /**

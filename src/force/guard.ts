@@ -1,4 +1,4 @@
-import { type JsonObject, recordAt, stringAt } from '../json.ts';
+import { type JsonObject, recordAt, stringAt } from '../base/json.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { isProtectedNamespace } from './policy.ts';
 import type { Run } from './run.ts';

@@ -1,8 +1,8 @@
-import type { NotInspected } from '../diagnose/diagnosis.ts';
-import { serverTimestamp } from '../server-time.ts';
-import type { TimelineEntry } from '../timeline.ts';
+import type { TimelineEntry } from '../base/time.ts';
+import { serverTimestamp } from '../base/time.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { ForceRecord } from '../model/result.ts';
 import type { ForceAction, Refusal } from './force-plan.ts';
-import type { ForceRecord } from './force-record.ts';
 import type { Leftovers } from './leftovers.ts';
 import { describeMany, finalizerOf, leakText } from './render-plan.ts';
 import type { Run } from './run.ts';

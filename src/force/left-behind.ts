@@ -1,4 +1,4 @@
-import { stringAt } from '../json.ts';
+import { stringAt } from '../base/json.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceAction, namespaceTarget } from './force-plan.ts';
 import type { Journal } from './journal.ts';

@@ -1,10 +1,10 @@
-import type { NotInspected } from '../diagnose/diagnosis.ts';
-import { type JsonObject, stringAt, stringsAt } from '../json.ts';
+import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { ForceRecord } from '../model/result.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
 import { typeName } from './force-plan.ts';
-import type { ForceRecord } from './force-record.ts';
 import type { Remains } from './remains.ts';
 import { CONCURRENCY, type Run } from './run.ts';
 

@@ -1,4 +1,4 @@
-import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
 import { type ForceType, typeName } from './force-plan.ts';
 import { type ActivePolicy, permissionFor } from './policy.ts';
 

@@ -1,5 +1,5 @@
-import { MAX_EXAMPLES, type NodeFacts, type PodFacts, type Snapshot } from '../observe/snapshot.ts';
-import type { Read } from '../read.ts';
+import type { Read } from '../model/read.ts';
+import { MAX_EXAMPLES, type NodeFacts, type PodFacts, type Snapshot } from '../model/snapshot.ts';
 import { OVERDUE_AFTER_MS, type PodAction, plural, type Refusal } from './force-plan.ts';
 import type { ActivePolicy } from './policy.ts';
 

@@ -1,5 +1,5 @@
-import type { Diagnosis } from '../diagnose/diagnosis.ts';
-import { MAX_EXAMPLES, type Snapshot } from '../observe/snapshot.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import { MAX_EXAMPLES, type Snapshot } from '../model/snapshot.ts';
 import type { HostedBackends } from './backends.ts';
 import {
   type FinalizerAction,

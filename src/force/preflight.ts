@@ -1,6 +1,6 @@
 import type { Mutation } from '../kubernetes/api.ts';
 import { objectPath } from '../kubernetes/paths.ts';
-import type { ReadFailure } from '../read.ts';
+import type { ReadFailure } from '../model/read.ts';
 import { listOverdue, podDeletion } from './delete-pods.ts';
 import { dryRunOf, entriesOf } from './finalize-namespace.ts';
 import { type ForceAction, isNamespaceAction, keyOf } from './force-plan.ts';

@@ -1,4 +1,4 @@
-import type { Snapshot } from '../observe/snapshot.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import type { HostedBackends } from './backends.ts';
 import { listNames, namespaceTarget, type Refusal } from './force-plan.ts';
 import { type ActivePolicy, isProtectedNamespace, matchesPattern, saysNothing } from './policy.ts';

@@ -1,4 +1,4 @@
-import type { ObjectGroup, Snapshot, TypeContent } from '../observe/snapshot.ts';
+import type { ObjectGroup, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { type ForceAction, listNames, typeName } from './force-plan.ts';
 
 /** What a finalized namespace would leave behind, as far as a snapshot can tell. */

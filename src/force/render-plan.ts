@@ -1,3 +1,4 @@
+import type { ForceRecord } from '../model/result.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -7,7 +8,6 @@ import {
   plural,
   typeName,
 } from './force-plan.ts';
-import type { ForceRecord } from './force-record.ts';
 
 /** The plan for people, before anything is changed. One action or refusal a line. */
 export function renderPlan(plan: ForcePlan): string[] {

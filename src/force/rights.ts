@@ -1,4 +1,4 @@
-import { at } from '../json.ts';
+import { at } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { ForceAction } from './force-plan.ts';
 

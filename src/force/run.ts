@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Clock } from '../base/time.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import type { Log } from '../log.ts';
 import type { ForcePlan } from './force-plan.ts';
 
 /** What every step of applying a plan works with. */

@@ -1,6 +1,6 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
-import type { ReadFailure } from '../read.ts';
+import type { ReadFailure } from '../model/read.ts';
 import type { Run } from './run.ts';
 
 /** How often one thing is read again because it had moved. */

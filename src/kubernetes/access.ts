@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { ActionError } from '../errors.ts';
-import { at, type Json, type JsonObject, stringAt } from '../json.ts';
+import { ActionError } from '../base/errors.ts';
+import { at, type Json, type JsonObject, stringAt } from '../base/json.ts';
 
 /** The cluster and the user that were chosen, before any credential was fetched. */
 export interface Access {

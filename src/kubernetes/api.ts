@@ -1,5 +1,8 @@
-import type { JsonObject } from '../json.ts';
-import type { Read } from '../read.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Read } from '../model/read.ts';
+import type { FailedGroup, ResourceType } from '../model/snapshot.ts';
+
+export type { FailedGroup, ResourceType } from '../model/snapshot.ts';
 
 /** What the gate needs of a Kubernetes API server. Paths are those of the API, without the server. */
 export interface KubernetesApi {
@@ -104,24 +107,4 @@ export interface Discovery {
   failedGroups: FailedGroup[];
   /** False when the aggregated document was not offered and every group-version was asked for. */
   aggregated: boolean;
-}
-
-/** A resource type in the version that the server prefers for it. */
-export interface ResourceType {
-  /** Empty for the core group. */
-  group: string;
-  version: string;
-  /** Plural, as in paths. */
-  resource: string;
-  kind: string;
-  namespaced: boolean;
-  verbs: string[];
-  categories?: string[];
-}
-
-export interface FailedGroup {
-  group: string;
-  version: string;
-  /** `freshness: Stale` in aggregated discovery, or the error of `/apis/<group>/<version>`. */
-  reason: string;
 }

@@ -1,4 +1,4 @@
-import { ActionError } from '../errors.ts';
+import { ActionError } from '../base/errors.ts';
 import { type Access, clusterSettings, nameOf } from './access.ts';
 import { inClusterAccess, ownNamespace } from './in-cluster.ts';
 import { type FoundKubeconfig, findKubeconfig } from './kubeconfig-files.ts';

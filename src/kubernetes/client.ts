@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
-import { type JsonObject, stringAt } from '../json.ts';
-import { failed, type Read } from '../read.ts';
-import { Throttle } from '../throttle.ts';
+import { type JsonObject, stringAt } from '../base/json.ts';
+import { Throttle } from '../base/throttle.ts';
+import type { Clock } from '../base/time.ts';
+import { failed, type Read } from '../model/read.ts';
 import type {
   CallOptions,
   ClusterTarget,

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../clock.ts';
-import type { Redactor } from '../redact.ts';
+import type { Redactor } from '../base/redact.ts';
+import { type Clock, systemClock } from '../base/time.ts';
 import type { KubernetesApi } from './api.ts';
 import { chooseAccess } from './choose-access.ts';
 import { Client } from './client.ts';

@@ -1,6 +1,6 @@
 import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
 import type { buildConnector } from 'undici';
-import { ActionError, describeError } from '../errors.ts';
+import { ActionError, describeError } from '../base/errors.ts';
 import type { Access } from './access.ts';
 import type { Credentials } from './credentials.ts';
 import { impersonationHeaders } from './impersonation.ts';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/time.ts';
 import type { Access } from './access.ts';
 import { connectionSettings, type Headers } from './connection-settings.ts';
 import type { CredentialSource, Credentials } from './credentials.ts';

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
-import { ActionError } from '../errors.ts';
-import { at, isObject, type JsonObject } from '../json.ts';
-import type { Redactor } from '../redact.ts';
+import { ActionError } from '../base/errors.ts';
+import { at, isObject, type JsonObject } from '../base/json.ts';
+import type { Redactor } from '../base/redact.ts';
+import type { Clock } from '../base/time.ts';
 import { type Access, pemField, stringField } from './access.ts';
 import { type CredentialSource, type Credentials, usableToken } from './credentials.ts';
 import { execSource } from './exec-source.ts';

@@ -1,4 +1,4 @@
-import { ActionError } from '../errors.ts';
+import { ActionError } from '../base/errors.ts';
 
 /** Finished values; a new object whenever one of them changed. */
 export interface Credentials {

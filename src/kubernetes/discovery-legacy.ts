@@ -1,4 +1,4 @@
-import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '../json.ts';
+import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { FailedGroup, ResourceType } from './api.ts';
 import type { GroupsRead, ServedGroup } from './discovery-groups.ts';
 import { type GetJson, PLAIN_JSON } from './list.ts';

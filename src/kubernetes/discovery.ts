@@ -1,5 +1,5 @@
-import { type JsonObject, stringAt } from '../json.ts';
-import { failed, type Read, read } from '../read.ts';
+import { type JsonObject, stringAt } from '../base/json.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type { Discovery, ResourceType } from './api.ts';
 import { aggregatedGroups } from './discovery-aggregated.ts';
 import type { ServedGroup } from './discovery-groups.ts';

@@ -1,4 +1,4 @@
-import { ActionError } from '../errors.ts';
+import { ActionError } from '../base/errors.ts';
 import type { ClusterSettings } from './access.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { parseProxy, proxyFor } from './proxy.ts';

@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts';
-import { ActionError } from '../errors.ts';
-import { isObject, type JsonObject } from '../json.ts';
-import type { ReadFailure } from '../read.ts';
-import type { Redactor } from '../redact.ts';
+import { ActionError } from '../base/errors.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
+import type { Redactor } from '../base/redact.ts';
+import type { Clock } from '../base/time.ts';
+import type { ReadFailure } from '../model/read.ts';
 import { BodyTooLarge, readBody } from './body.ts';
 import type { Connection, HttpRequest, OpenAnswer, Timer } from './connection.ts';
 import { type BadAnswer, clause, failureOf, notKubernetes, retryAfterMs } from './failures.ts';

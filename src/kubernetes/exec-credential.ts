@@ -1,5 +1,5 @@
-import { ActionError } from '../errors.ts';
-import { arrayAt, at, isObject, type Json, type JsonObject, stringAt } from '../json.ts';
+import { ActionError } from '../base/errors.ts';
+import { arrayAt, at, isObject, type Json, type JsonObject, stringAt } from '../base/json.ts';
 import { type ClusterSettings, stringField } from './access.ts';
 
 const API_GROUP = 'client.authentication.k8s.io';

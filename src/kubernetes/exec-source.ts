@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts';
-import { ActionError } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
-import type { Redactor } from '../redact.ts';
-import { plainText, shorten } from '../safe-text.ts';
+import { ActionError } from '../base/errors.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Redactor } from '../base/redact.ts';
+import { plainText, shorten } from '../base/text.ts';
+import type { Clock } from '../base/time.ts';
 import type { Access } from './access.ts';
 import { type CredentialSource, type Credentials, usableToken } from './credentials.ts';
 import {

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import { isObject, type Json, type JsonObject, numberAt, stringAt } from '../json.ts';
-import type { FailureKind, ReadFailure } from '../read.ts';
-import { plainText, shorten } from '../safe-text.ts';
+import { isObject, type Json, type JsonObject, numberAt, stringAt } from '../base/json.ts';
+import { plainText, shorten } from '../base/text.ts';
+import type { FailureKind, ReadFailure } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
 
 /** An HTTP answer that is no success, as far as it is needed to say what went wrong. */

@@ -1,4 +1,4 @@
-import { at, isObject, type JsonObject, stringAt, stringsAt } from '../json.ts';
+import { at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 
 /**
  * kubectl's `as`, `as-uid`, `as-groups` and `as-user-extra`. A list is sent as repeated headers; joined

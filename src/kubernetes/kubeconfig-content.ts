@@ -1,4 +1,4 @@
-import { ActionError } from '../errors.ts';
+import { ActionError } from '../base/errors.ts';
 
 /**
  * People put the secret itself where a path belongs. Reading it would work, but the text would then be

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { load } from 'js-yaml';
-import { ActionError } from '../errors.ts';
-import { isObject } from '../json.ts';
+import { ActionError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { refuseContent } from './kubeconfig-content.ts';
 import { type Kubeconfig, mergeKubeconfigs, toKubeconfig } from './kubeconfig-merge.ts';
 

@@ -1,5 +1,5 @@
-import { ActionError } from '../errors.ts';
-import { arrayAt, at, isObject, type JsonObject, stringAt } from '../json.ts';
+import { ActionError } from '../base/errors.ts';
+import { arrayAt, at, isObject, type JsonObject, stringAt } from '../base/json.ts';
 
 /** A kubeconfig as maps, the way kubectl thinks of it; relative paths are resolved already. */
 export interface Kubeconfig {

@@ -1,5 +1,5 @@
-import { arrayAt, at, isObject, type JsonObject, numberAt, stringAt } from '../json.ts';
-import { failed, type Read, read } from '../read.ts';
+import { arrayAt, at, isObject, type JsonObject, numberAt, stringAt } from '../base/json.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type { ListEnd, ListOptions } from './api.ts';
 import { withQuery } from './paths.ts';
 

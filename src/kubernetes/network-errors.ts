@@ -1,5 +1,5 @@
-import { describeError } from '../errors.ts';
-import { shorten } from '../safe-text.ts';
+import { describeError } from '../base/errors.ts';
+import { shorten } from '../base/text.ts';
 
 export interface NetworkFailure {
   /** For example `connection refused`. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { type FailureKind, failed, type Read, type ReadFailure } from '../read.ts';
+import type { Clock } from '../base/time.ts';
+import { type FailureKind, failed, type Read, type ReadFailure } from '../model/read.ts';
 
 /** One try, and whether another one may go better. */
 export type Attempt<T> =

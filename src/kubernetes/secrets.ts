@@ -1,4 +1,4 @@
-import { MIN_SECRET_LENGTH, type Redactor } from '../redact.ts';
+import { MIN_SECRET_LENGTH, type Redactor } from '../base/redact.ts';
 
 /** Tells everybody who hides secrets about each one, before it can appear in any text. */
 export class Secrets {

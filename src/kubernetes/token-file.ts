@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Clock } from '../clock.ts';
-import { ActionError, describeError } from '../errors.ts';
+import { ActionError, describeError } from '../base/errors.ts';
+import type { Clock } from '../base/time.ts';
 import { type CredentialSource, type Credentials, usableToken } from './credentials.ts';
 import type { Secrets } from './secrets.ts';
 

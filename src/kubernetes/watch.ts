@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { isObject, type JsonObject, numberAt } from '../json.ts';
-import { failed, type Read, read } from '../read.ts';
+import { isObject, type JsonObject, numberAt } from '../base/json.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type { WatchEnd, WatchEvent, WatchOptions } from './api.ts';
 import { withQuery } from './paths.ts';
 

@@ -1,9 +1,9 @@
-import { type JsonObject, stringAt } from '../json.ts';
+import { type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type Read, read } from '../read.ts';
+import { type Read, read } from '../model/read.ts';
+import type { NodeFacts } from '../model/snapshot.ts';
 import { many } from './collections.ts';
 import { nodeFacts } from './facts.ts';
-import type { NodeFacts } from './snapshot.ts';
 
 /** Nodes of a big drained pool; what holds the namespace is plain from the first of them. */
 const MAX_NODES = 50;

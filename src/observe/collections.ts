@@ -1,6 +1,6 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type Read, read } from '../read.ts';
+import { type Read, read } from '../model/read.ts';
 
 /** `undefined` when the API server says that the object does not exist: a fact, not a failed read. */
 export async function one<T>(

@@ -8,7 +8,7 @@ import {
   recordAt,
   stringAt,
   stringsAt,
-} from '../json.ts';
+} from '../base/json.ts';
 import type { ResourceType } from '../kubernetes/api.ts';
 import type {
   ApiServiceFacts,
@@ -19,7 +19,7 @@ import type {
   ObjectFacts,
   OwnerReference,
   PodFacts,
-} from './snapshot.ts';
+} from '../model/snapshot.ts';
 
 /** A field manager is at most 128 characters (apimachinery, fieldManager validation). */
 const NO_MANAGER = '';

@@ -1,7 +1,12 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { ResourceType } from '../kubernetes/api.ts';
+import {
+  type ContentCount,
+  MAX_EXAMPLES,
+  type ObjectFacts,
+  type ObjectGroup,
+} from '../model/snapshot.ts';
 import { objectFacts } from './facts.ts';
-import { type ContentCount, MAX_EXAMPLES, type ObjectFacts, type ObjectGroup } from './snapshot.ts';
 
 /**
  * Folds the objects of one type while they are being read: memory depends on how many kinds of

@@ -1,8 +1,8 @@
-import { type JsonObject, stringAt } from '../json.ts';
+import { type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type Read, read } from '../read.ts';
+import { type Read, read } from '../model/read.ts';
+import type { Grant } from '../model/snapshot.ts';
 import { all, many } from './collections.ts';
-import type { Grant } from './details.ts';
 import { type GrantRule, grantRules, grantsOf } from './owner-facts.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';

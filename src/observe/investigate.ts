@@ -1,10 +1,10 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
-import { failed, type Read, read } from '../read.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import type { CrdFacts, Details, Trial } from '../model/snapshot.ts';
 import { readTerminatingNamespaces } from './cluster.ts';
 import { all, many, one } from './collections.ts';
-import type { CrdFacts, Details, Trial } from './details.ts';
 import { apiServiceFacts } from './facts.ts';
 import { readGrants } from './grants.ts';
 import {

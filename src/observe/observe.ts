@@ -1,9 +1,9 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/time.ts';
+import { serverTimestamp } from '../base/time.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { read } from '../read.ts';
-import { serverTimestamp } from '../server-time.ts';
+import { read } from '../model/read.ts';
+import type { NamespaceFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 import { readNodes } from './cluster.ts';
-import type { NamespaceFacts, PodFacts, Snapshot } from './snapshot.ts';
 import { sweep, sweepableTypes } from './sweep.ts';
 
 export interface ObserveDeps {

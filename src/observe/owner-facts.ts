@@ -8,7 +8,7 @@ import {
   recordAt,
   stringAt,
   stringsAt,
-} from '../json.ts';
+} from '../base/json.ts';
 import type {
   AttachmentFacts,
   CrdFacts,
@@ -20,7 +20,7 @@ import type {
   ServiceFacts,
   WebhookFacts,
   WorkloadFacts,
-} from './details.ts';
+} from '../model/snapshot.ts';
 import { conditionsOf } from './facts.ts';
 
 const MAX_STATUS_TEXTS = 10;

@@ -1,4 +1,4 @@
-import type { ResourceType } from './snapshot.ts';
+import type { ResourceType } from '../model/snapshot.ts';
 
 /** What a diagnosis wants to know beyond the sweep. Reading it is the observer's. */
 export interface Questions {

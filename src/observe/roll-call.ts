@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/time.ts';
+import { serverTimestamp } from '../base/time.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { serverTimestamp } from '../server-time.ts';
-import type { RollCall } from './details.ts';
+import type { RollCall } from '../model/snapshot.ts';
 import { readRoleBindings, readRoles, toGrants } from './grants.ts';
 import { readWorkloads } from './workloads.ts';
 

@@ -1,10 +1,15 @@
-import { stringAt } from '../json.ts';
+import { stringAt } from '../base/json.ts';
 import type { KubernetesApi, ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { failed, type Read, read } from '../read.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import {
+  type ContentCount,
+  MAX_POD_FACTS,
+  type PodFacts,
+  type TypeContent,
+} from '../model/snapshot.ts';
 import { podFacts } from './facts.ts';
 import { ContentFold } from './fold.ts';
-import { type ContentCount, MAX_POD_FACTS, type PodFacts, type TypeContent } from './snapshot.ts';
 
 /** As many as the client sends at once: more would stand in the way of the calls that notice the end. */
 const CONCURRENT_LISTS = 8;

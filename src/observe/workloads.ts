@@ -1,7 +1,7 @@
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import type { Read } from '../read.ts';
+import type { Read } from '../model/read.ts';
+import type { WorkloadFacts } from '../model/snapshot.ts';
 import { all, many } from './collections.ts';
-import type { WorkloadFacts } from './details.ts';
 import { workloadFacts } from './owner-facts.ts';
 
 const PLURALS = {

@@ -1,5 +1,5 @@
-import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../base/time.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
 
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;
 const DAY_MS = 24 * 3_600_000;

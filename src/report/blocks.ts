@@ -1,4 +1,4 @@
-import { codeHtml, plainText, shorten } from '../safe-text.ts';
+import { codeHtml, plainText, shorten } from '../base/text.ts';
 
 const MAX_COMMAND_CHARS = 4_000;
 

@@ -1,12 +1,12 @@
-import { type Diagnosis, type Finding, NAMESPACE } from '../diagnose/diagnosis.ts';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../base/time.ts';
+import { type Diagnosis, type Finding, NAMESPACE } from '../model/finding.ts';
+import type { RunResult } from '../model/result.ts';
 import { bullets, folded, table } from './blocks.ts';
 import type { Chain } from './chains.ts';
 import type { Detail } from './detail.ts';
 import { diagram } from './diagram.ts';
 import { prose, toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
-import type { RunResult } from './report.ts';
 import { findingSentence, messageWords, sameSubjectWords } from './sentences.ts';
 import { isOwnerOfItself, linkWords } from './subjects.ts';
 import { capitalized, name, type Words } from './words.ts';

@@ -1,4 +1,4 @@
-import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
 
 /** One way from the namespace to a root cause: the first link holds the namespace itself. */
 export interface Chain {

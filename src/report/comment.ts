@@ -1,3 +1,4 @@
+import type { RunResult } from '../model/result.ts';
 import { folded } from './blocks.ts';
 import {
   appendTeardown,
@@ -11,7 +12,6 @@ import {
 } from './history.ts';
 import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
 import { toMarkdown } from './markup.ts';
-import type { RunResult } from './report.ts';
 import { tellStory } from './story.ts';
 
 /** The API refuses 65,536; counted with marker and footer. */

@@ -1,5 +1,5 @@
-import { type Diagnosis, NAMESPACE } from '../diagnose/diagnosis.ts';
-import { plainText, shorten } from '../safe-text.ts';
+import { plainText, shorten } from '../base/text.ts';
+import { type Diagnosis, NAMESPACE } from '../model/finding.ts';
 import { linkWords } from './subjects.ts';
 import { toPlain } from './words.ts';
 

@@ -1,4 +1,4 @@
-import type { Diagnosis, Finding, FindingCode } from '../diagnose/diagnosis.ts';
+import type { Diagnosis, Finding, FindingCode } from '../model/finding.ts';
 import { listWords, name, type Words } from './words.ts';
 
 const MAX_NAMESPACES_NAMED = 5;
@@ -25,7 +25,7 @@ export function faultOf(diagnosis: Diagnosis): Fault | undefined {
   const deadlocked = causes.filter(({ id }) => inCircle.has(id));
   // What was deleted with the namespace was part of this environment, wherever it was registered.
   const outside = causes.filter((cause) => cause.scope === 'cluster' && !inCircle.has(cause.id));
-  const others = othersWords(diagnosis.alsoAffected);
+  const others = othersWords(diagnosis.alsoHeld.map((held) => held.name));
   if (outside.length === causes.length) {
     return {
       answer: 'Not caused by this change.',

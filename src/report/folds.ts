@@ -1,4 +1,5 @@
-import type { Diagnosis } from '../diagnose/diagnosis.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { withAges } from './ages.ts';
 import { folded, table } from './blocks.ts';
 import { ageOf, chainLinks, chainSection } from './chain-section.ts';
@@ -6,7 +7,6 @@ import type { Detail } from './detail.ts';
 import { forcedSection } from './forced.ts';
 import { prose, toMarkdown } from './markup.ts';
 import type { Narrative } from './narrative.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
 import { messageWords } from './sentences.ts';
 import { subjectWords } from './subjects.ts';
 import { counted, formatCount, name, said } from './words.ts';

@@ -1,4 +1,4 @@
-import type { ForceRecord } from '../force/force-record.ts';
+import type { ForceRecord } from '../model/result.ts';
 import { folded, table } from './blocks.ts';
 import type { Detail } from './detail.ts';
 import { prose, toMarkdown } from './markup.ts';

@@ -1,11 +1,12 @@
-import { formatDuration } from '../duration.ts';
-import type { Outcome, Verdict } from '../outcome.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
+import { formatDuration } from '../base/time.ts';
+import type { Outcome, Verdict } from '../model/outcome.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { name, type Words } from './words.ts';
 
 /** One sign per outcome, always beside words that say the same. */
 export function markOf(outcome: Outcome, verdict: Verdict): string {
   switch (outcome) {
+    case 'clear':
     case 'deleted':
       return '✅';
     case 'not-found':
@@ -16,6 +17,7 @@ export function markOf(outcome: Outcome, verdict: Verdict): string {
     case 'inconclusive':
       return '🟡';
     case 'not-terminating':
+    case 'would-hang':
     case 'stuck':
       return '🔴';
     case 'cancelled':
@@ -35,6 +37,10 @@ export function headlineWords(namespace: NamespaceResult, run: RunResult): Words
   const subject: Words = ['Namespace ', name(namespace.name)];
   const took = formatDuration(namespace.elapsedMs);
   switch (namespace.outcome) {
+    case 'clear':
+      return [...subject, ' could be deleted: nothing that could be seen would hold it'];
+    case 'would-hang':
+      return [...subject, ' would hang if it were deleted now'];
     case 'deleted':
       return [...subject, ` is gone (${took})`];
     case 'not-found':
@@ -79,6 +85,10 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
 export function stateWords(namespace: NamespaceResult): string {
   const took = formatDuration(namespace.elapsedMs);
   switch (namespace.outcome) {
+    case 'clear':
+      return 'could be deleted';
+    case 'would-hang':
+      return 'would hang if it were deleted now';
     case 'deleted':
       return `is gone after ${took}`;
     case 'not-found':

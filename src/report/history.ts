@@ -1,9 +1,9 @@
-import { formatDuration } from '../duration.ts';
-import { OUTCOMES, type Outcome } from '../outcome.ts';
-import { plainText, shorten } from '../safe-text.ts';
+import { plainText, shorten } from '../base/text.ts';
+import { formatDuration } from '../base/time.ts';
+import { OUTCOMES, type Outcome } from '../model/outcome.ts';
+import type { RunResult } from '../model/result.ts';
 import { markOf } from './headline.ts';
 import { toMarkdown } from './markup.ts';
-import type { RunResult } from './report.ts';
 import { worstNamespace } from './summary-line.ts';
 import { name, type Words } from './words.ts';
 

@@ -1,4 +1,4 @@
-import type { NamespaceResult, Report, ReportNamespace, RunResult } from './report.ts';
+import type { NamespaceResult, Report, ReportNamespace, RunResult } from '../model/result.ts';
 
 /** report.json: what was found, word for word. Texts are not escaped here; secrets are taken out before. */
 export function buildReport(result: RunResult): Report {
@@ -9,6 +9,7 @@ export function buildReport(result: RunResult): Report {
     cluster: { server: result.cluster.server, version: result.cluster.version },
     outcome: result.outcome,
     namespaces: result.namespaces.map(namespaceReport),
+    sharedCauses: result.sharedCauses,
   };
 }
 
@@ -29,5 +30,6 @@ function namespaceReport(namespace: NamespaceResult): ReportNamespace {
     conditions: namespace.conditions,
     timeline: namespace.timeline,
     forced: namespace.forced,
+    leftBehind: (namespace.leftBehind ?? []).map(({ breaksOthers: _, ...entry }) => entry),
   };
 }

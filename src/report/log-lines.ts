@@ -1,7 +1,7 @@
-import { plainText, shorten } from '../safe-text.ts';
+import { plainText, shorten } from '../base/text.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { nothingToTell, stateWords } from './headline.ts';
 import { worstFirst } from './order.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
 import { sameCauseAs } from './shared-cause.ts';
 import { namespaceLine } from './summary-line.ts';
 import { explanationLines } from './text.ts';

@@ -1,3 +1,4 @@
+import type { RunResult } from '../model/result.ts';
 import { clockTime } from './ages.ts';
 import { type Detail, FILE, LADDER } from './detail.ts';
 import { foldedSections } from './folds.ts';
@@ -5,7 +6,6 @@ import { clusterWords, markOf, nothingToTell } from './headline.ts';
 import { leadSections, openingSections } from './lead.ts';
 import { toMarkdown } from './markup.ts';
 import { overviewSections } from './overview.ts';
-import type { RunResult } from './report.ts';
 import { type Story, type Told, tellStory } from './story.ts';
 import { capitalized, name, said } from './words.ts';
 

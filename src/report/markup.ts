@@ -1,4 +1,4 @@
-import { codeHtml, plainText, shorten } from '../safe-text.ts';
+import { codeHtml, plainText, shorten } from '../base/text.ts';
 import type { Word, Words } from './words.ts';
 
 export const MAX_NAME_CHARS = 253;

@@ -1,12 +1,12 @@
-import type { Diagnosis } from '../diagnose/diagnosis.ts';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../base/time.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { diagnosisWithAges, withAges } from './ages.ts';
 import { type Chain, chainsOf } from './chains.ts';
 import { type Fault, faultOf } from './fault.ts';
 import { headlineWords, markOf } from './headline.ts';
 import { grantLines, notSeenSentences, queuedSentence } from './not-seen.ts';
 import { deleteFirst, type RemedyWords, remediesOf } from './remedies.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
 import { chainSentences } from './sentences.ts';
 import { subjectWords } from './subjects.ts';
 import { termsOf } from './terms.ts';
@@ -186,6 +186,8 @@ function untold(namespace: NamespaceResult): Told {
     case 'progressing':
     case 'inconclusive':
       return { ...NOTHING, why: [['The cluster was not looked at, so there is no explanation.']] };
+    case 'clear':
+    case 'would-hang':
     case 'deleted':
     case 'forced':
     case 'cancelled':

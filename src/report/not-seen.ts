@@ -1,4 +1,4 @@
-import type { NotInspected } from '../diagnose/diagnosis.ts';
+import type { NotInspected } from '../model/finding.ts';
 import { counted, listWords, name, said, type Words } from './words.ts';
 
 const MAX_NAMED = 4;

@@ -1,5 +1,5 @@
-import { OUTCOMES } from '../outcome.ts';
-import type { NamespaceResult } from './report.ts';
+import { OUTCOMES } from '../model/outcome.ts';
+import type { NamespaceResult } from '../model/result.ts';
 
 const VERDICTS = ['pass', 'warn', 'fail'] as const;
 

@@ -1,4 +1,4 @@
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../base/time.ts';
 import { table } from './blocks.ts';
 import type { Detail } from './detail.ts';
 import { markOf, stateWords } from './headline.ts';

@@ -1,4 +1,4 @@
-import type { RunResult } from './report.ts';
+import type { RunResult } from '../model/result.ts';
 
 /** Members with words of our own: a secret that happens to be "progressing" must not break the report. */
 const VOCABULARY = new Set(['outcome', 'verdict', 'code', 'scope', 'mode', 'movement']);

@@ -1,4 +1,4 @@
-import type { Diagnosis, Finding, Remedy } from '../diagnose/diagnosis.ts';
+import type { Diagnosis, Finding, Remedy } from '../model/finding.ts';
 import type { Chain } from './chains.ts';
 import { name, said, type Words } from './words.ts';
 

@@ -1,4 +1,4 @@
-import type { Finding } from '../diagnose/diagnosis.ts';
+import type { Finding } from '../model/finding.ts';
 import type { Chain } from './chains.ts';
 import { findingSubject, isSameSubject } from './subjects.ts';
 import { capitalized, said, type Words } from './words.ts';

@@ -1,4 +1,4 @@
-import type { NamespaceResult } from './report.ts';
+import type { NamespaceResult } from '../model/result.ts';
 
 /**
  * One dead add-on holds every namespace: told once for all of them, else the second telling would push

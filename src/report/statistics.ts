@@ -1,8 +1,8 @@
-import { formatDuration } from '../duration.ts';
-import { plainText, shorten } from '../safe-text.ts';
+import { plainText, shorten } from '../base/text.ts';
+import { formatDuration } from '../base/time.ts';
+import type { Report, ReportNamespace } from '../model/result.ts';
 import { table } from './blocks.ts';
 import { toMarkdown } from './markup.ts';
-import type { Report, ReportNamespace } from './report.ts';
 import { counted, formatCount, listWords, name, said, toPlain, type Words } from './words.ts';
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */

@@ -1,6 +1,6 @@
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
 import { sameCauseAs } from './shared-cause.ts';
 
 /** A run as it is told: every namespace with its narrative, the worst first. */

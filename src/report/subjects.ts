@@ -1,4 +1,4 @@
-import type { Finding, Subject } from '../diagnose/diagnosis.ts';
+import type { Finding, Subject } from '../model/finding.ts';
 import { formatCount, name, said, type Words } from './words.ts';
 
 /** "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */

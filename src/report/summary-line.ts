@@ -1,8 +1,8 @@
-import { formatDuration } from '../duration.ts';
-import { plainText, shorten } from '../safe-text.ts';
+import { plainText, shorten } from '../base/text.ts';
+import { formatDuration } from '../base/time.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { nothingToTell, stateWords } from './headline.ts';
 import { type Narrative, narrate } from './narrative.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
 import { chainSentence } from './sentences.ts';
 import { counted, toPlain, type Words } from './words.ts';
 

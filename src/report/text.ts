@@ -1,10 +1,10 @@
-import { plainText } from '../safe-text.ts';
+import { plainText } from '../base/text.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { chainLinks } from './chain-section.ts';
 import { clusterWords, nothingToTell } from './headline.ts';
 import { type Narrative, narrate } from './narrative.ts';
 import { worstFirst } from './order.ts';
 import type { RemedyWords } from './remedies.ts';
-import type { NamespaceResult, RunResult } from './report.ts';
 import { findingSentence } from './sentences.ts';
 import { sameCauseAs } from './shared-cause.ts';
 import { treeLines } from './tree.ts';

@@ -1,5 +1,5 @@
-import type { Diagnosis, Finding } from '../diagnose/diagnosis.ts';
-import { plainText } from '../safe-text.ts';
+import { plainText } from '../base/text.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
 import { messageWords, sameSubjectWords } from './sentences.ts';
 import { isOwnerOfItself, linkWords } from './subjects.ts';
 import { toPlain } from './words.ts';

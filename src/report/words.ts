@@ -1,4 +1,4 @@
-import { plainText } from '../safe-text.ts';
+import { plainText } from '../base/text.ts';
 
 /**
  * A text in pieces, each with where it came from, so that every rendering can encode it its own way:

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import { createRedactor } from '../../src/base/redact.ts';
+import type { Clock } from '../../src/base/time.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
 import { type ConnectOptions, connect } from '../../src/kubernetes/connect.ts';
-import type { Read, ReadFailure } from '../../src/read.ts';
-import { createRedactor } from '../../src/redact.ts';
+import type { Read, ReadFailure } from '../../src/model/read.ts';
 
 /** A folder that goes away with the test. */
 export function temporaryFolder(): string {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import { publish } from '../../src/publish/publish.ts';
 import { historyIn } from '../../src/report/comment.ts';
-import { publish } from '../../src/report/publish.ts';
-import type { NamespaceResult, RunResult } from '../../src/report/report.ts';
 import type { Fault, Github } from '../stub/github.ts';
 import { type DeskOptions, desk, PULL_REQUEST } from '../stub/publishing.ts';
 import { deadApiService, deadlock, gone, runOf, settled } from '../stub/results.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
-import type { GithubApi } from '../../src/github/api.ts';
-import { createGithub, nextPage } from '../../src/github/octokit.ts';
+import type { Clock } from '../../src/base/time.ts';
+import type { GithubApi } from '../../src/publish/github-api.ts';
+import { createGithub, nextPage } from '../../src/publish/octokit.ts';
 import { type Fault, type Github, startGithub } from '../stub/github.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
 import { serveGithub } from '../stub/serve.ts';

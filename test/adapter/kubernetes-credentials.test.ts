@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createRedactor } from '../../src/redact.ts';
+import { createRedactor } from '../../src/base/redact.ts';
 import {
   connectTo,
   failureIn,

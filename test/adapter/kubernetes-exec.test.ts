@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { createRedactor } from '../../src/base/redact.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
-import { createRedactor } from '../../src/redact.ts';
 import {
   connectTo,
   failureIn,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { stringAt } from '../../src/json.ts';
+import { stringAt } from '../../src/base/json.ts';
 import type { ListEnd, ListOptions } from '../../src/kubernetes/api.ts';
-import type { Read } from '../../src/read.ts';
+import type { Read } from '../../src/model/read.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, page, text } from './servers/answers.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { createRedactor } from '../../src/base/redact.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
-import { createRedactor } from '../../src/redact.ts';
 import { connectTo, failureIn, type To, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
 import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Json, stringAt } from '../../src/json.ts';
+import { type Json, stringAt } from '../../src/base/json.ts';
 import type { ApiServer, ApiServerOptions } from '../stub/api-server.ts';
 import { type Answer, ask, watch } from '../stub/ask.ts';
 import { readRecording } from '../stub/recordings.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { arrayAt, type Json, type JsonObject, numberAt, stringAt } from '../../src/json.ts';
+import { arrayAt, type Json, type JsonObject, numberAt, stringAt } from '../../src/base/json.ts';
 import type { ApiServer, ApiServerOptions } from '../stub/api-server.ts';
 import { ask } from '../stub/ask.ts';
 import type { Recording } from '../stub/recording.ts';

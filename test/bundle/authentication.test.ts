@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { base64, createAuthority, issue } from '../adapter/servers/certificates.ts';
 import { type Recorded, startServer } from '../adapter/servers/http-server.ts';
 import { type ApiServer, startApiServer } from '../stub/api-server.ts';

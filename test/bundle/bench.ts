@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { OUTPUT_NAMES } from '../../src/outputs.ts';
 import type { ApiServer } from '../stub/api-server.ts';
 import type { Github } from '../stub/github.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { startApiServer } from '../stub/api-server.ts';
 import type { Recording } from '../stub/recording.ts';
 import { readRecording } from '../stub/recordings.ts';

@@ -1,6 +1,6 @@
 import { chmodSync } from 'node:fs';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { base64, createAuthority, issue } from '../adapter/servers/certificates.ts';
 import { type ApiServer, startApiServer } from '../stub/api-server.ts';
 import { type FaultRule, startFaultProxy } from '../stub/fault-proxy.ts';

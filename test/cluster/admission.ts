@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import type { Ref } from './client.ts';
 import { waitUntil } from './wait-until.ts';
 import type { World } from './world.ts';

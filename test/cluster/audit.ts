@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type Json, stringAt } from '../../src/json.ts';
+import { type Json, stringAt } from '../../src/base/json.ts';
 
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 /** Questions that happen to be asked by POST. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
-import { isObject, type Json, type JsonObject, stringAt } from '../../src/json.ts';
+import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { type Connection, readKubeconfig } from './kubeconfig.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringAt } from '../../src/json.ts';
+import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { ApiError, Client, type Ref } from './client.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';

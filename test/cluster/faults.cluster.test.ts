@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { mutationsBy } from './audit.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 
 /**
  * Who the gate is in the tests: users with as few rights as the feature under test needs. Never the

@@ -1,4 +1,4 @@
-import { arrayAt, isObject, type JsonObject, stringAt, stringsAt } from '../../src/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt, stringsAt } from '../../src/base/json.ts';
 import type { Client, KubeObject } from './client.ts';
 
 export interface ServedType {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import type { Ref } from './client.ts';
 
 /** The objects that scenarios are made of, as short as the API server accepts them. */

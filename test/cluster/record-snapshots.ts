@@ -8,16 +8,21 @@ import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { systemClock } from '../../src/clock.ts';
+import { createRedactor } from '../../src/base/redact.ts';
+import { systemClock } from '../../src/base/time.ts';
+import { look } from '../../src/gate/examine.ts';
+import { readNamespace } from '../../src/gate/wait.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import { look } from '../../src/look.ts';
-import type { Details, Grant, RollCall } from '../../src/observe/details.ts';
+import { type Read, read } from '../../src/model/read.ts';
+import type {
+  Details,
+  Grant,
+  NamespaceFacts,
+  RollCall,
+  Snapshot,
+} from '../../src/model/snapshot.ts';
 import type { ObserveDeps } from '../../src/observe/observe.ts';
 import { callRoll } from '../../src/observe/roll-call.ts';
-import type { NamespaceFacts, Snapshot } from '../../src/observe/snapshot.ts';
-import { type Read, read } from '../../src/read.ts';
-import { createRedactor } from '../../src/redact.ts';
-import { readNamespace } from '../../src/wait.ts';
 import { type RecordedLooks, SNAPSHOTS_FOLDER } from '../unit/recorded-looks.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { type Cluster, clusterFor } from './clusters.ts';

@@ -8,7 +8,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { arrayAt, isObject, type JsonObject, stringAt } from '../../src/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt } from '../../src/base/json.ts';
 import type {
   RecordedAnswer,
   RecordedCollection,

@@ -1,6 +1,6 @@
-import type { FindingCode } from '../../src/diagnose/diagnosis.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import type { Report, ReportNamespace } from '../../src/report/report.ts';
+import type { FindingCode } from '../../src/model/finding.ts';
+import type { Outcome } from '../../src/model/outcome.ts';
+import type { Report, ReportNamespace } from '../../src/model/result.ts';
 import type { KubernetesVersion } from './build.ts';
 import type { Ref } from './client.ts';
 import type { ControlPlaneOptions } from './control-plane.ts';

@@ -1,4 +1,4 @@
-import { stringsAt } from '../../src/json.ts';
+import { stringsAt } from '../../src/base/json.ts';
 import type { Client, Ref } from './client.ts';
 
 /** Also what hangs: finalizers first. What cannot be taken away must not fail the scenario. */

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { arrayAt, isObject, type JsonObject, numberAt, stringAt } from '../../src/json.ts';
+import { arrayAt, isObject, type JsonObject, numberAt, stringAt } from '../../src/base/json.ts';
 import {
   ApiError,
   type CallOptions,

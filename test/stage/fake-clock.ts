@@ -1,5 +1,5 @@
 import { setImmediate as macrotask } from 'node:timers/promises';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/time.ts';
 
 interface Alarm {
   at: number;

@@ -1,4 +1,4 @@
-import { at, type JsonObject, stringAt } from '../../src/json.ts';
+import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
 import type {
   CallOptions,
   Discovery,
@@ -12,7 +12,7 @@ import type {
   WatchOptions,
 } from '../../src/kubernetes/api.ts';
 import { collectionPath, namespacePath, objectPath } from '../../src/kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure, read } from '../../src/read.ts';
+import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
 import type { FakeClock } from './fake-clock.ts';
 
 export const PODS = type('', 'pods', 'Pod');

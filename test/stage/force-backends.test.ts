@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
 import { readHostedBackends } from '../../src/force/backends.ts';
-import type { JsonObject } from '../../src/json.ts';
 import { DEMO, FakeCluster, WIDGETS } from './force-fake.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';

@@ -1,4 +1,11 @@
-import { arrayAt, at, isObject, type Json, type JsonObject, stringAt } from '../../src/json.ts';
+import {
+  arrayAt,
+  at,
+  isObject,
+  type Json,
+  type JsonObject,
+  stringAt,
+} from '../../src/base/json.ts';
 import type {
   Discovery,
   KubernetesApi,
@@ -8,7 +15,7 @@ import type {
   ResourceType,
 } from '../../src/kubernetes/api.ts';
 import { collectionPath, objectPath } from '../../src/kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure, read } from '../../src/read.ts';
+import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
 
 export const PODS = type('', 'pods', 'Pod');
 export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { CONFIG_MAPS, DEMO, FakeCluster, PODS, pathOf, pathOfAll, WIDGETS } from './force-fake.ts';
 import { CLEANUP, force, ownEntry, planOf, refusals, removeFrom, results } from './force-run.ts';
 

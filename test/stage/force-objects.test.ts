@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { stringAt } from '../../src/base/json.ts';
 import type { FinalizerAction, PodAction } from '../../src/force/force-plan.ts';
-import { stringAt } from '../../src/json.ts';
 import { CONFIG_MAPS, DEMO, FakeCluster, PODS, pathOf, pathOfAll, WIDGETS } from './force-fake.ts';
 import { CLEANUP, force, planOf, refusals, removeFrom, results } from './force-run.ts';
 

@@ -1,7 +1,7 @@
-import type { Clock } from '../../src/clock.ts';
+import type { Log } from '../../src/base/log.ts';
+import type { Clock } from '../../src/base/time.ts';
 import { applyForce, type ForceDeps, type ForceResult } from '../../src/force/apply.ts';
 import type { ForceAction, ForcePlan, ForceType } from '../../src/force/force-plan.ts';
-import type { Log } from '../../src/log.ts';
 import { DEMO, type FakeCluster } from './force-fake.ts';
 
 export const CLEANUP = 'example.com/cleanup';

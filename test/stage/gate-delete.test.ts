@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
-import { failed, read } from '../../src/read.ts';
+import type { JsonObject } from '../../src/base/json.ts';
+import { failed, read } from '../../src/model/read.ts';
 import { BROKEN, CONFIG_MAPS, CONFLICT, FORBIDDEN, pathOf, REFUSED } from './fake-cluster.ts';
 import { causes, DEMO, stage } from './gate-run.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
-import { lookTimes } from '../../src/teardown.ts';
+import type { JsonObject } from '../../src/base/json.ts';
+import { lookTimes } from '../../src/gate/examine.ts';
 import { CONFIG_MAPS, type FakeCluster, PODS, WIDGETS } from './fake-cluster.ts';
 import { causes, DEMO, events, type Stage, stage } from './gate-run.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import type { WatchEvent } from '../../src/kubernetes/api.ts';
-import { failed, type Read, read } from '../../src/read.ts';
+import { failed, type Read, read } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { failed, read } from '../../src/read.ts';
+import { failed, read } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,

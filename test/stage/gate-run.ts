@@ -1,7 +1,7 @@
-import { type GateDeps, runGate } from '../../src/gate.ts';
+import type { Log } from '../../src/base/log.ts';
+import { type GateDeps, runGate } from '../../src/gate/gate.ts';
 import { type InputName, type Inputs, readInputs } from '../../src/inputs.ts';
-import type { Log } from '../../src/log.ts';
-import type { NamespaceResult, RunResult } from '../../src/report/report.ts';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { FakeClock } from './fake-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
 

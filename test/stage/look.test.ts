@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { look } from '../../src/look.ts';
-import { noDetails, type Trial } from '../../src/observe/details.ts';
+import { look } from '../../src/gate/examine.ts';
+import { failed, type ReadFailure } from '../../src/model/read.ts';
+import { MAX_POD_FACTS, noDetails, type Snapshot, type Trial } from '../../src/model/snapshot.ts';
 import { namespaceFacts } from '../../src/observe/facts.ts';
 import { investigate } from '../../src/observe/investigate.ts';
 import { noQuestions, type TrialRequest } from '../../src/observe/questions.ts';
 import { callRoll, isWorthwhile } from '../../src/observe/roll-call.ts';
-import { MAX_POD_FACTS, type Snapshot } from '../../src/observe/snapshot.ts';
 import { sweepableTypes } from '../../src/observe/sweep.ts';
-import { failed, type ReadFailure } from '../../src/read.ts';
 import { FakeClock } from './fake-clock.ts';
 import {
   BROKEN,

@@ -3,7 +3,7 @@ import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
-import type { Json } from '../../src/json.ts';
+import type { Json } from '../../src/base/json.ts';
 import { Cluster } from './api/cluster.ts';
 import { type Handling, handleRequest } from './api/handle.ts';
 import type { Identity } from './api/identities.ts';

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../src/json.ts';
+import type { Json, JsonObject } from '../../src/base/json.ts';
 import { ADMIN_TOKEN, type ApiServer } from './api-server.ts';
 
 export interface Answer {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import type { Json, JsonObject } from '../../src/json.ts';
+import type { Json, JsonObject } from '../../src/base/json.ts';
 import type { Answer, Fault, FaultExchange } from './fault-proxy.ts';
 import { statusObject } from './status-object.ts';
 

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isObject, type Json, type JsonObject, stringAt } from '../../src/json.ts';
+import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
 /** A server that speaks GitHub's API as far as the gate uses it, or Gitea's dialect of it. */

@@ -1,4 +1,4 @@
-import type { RunResult } from '../../src/report/report.ts';
+import type { RunResult } from '../../src/model/result.ts';
 
 /** Members that the program itself writes: identifiers, words of its own vocabulary, addresses. */
 const OURS = new Set([

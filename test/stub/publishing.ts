@@ -1,9 +1,9 @@
-import { commentKey } from '../../src/github/comment-key.ts';
-import { createGithub } from '../../src/github/octokit.ts';
-import type { Json } from '../../src/json.ts';
-import type { Log } from '../../src/log.ts';
-import { createRedactor, type Redactor } from '../../src/redact.ts';
-import type { Files, PublishDeps } from '../../src/report/publish.ts';
+import type { Json } from '../../src/base/json.ts';
+import type { Log } from '../../src/base/log.ts';
+import { createRedactor, type Redactor } from '../../src/base/redact.ts';
+import { commentKey } from '../../src/publish/comment-key.ts';
+import { createGithub } from '../../src/publish/octokit.ts';
+import type { Files, PublishDeps } from '../../src/publish/publish.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 

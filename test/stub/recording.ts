@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../src/json.ts';
+import type { Json, JsonObject } from '../../src/base/json.ts';
 
 /**
  * A cluster in which a namespace hangs, as a real API server showed it: what it serves and every

@@ -1,7 +1,7 @@
-import type { Diagnosis, Edge, Finding } from '../../src/diagnose/diagnosis.ts';
-import { NAMESPACE } from '../../src/diagnose/diagnosis.ts';
-import type { Condition } from '../../src/observe/snapshot.ts';
-import type { NamespaceResult, RunResult } from '../../src/report/report.ts';
+import type { Diagnosis, Edge, Finding, HeldNamespace } from '../../src/model/finding.ts';
+import { NAMESPACE } from '../../src/model/finding.ts';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import type { Condition } from '../../src/model/snapshot.ts';
 
 /** Results of runs as the gate would hand them over, for tests of everything that tells about them. */
 
@@ -47,7 +47,8 @@ export function diagnosis(
     notInspected: [],
     conditions: [],
     contradictions: [],
-    alsoAffected: [],
+    alsoHeld: [],
+    reservations: {},
     movement: { kind: 'none', comparedMs: 60_000 },
     inspectedTypes: 38,
     ...rest,
@@ -69,6 +70,7 @@ export function namespaceResult(given: Partial<NamespaceResult> = {}): Namespace
       { at: FINISHED_AT, event: 'timeout' },
     ],
     forced: null,
+    leftBehind: undefined,
     look: { requests: 51, ms: 900 },
     ...given,
   };
@@ -77,6 +79,7 @@ export function namespaceResult(given: Partial<NamespaceResult> = {}): Namespace
 export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> = {}): RunResult {
   const worst = namespaces.find(({ verdict }) => verdict === 'fail') ?? namespaces[0];
   return {
+    kind: 'teardown',
     gateVersion: '1.0.0',
     finishedAt: FINISHED_AT,
     elapsedMs: Math.max(0, ...namespaces.map(({ elapsedMs }) => elapsedMs)),
@@ -84,13 +87,19 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
     cluster: {
       server: 'https://kind.example:6443',
       version: 'v1.36.3',
-      identity: 'system:serviceaccount:ci:teardown',
+      uid: undefined,
     },
     outcome: worst?.outcome ?? 'not-found',
     verdict: worst?.verdict ?? 'pass',
     namespaces,
+    sharedCauses: [],
     ...given,
   };
+}
+
+/** Namespaces that wait for the same, for longer than any run. */
+export function heldSince(...names: string[]): HeldNamespace[] {
+  return names.map((name) => ({ name, since: '2026-02-27T08:00:00Z' }));
 }
 
 const HOME = 'preview-pr-42';
@@ -218,7 +227,7 @@ export function deadApiService(): NamespaceResult {
     name: 'preview-pr-57',
     elapsedMs: 300_000,
     diagnosis: diagnosis([dead], {
-      alsoAffected: ['preview-pr-51', 'preview-pr-55', 'load-test'],
+      alsoHeld: heldSince('preview-pr-51', 'preview-pr-55', 'load-test'),
       because: {
         [dead.id]:
           'no namespace is finished before every API group answers, and metrics.k8s.io/v1beta1 does not',
@@ -434,7 +443,7 @@ export function severalCauses(): NamespaceResult {
     name: home,
     diagnosis: diagnosis([apiService, held('g1'), held('g2'), failing, namespaceHeld, own], {
       rootCauses: [apiService.id, failing.id, own.id],
-      alsoAffected: ['load-test'],
+      alsoHeld: heldSince('load-test'),
     }),
   });
 }

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JsonObject } from '../../src/json.ts';
-import type { Report } from '../../src/report/report.ts';
+import type { JsonObject } from '../../src/base/json.ts';
+import type { Report } from '../../src/model/result.ts';
 import { REPOSITORY, readActionYml } from './action-yml.ts';
 import { parseFileCommands } from './file-commands.ts';
 

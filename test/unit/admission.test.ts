@@ -7,8 +7,8 @@ import {
   matchesRules,
 } from '../../src/diagnose/admission.ts';
 import { classifyErrorText } from '../../src/diagnose/error-texts.ts';
-import type { LabelRequirement, WebhookFacts } from '../../src/observe/details.ts';
-import { failed, read } from '../../src/read.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { LabelRequirement, WebhookFacts } from '../../src/model/snapshot.ts';
 import {
   DEMO,
   detailsOf,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Command, HELP, parseArguments } from '../../src/arguments.ts';
-import { ActionError } from '../../src/errors.ts';
+import { ActionError } from '../../src/base/errors.ts';
 import { INPUT_DEFAULTS, readInputs } from '../../src/inputs.ts';
 
 function gate(inputs: Record<string, string>, more: Partial<Command> = {}): Command {

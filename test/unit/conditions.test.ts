@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseConditions } from '../../src/diagnose/conditions.ts';
-import type { Condition } from '../../src/observe/snapshot.ts';
+import type { Condition } from '../../src/model/snapshot.ts';
 import { GREEN_CONDITIONS } from '../stub/green-conditions.ts';
 
 const GREEN: Condition[] = GREEN_CONDITIONS;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { type Diagnosis, FINDING_CODES } from '../../src/diagnose/diagnosis.ts';
-import { outcomeOf } from '../../src/diagnose/verdict.ts';
-import type { ReportNamespace } from '../../src/report/report.ts';
+import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
+import { outcomeOf } from '../../src/model/outcome.ts';
+import type { ReportNamespace } from '../../src/model/result.ts';
 import type { Client } from '../cluster/client.ts';
 import { differences } from '../cluster/compare.ts';
 import type { Scenario } from '../cluster/scenario.ts';
@@ -45,6 +45,7 @@ function reportOf(looks: RecordedLooks): ReportNamespace {
     conditions,
     timeline: [],
     forced: null,
+    leftBehind: [],
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formatClock, formatDuration, parseDuration } from '../../src/duration.ts';
+import { formatClock, formatDuration, parseDuration } from '../../src/base/time.ts';
 
 describe('parseDuration', () => {
   test.each([

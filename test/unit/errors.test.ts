@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ActionError, describeError } from '../../src/errors.ts';
+import { ActionError, describeError } from '../../src/base/errors.ts';
 
 describe('describeError', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6443'), {

@@ -1,16 +1,16 @@
-import type { Diagnosis, Finding } from '../../src/diagnose/diagnosis.ts';
 import type { HostedBackends } from '../../src/force/backends.ts';
 import type { ForceType } from '../../src/force/force-plan.ts';
 import type { PlanInput } from '../../src/force/plan.ts';
 import type { ActivePolicy } from '../../src/force/policy.ts';
+import type { Diagnosis, Finding } from '../../src/model/finding.ts';
+import { read } from '../../src/model/read.ts';
 import type {
   NamespaceFacts,
   ObjectFacts,
   PodFacts,
   Snapshot,
   TypeContent,
-} from '../../src/observe/snapshot.ts';
-import { read } from '../../src/read.ts';
+} from '../../src/model/snapshot.ts';
 
 export const NO_BACKENDS: HostedBackends = { usedElsewhere: [], unread: [] };
 
@@ -146,7 +146,8 @@ export function diagnosis(findings: Finding[], over: Partial<Diagnosis> = {}): D
     notInspected: [],
     conditions: [],
     contradictions: [],
-    alsoAffected: [],
+    alsoHeld: [],
+    reservations: {},
     movement: { kind: 'none', comparedMs: 30_000 },
     inspectedTypes: 3,
     ...over,

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { keyOf, modeOf } from '../../src/force/force-plan.ts';
 import { planForce } from '../../src/force/plan.ts';
 import { recordPlan, renderPlan } from '../../src/force/render-plan.ts';
-import type { NodeFacts } from '../../src/observe/snapshot.ts';
-import { failed, read } from '../../src/read.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { NodeFacts } from '../../src/model/snapshot.ts';
 import { CONFIG_MAPS, PODS, WIDGETS } from '../stage/force-fake.ts';
 import {
   chain,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { PullRequest } from '../../src/github/api.ts';
-import { type GithubEvent, pullRequestSource, readOnlyReason } from '../../src/github/event.ts';
-import { chooseByBranch, chooseByCommit } from '../../src/github/pull-request.ts';
-import type { Json } from '../../src/json.ts';
+import type { Json } from '../../src/base/json.ts';
+import { type GithubEvent, pullRequestSource, readOnlyReason } from '../../src/publish/event.ts';
+import type { PullRequest } from '../../src/publish/github-api.ts';
+import { chooseByBranch, chooseByCommit } from '../../src/publish/pull-request.ts';
 
 const SHA = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
 const OTHER = '0'.repeat(40);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Attempt, isRateLimited, retryPauseMs } from '../../src/github/retry.ts';
+import { type Attempt, isRateLimited, retryPauseMs } from '../../src/publish/github-retry.ts';
 
 const NOW = Date.parse('2026-03-02T10:00:00Z');
 

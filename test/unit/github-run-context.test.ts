@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { commentKey } from '../../src/github/comment-key.ts';
-import { readGithubRun } from '../../src/github/run-context.ts';
+import { commentKey } from '../../src/publish/comment-key.ts';
+import { readGithubRun } from '../../src/publish/run-context.ts';
 
 const ENV = {
   GITHUB_REPOSITORY: 'octo-org/shop',

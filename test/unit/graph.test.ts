@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FINDING_CODES, type FindingCode, NAMESPACE } from '../../src/diagnose/diagnosis.ts';
 import { type Draft, idOf } from '../../src/diagnose/draft.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
+import { FINDING_CODES, type FindingCode, NAMESPACE } from '../../src/model/finding.ts';
 import { cpuMs } from './cpu-time.ts';
 
 /** Some 100 ms of CPU time; what is quadratic takes more than ten times that. */

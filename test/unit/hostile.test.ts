@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
 import { questionsOf } from '../../src/diagnose/ask.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { type Diagnosis, NAMESPACE } from '../../src/diagnose/diagnosis.ts';
-import { isPermanent } from '../../src/diagnose/permanent.ts';
-import { outcomeOf } from '../../src/diagnose/verdict.ts';
-import type { JsonObject } from '../../src/json.ts';
-import type { Details } from '../../src/observe/details.ts';
+import { type Diagnosis, NAMESPACE } from '../../src/model/finding.ts';
+import { isPermanent, outcomeOf } from '../../src/model/outcome.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { Details, Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import { apiServiceFacts, namespaceFacts, nodeFacts, podFacts } from '../../src/observe/facts.ts';
 import { ContentFold } from '../../src/observe/fold.ts';
 import {
@@ -19,8 +19,6 @@ import {
   webhookFacts,
   workloadFacts,
 } from '../../src/observe/owner-facts.ts';
-import type { Snapshot, TypeContent } from '../../src/observe/snapshot.ts';
-import { failed, read } from '../../src/read.ts';
 import { readRecordedLooks } from './recorded-looks.ts';
 import {
   CLAIMS,

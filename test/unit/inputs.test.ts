@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ActionError } from '../../src/errors.ts';
+import { ActionError } from '../../src/base/errors.ts';
 import { INPUT_DEFAULTS, type InputName, list, readInputs } from '../../src/inputs.ts';
 
 type Given = Partial<Record<InputName, string>>;

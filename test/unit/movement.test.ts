@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { viewOf } from '../../src/diagnose/ask.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import type { Movement } from '../../src/diagnose/diagnosis.ts';
 import { movementOf, shrinkingTypes } from '../../src/diagnose/movement.ts';
-import { outcomeOf } from '../../src/diagnose/verdict.ts';
-import type { Snapshot, TypeContent } from '../../src/observe/snapshot.ts';
-import { failed } from '../../src/read.ts';
+import type { Movement } from '../../src/model/finding.ts';
+import { outcomeOf } from '../../src/model/outcome.ts';
+import { failed } from '../../src/model/read.ts';
+import type { Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import { cpuMs } from './cpu-time.ts';
 import {
   CLEANUP,

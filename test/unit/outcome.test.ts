@@ -9,13 +9,15 @@ import {
   type Verdict,
   verdict,
   worstOutcome,
-} from '../../src/outcome.ts';
+} from '../../src/model/outcome.ts';
 
 const DEFAULT: Policy = { failOn: 'not-deleted', ifNotFound: 'ok' };
 
 describe('verdict', () => {
   /** One row per outcome, one column per `fail-on`: the table of the documentation. */
   const TABLE: Record<Outcome, Record<Policy['failOn'], Verdict>> = {
+    clear: { 'not-deleted': 'pass', stuck: 'pass', never: 'pass' },
+    'would-hang': { 'not-deleted': 'fail', stuck: 'fail', never: 'warn' },
     deleted: { 'not-deleted': 'pass', stuck: 'pass', never: 'pass' },
     recreated: { 'not-deleted': 'warn', stuck: 'warn', never: 'warn' },
     forced: { 'not-deleted': 'warn', stuck: 'warn', never: 'warn' },

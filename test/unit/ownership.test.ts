@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { viewOf } from '../../src/diagnose/ask.ts';
 import type { Draft } from '../../src/diagnose/draft.ts';
+import { candidatesFor, isTelling } from '../../src/diagnose/owner/candidates.ts';
+import { groupsOf, isBuiltIn } from '../../src/diagnose/owner/held.ts';
 import { ownerDrafts } from '../../src/diagnose/owners.ts';
-import { candidatesFor, isTelling } from '../../src/diagnose/ownership/candidates.ts';
-import { groupsOf, isBuiltIn } from '../../src/diagnose/ownership/held.ts';
 import { heldObjects } from '../../src/diagnose/rules/object-finalizer.ts';
-import type { Details, RollCall } from '../../src/observe/details.ts';
-import type { ResourceType, Snapshot } from '../../src/observe/snapshot.ts';
-import { failed, read } from '../../src/read.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { Details, ResourceType, RollCall, Snapshot } from '../../src/model/snapshot.ts';
 import {
   apiService,
   CLAIMS,

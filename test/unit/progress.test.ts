@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import type { Log } from '../../src/base/log.ts';
+import type { Clock } from '../../src/base/time.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import type { Log } from '../../src/log.ts';
-import type { Condition } from '../../src/observe/snapshot.ts';
-import { describeRemaining, describeStart, Progress } from '../../src/progress.ts';
+import { describeRemaining, describeStart, Progress } from '../../src/gate/progress.ts';
+import type { Condition } from '../../src/model/snapshot.ts';
 import {
   CONFIG_MAPS,
   condition,

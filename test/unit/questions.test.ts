@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { questionsOf } from '../../src/diagnose/ask.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { type Details, noDetails } from '../../src/observe/details.ts';
+import { failed, type Read, read } from '../../src/model/read.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { type Details, noDetails } from '../../src/model/snapshot.ts';
 import { hasQuestions, noQuestions, type Questions } from '../../src/observe/questions.ts';
-import type { Snapshot } from '../../src/observe/snapshot.ts';
-import { failed, type Read, read } from '../../src/read.ts';
 import { readRecordedLooks } from './recorded-looks.ts';
 import {
   apiService,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Snapshot } from '../../src/observe/snapshot.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
 
 /**
  * What the gate's own look at a real control plane saw: `npm run record:snapshots` writes these files

@@ -3,7 +3,6 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Remedy } from '../../src/diagnose/diagnosis.ts';
 import type { CallFailure } from '../../src/diagnose/error-kinds.ts';
 import {
   admissionWebhookRemedies,
@@ -43,6 +42,7 @@ import {
   podNotConfirmedRemedies,
   volumeInUseRemedies,
 } from '../../src/diagnose/remedies/pods.ts';
+import type { Remedy } from '../../src/model/finding.ts';
 
 const UID = '6a1c9d2e-0000-4000-8000-000000000001';
 const WIDGETS = { group: 'example.com', version: 'v1', resource: 'widgets' };

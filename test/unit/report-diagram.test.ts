@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Diagnosis } from '../../src/diagnose/diagnosis.ts';
+import type { Diagnosis } from '../../src/model/finding.ts';
 import { diagram, diagramSource } from '../../src/report/diagram.ts';
 import { parseDiagram } from '../stub/mermaid.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Diagnosis, Finding, FindingCode } from '../../src/diagnose/diagnosis.ts';
+import type { Diagnosis, Finding, FindingCode } from '../../src/model/finding.ts';
 import { faultOf } from '../../src/report/fault.ts';
 import { toPlain } from '../../src/report/words.ts';
-import { diagnosis, finding } from '../stub/results.ts';
+import { diagnosis, finding, heldSince } from '../stub/results.ts';
 
 function cause(code: FindingCode, scope: Finding['scope'], name = 'x'): Finding {
   return finding({ code, scope, subject: { apiVersion: 'v1', kind: 'K', name }, message: 'is' });
@@ -21,14 +21,18 @@ describe('whose fault it is', () => {
     },
     {
       what: 'a cause in the cluster that holds others too',
-      found: diagnosis([cause('apiservice-unavailable', 'cluster')], { alsoAffected: ['a', 'b'] }),
+      found: diagnosis([cause('apiservice-unavailable', 'cluster')], {
+        alsoHeld: heldSince('a', 'b'),
+      }),
       answer: 'Not caused by this change.',
       because:
         'The cause lies in the cluster, outside of this namespace. 2 other namespaces wait for the same: a and b.',
     },
     {
       what: 'many others',
-      found: diagnosis([cause('discovery-failed', 'cluster')], { alsoAffected: [...'abcdefgh'] }),
+      found: diagnosis([cause('discovery-failed', 'cluster')], {
+        alsoHeld: heldSince(...'abcdefgh'),
+      }),
       answer: 'Not caused by this change.',
       because:
         'The cause lies in the cluster, outside of this namespace. 8 other namespaces wait for the same: a, b, c, d, e and 3 more.',
@@ -45,7 +49,7 @@ describe('whose fault it is', () => {
     },
     {
       what: 'an add-on of the whole cluster that lived in this namespace',
-      found: diagnosis([OWN_ADD_ON], { deadlocks: [[OWN_ADD_ON.id]], alsoAffected: ['a'] }),
+      found: diagnosis([OWN_ADD_ON], { deadlocks: [[OWN_ADD_ON.id]], alsoHeld: heldSince('a') }),
       answer: "Caused by this environment's own teardown order.",
       because: '1 other namespace waits for the same: a.',
     },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { RunResult } from '../../src/model/result.ts';
 import { renderComment } from '../../src/report/comment.ts';
 import type { Teardown } from '../../src/report/history.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
@@ -7,7 +8,6 @@ import {
   renderMarkdownReport,
   renderSummary,
 } from '../../src/report/markdown.ts';
-import type { RunResult } from '../../src/report/report.ts';
 import { rootCauseSentence, summaryText } from '../../src/report/summary-line.ts';
 import { renderText } from '../../src/report/text.ts';
 import {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
 import { MAX_COMMENT_CHARS, renderComment } from '../../src/report/comment.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
-import type { NamespaceResult, RunResult } from '../../src/report/report.ts';
 import { renderText } from '../../src/report/text.ts';
 import { NO_CMARK, renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { logLine, plainText } from '../../src/base/text.ts';
+import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
 import { renderComment } from '../../src/report/comment.ts';
 import type { Teardown } from '../../src/report/history.ts';
@@ -7,10 +9,8 @@ import { buildReport } from '../../src/report/json.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
 import { prose } from '../../src/report/markup.ts';
-import type { RunResult } from '../../src/report/report.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { renderText } from '../../src/report/text.ts';
-import { logLine, plainText } from '../../src/safe-text.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
 import { NO_CMARK, type Page, renderPage } from '../stub/rendered.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { FINDING_CODES } from '../../src/diagnose/diagnosis.ts';
-import { OUTCOMES } from '../../src/outcome.ts';
+import { FINDING_CODES } from '../../src/model/finding.ts';
+import { OUTCOMES } from '../../src/model/outcome.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { readSchema, schemaErrors } from '../stub/report-schema.ts';
 import { deadlock, EXPLAINED, gone, runOf, settled } from '../stub/results.ts';

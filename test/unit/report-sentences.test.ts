@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FINDING_CODES, type Finding, type Subject } from '../../src/diagnose/diagnosis.ts';
+import { FINDING_CODES, type Finding, type Subject } from '../../src/model/finding.ts';
 import { chainsOf } from '../../src/report/chains.ts';
 import { chainSentence, chainSentences } from '../../src/report/sentences.ts';
 import { toPlain } from '../../src/report/words.ts';

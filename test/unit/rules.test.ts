@@ -14,9 +14,8 @@ import { podGracePeriod } from '../../src/diagnose/rules/pod-grace-period.ts';
 import { podOverdue } from '../../src/diagnose/rules/pod-overdue.ts';
 import { unexplained } from '../../src/diagnose/rules/unexplained.ts';
 import { volumeInUse } from '../../src/diagnose/rules/volume-in-use.ts';
-import type { ApiServiceFacts } from '../../src/observe/details.ts';
-import type { Snapshot } from '../../src/observe/snapshot.ts';
-import { failed, read } from '../../src/read.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { ApiServiceFacts, Snapshot } from '../../src/model/snapshot.ts';
 import {
   apiService,
   CLAIMS,

@@ -1,14 +1,6 @@
 import { viewOf } from '../../src/diagnose/ask.ts';
 import type { View } from '../../src/diagnose/draft.ts';
-import {
-  type CrdFacts,
-  type Details,
-  type Grant,
-  noDetails,
-  type ServiceFacts,
-  type WebhookFacts,
-  type WorkloadFacts,
-} from '../../src/observe/details.ts';
+import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
 import type {
   ApiServiceFacts,
   Condition,
@@ -20,8 +12,16 @@ import type {
   ResourceType,
   Snapshot,
   TypeContent,
-} from '../../src/observe/snapshot.ts';
-import { failed, type Read, type ReadFailure, read } from '../../src/read.ts';
+} from '../../src/model/snapshot.ts';
+import {
+  type CrdFacts,
+  type Details,
+  type Grant,
+  noDetails,
+  type ServiceFacts,
+  type WebhookFacts,
+  type WorkloadFacts,
+} from '../../src/model/snapshot.ts';
 
 /** Snapshots for one question at a time. What whole clusters look like is recorded, not built. */
 

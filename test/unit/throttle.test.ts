@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Throttle } from '../../src/throttle.ts';
+import { Throttle } from '../../src/base/throttle.ts';
 
 type Answer = 'ok' | 'throttled';
 

@@ -2,12 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { viewOf } from '../../src/diagnose/ask.ts';
 import { contradictionsOf } from '../../src/diagnose/contradictions.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { type Diagnosis, FINDING_CODES, type FindingCode } from '../../src/diagnose/diagnosis.ts';
 import { notInspected } from '../../src/diagnose/not-inspected.ts';
-import { isPermanent } from '../../src/diagnose/permanent.ts';
-import { outcomeOf } from '../../src/diagnose/verdict.ts';
-import type { Snapshot } from '../../src/observe/snapshot.ts';
-import { failed, read } from '../../src/read.ts';
+import { type Diagnosis, FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
+import { isPermanent, outcomeOf } from '../../src/model/outcome.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
 import {
   CLAIMS,
   CLEANUP,

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { REPOSITORY } from '../stub/action-yml.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
 

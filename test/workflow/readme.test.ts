@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { workflowsIn } from '../../scripts/docs/markdown.ts';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { configMap } from '../cluster/objects.ts';
 import { REPOSITORY } from '../stub/action-yml.ts';

@@ -1,4 +1,4 @@
-import type { Remedy } from '../diagnosis.ts';
+import type { Remedy } from '../../model/finding.ts';
 import type { CallFailure, ServiceRef } from '../error-kinds.ts';
 import { kubectl, named, patchCommand } from './commands.ts';
 import { serviceRemedy } from './services.ts';

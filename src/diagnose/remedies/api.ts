@@ -1,5 +1,5 @@
-import type { ApiServiceFacts } from '../../observe/snapshot.ts';
-import type { Remedy } from '../diagnosis.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { apiVersionOf, type TypeRef, typeName } from '../display.ts';
 import type { CallFailure, ServiceRef } from '../error-kinds.ts';
 import { kubectl, named, patchCommand } from './commands.ts';

@@ -1,4 +1,4 @@
-import { shellQuote } from '../../safe-text.ts';
+import { shellQuote } from '../../base/text.ts';
 
 /** One kubectl call; every word is quoted, so names from the cluster stay words. */
 export function kubectl(...words: string[]): string {

@@ -1,4 +1,4 @@
-import type { Remedy } from '../diagnosis.ts';
+import type { Remedy } from '../../model/finding.ts';
 import { type TypeRef, typeName } from '../display.ts';
 import { kubectl } from './commands.ts';
 

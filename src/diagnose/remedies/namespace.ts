@@ -1,7 +1,7 @@
-import type { NamespaceFacts } from '../../observe/snapshot.ts';
-import { shellQuote } from '../../safe-text.ts';
+import { shellQuote } from '../../base/text.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { NamespaceFacts } from '../../model/snapshot.ts';
 import { lookUpFinalizer } from '../catalogue.ts';
-import type { Remedy } from '../diagnosis.ts';
 import { kubectl, patchCommand, removalPatch } from './commands.ts';
 import { knownRemedies, leakText } from './object.ts';
 

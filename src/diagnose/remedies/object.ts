@@ -1,6 +1,6 @@
-import type { ObjectFacts } from '../../observe/snapshot.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { ObjectFacts } from '../../model/snapshot.ts';
 import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
-import type { Remedy } from '../diagnosis.ts';
 import { type TypeRef, typeName } from '../display.ts';
 import { forceCommand, kubectl, named, patchCommand, removalPatch } from './commands.ts';
 

@@ -1,5 +1,5 @@
+import type { Remedy, Subject } from '../../model/finding.ts';
 import type { CatalogueEntry } from '../catalogue.ts';
-import type { Remedy, Subject } from '../diagnosis.ts';
 import { kindName, subjectText } from '../display.ts';
 import type { ErrorDetail } from '../error-kinds.ts';
 import { kubectl, named } from './commands.ts';

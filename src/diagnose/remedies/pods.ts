@@ -1,5 +1,5 @@
-import type { NodeFacts, ObjectFacts, PodFacts } from '../../observe/snapshot.ts';
-import type { Remedy } from '../diagnosis.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { NodeFacts, ObjectFacts, PodFacts } from '../../model/snapshot.ts';
 import { kubectl, named } from './commands.ts';
 import { removeFinalizerRemedies } from './object.ts';
 

@@ -1,5 +1,5 @@
-import type { ApiServiceFacts } from '../../observe/snapshot.ts';
-import type { Subject } from '../diagnosis.ts';
+import type { Subject } from '../../model/finding.ts';
+import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { apiServiceRemedies } from '../remedies/api.ts';
 import { failingGroups } from './failing-groups.ts';

@@ -1,4 +1,4 @@
-import type { ResourceType } from '../../observe/snapshot.ts';
+import type { ResourceType } from '../../model/snapshot.ts';
 import { typeName, typeSubject } from '../display.ts';
 import type { Draft, View } from '../draft.ts';
 import { shrinkingTypes } from '../movement.ts';

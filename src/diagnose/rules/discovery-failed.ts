@@ -1,4 +1,4 @@
-import type { ApiServiceFacts } from '../../observe/snapshot.ts';
+import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { type Draft, namespaceSubject, type View } from '../draft.ts';
 import { discoveryRemedies } from '../remedies/api.ts';
 import { apiServiceSubject } from './apiservice-unavailable.ts';

@@ -1,5 +1,5 @@
-import type { ResourceType } from '../../observe/snapshot.ts';
-import type { Subject } from '../diagnosis.ts';
+import type { Subject } from '../../model/finding.ts';
+import type { ResourceType } from '../../model/snapshot.ts';
 import { typeName, typeSubject } from '../display.ts';
 import { type Draft, namespaceSubject, type View } from '../draft.ts';
 import type { CallFailure, ContentError } from '../error-kinds.ts';

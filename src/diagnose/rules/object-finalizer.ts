@@ -1,14 +1,9 @@
-import type {
-  ObjectFacts,
-  ObjectGroup,
-  ResourceType,
-  TypeContent,
-} from '../../observe/snapshot.ts';
+import type { ObjectFacts, ObjectGroup, ResourceType, TypeContent } from '../../model/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
+import type { Held } from '../owner/held.ts';
+import { isRemovalRefused } from '../owner/refusals.ts';
 import { ownerDrafts, ownerLink } from '../owners.ts';
-import type { Held } from '../ownership/held.ts';
-import { isRemovalRefused } from '../ownership/refusals.ts';
 import { objectFinalizerRemedies } from '../remedies/object.ts';
 import { foldSubjects, subjectOf } from '../subjects.ts';
 import { isClaimInUse } from './volume-in-use.ts';

@@ -1,4 +1,4 @@
-import type { PodFacts } from '../../observe/snapshot.ts';
+import type { PodFacts } from '../../model/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { CONFIRMATION_MS } from '../movement.ts';
 import { podGraceRemedies } from '../remedies/pods.ts';

@@ -1,4 +1,4 @@
-import type { NodeFacts, PodFacts } from '../../observe/snapshot.ts';
+import type { NodeFacts, PodFacts } from '../../model/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { nodeUnavailableRemedies, podNotConfirmedRemedies } from '../remedies/pods.ts';
 import { foldSubjects, namesOf, subjectOf } from '../subjects.ts';

@@ -1,8 +1,8 @@
 import { admissionDraft, deadUpdateWebhooks, isAdmissionError } from '../admission.ts';
 import { typeName } from '../display.ts';
 import type { Draft, View } from '../draft.ts';
-import type { Held } from '../ownership/held.ts';
-import type { Refusal } from '../ownership/refusals.ts';
+import type { Held } from '../owner/held.ts';
+import type { Refusal } from '../owner/refusals.ts';
 
 /**
  * Webhooks and policies that refuse the update which removes a finalizer: named by what was said, or

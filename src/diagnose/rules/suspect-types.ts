@@ -1,7 +1,7 @@
-import type { ResourceType, TypeContent } from '../../observe/snapshot.ts';
+import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import type { Draft, View } from '../draft.ts';
 import { classifyErrorText } from '../error-texts.ts';
-import { isBuiltIn } from '../ownership/held.ts';
+import { isBuiltIn } from '../owner/held.ts';
 import { conversionDraft, failingApiDraft, storageDraft } from './failing-types.ts';
 
 /**

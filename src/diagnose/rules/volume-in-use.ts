@@ -1,4 +1,4 @@
-import type { ObjectFacts, PodFacts } from '../../observe/snapshot.ts';
+import type { ObjectFacts, PodFacts } from '../../model/snapshot.ts';
 import { type Draft, findingId, type View } from '../draft.ts';
 import { volumeInUseRemedies } from '../remedies/pods.ts';
 import { namesOf, subjectOf } from '../subjects.ts';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { statusObject } from '../../stub/status-object.ts';
 import type { Answer } from './http-server.ts';
 

@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { kubeconfigText } from '../bench.ts';
 import type { ActionCase } from './case.ts';
 

@@ -1,5 +1,5 @@
-import type { FindingCode } from '../../../src/diagnose/diagnosis.ts';
-import type { Outcome } from '../../../src/outcome.ts';
+import type { FindingCode } from '../../../src/model/finding.ts';
+import type { Outcome } from '../../../src/model/outcome.ts';
 import { createAuthority, issue, type LeafOptions } from '../../adapter/servers/certificates.ts';
 import { type ApiServer, startApiServer } from '../../stub/api-server.ts';
 import { type FaultProxy, type FaultRule, startFaultProxy } from '../../stub/fault-proxy.ts';

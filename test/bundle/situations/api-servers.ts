@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import type { Cluster } from '../../stub/api/cluster.ts';
 import { reply } from '../../stub/faults.ts';
 import type { Situation } from './situation.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import type { Cluster } from '../../stub/api/cluster.ts';
 import type { Fault } from '../../stub/fault-proxy.ts';
 import { failure } from '../../stub/faults.ts';

@@ -1,4 +1,4 @@
-import { arrayAt, type JsonObject, stringAt } from '../../../src/json.ts';
+import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Cluster } from '../../stub/api/cluster.ts';
 import { ask } from '../../stub/ask.ts';
 import { failure } from '../../stub/faults.ts';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { stringAt } from '../../../src/json.ts';
+import { stringAt } from '../../../src/base/json.ts';
 import type { Client, KubeObject, Ref } from '../client.ts';
 import { conditionsOf, type World } from '../world.ts';
 

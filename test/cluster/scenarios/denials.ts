@@ -1,4 +1,4 @@
-import { stringAt } from '../../../src/json.ts';
+import { stringAt } from '../../../src/base/json.ts';
 import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
 import { secret } from '../objects.ts';

@@ -1,5 +1,5 @@
-import type { ForceRecord } from '../../../src/force/force-record.ts';
-import { stringsAt } from '../../../src/json.ts';
+import { stringsAt } from '../../../src/base/json.ts';
+import type { ForceRecord } from '../../../src/model/result.ts';
 import { KUBESPHERE } from '../../stub/kubesphere.ts';
 import { customObject, customType, deployment, pod, typeRef } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';

@@ -1,4 +1,4 @@
-import { arrayAt, stringAt } from '../../../src/json.ts';
+import { arrayAt, stringAt } from '../../../src/base/json.ts';
 import { createWebhook, refusesUpdate, webhookRef } from '../admission.ts';
 import { type KubeObject, type Ref, refOf } from '../client.ts';
 import { podSpec } from '../objects.ts';

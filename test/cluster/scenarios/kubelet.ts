@@ -1,4 +1,4 @@
-import { numberAt, stringAt } from '../../../src/json.ts';
+import { numberAt, stringAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
 import { kindNode, nodeRef, notReady, startKubelet, stopKubelet } from '../kind/node.ts';
 import { type RealPodOptions, realPodSpec } from '../kind/pod-image.ts';

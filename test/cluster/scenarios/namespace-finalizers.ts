@@ -1,4 +1,4 @@
-import { arrayAt, stringsAt } from '../../../src/json.ts';
+import { arrayAt, stringsAt } from '../../../src/base/json.ts';
 import { KUBESPHERE, KUBESPHERE_METADATA } from '../../stub/kubesphere.ts';
 import { ApiError } from '../client.ts';
 import { deployment, serviceAccount } from '../objects.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { customObject, customType, deployment, pluralOf, serviceAccount } from '../objects.ts';
 import type { World } from '../world.ts';
 

@@ -1,4 +1,4 @@
-import { numberAt } from '../../../src/json.ts';
+import { numberAt } from '../../../src/base/json.ts';
 import { configMap, customObject, customType, pod, secret, service, typeRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';

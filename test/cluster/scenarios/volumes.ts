@@ -1,4 +1,4 @@
-import { type JsonObject, stringsAt } from '../../../src/json.ts';
+import { type JsonObject, stringsAt } from '../../../src/base/json.ts';
 import { refOf } from '../client.ts';
 import { pod } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';

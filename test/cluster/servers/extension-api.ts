@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { apiService, apiServiceRef, service } from '../objects.ts';
 import { conditionsOf, type World } from '../world.ts';
 import { type HttpsServer, startHttpsServer } from './https.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stringAt, stringsAt } from '../../../src/json.ts';
+import { stringAt, stringsAt } from '../../../src/base/json.ts';
 import { ApiError, type Client, type Ref } from '../client.ts';
 import { pluralOf } from '../objects.ts';
 import type { Operator } from '../scenarios/operator.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { arrayAt, type JsonObject, stringAt } from '../../../src/json.ts';
+import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Client, Ref } from '../client.ts';
 import type { World } from '../world.ts';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Json, type JsonObject, stringAt } from '../../../src/json.ts';
+import { type Json, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { World } from '../world.ts';
 import { startHttpsServer } from './https.ts';
 

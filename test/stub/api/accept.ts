@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { notAcceptable } from './status.ts';
 
 /** The form in which a client takes an answer, after reading its Accept header from left to right. */

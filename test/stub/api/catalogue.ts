@@ -5,7 +5,7 @@ import {
   type JsonObject,
   stringAt,
   stringsAt,
-} from '../../../src/json.ts';
+} from '../../../src/base/json.ts';
 import type { RecordedAnswer, Recording } from '../recording.ts';
 import type { Form } from './accept.ts';
 import type { ServedType } from './routes.ts';

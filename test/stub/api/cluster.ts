@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, stringAt } from '../../../src/json.ts';
+import { isObject, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { RecordedAnswer, RecordedCollection, Recording } from '../recording.ts';
 import { Catalogue } from './catalogue.ts';
 import { Lists } from './lists.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Json, JsonObject } from '../../../src/json.ts';
+import type { Json, JsonObject } from '../../../src/base/json.ts';
 import type { RecordedRequest } from '../api-server.ts';
 import { metadataOnly, negotiate } from './accept.ts';
 import type { Cluster } from './cluster.ts';

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject, stringAt } from '../../../src/json.ts';
+import { isObject, type Json, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Route } from './routes.ts';
 import { forbidden } from './status.ts';
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, type Json } from '../../../src/json.ts';
+import { isObject, type Json } from '../../../src/base/json.ts';
 import { badRequest, NotSupported, patchRejected } from './status.ts';
 
 interface Operation {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { type Form, metadataOnly } from './accept.ts';
 import { nameKey, type Objects } from './objects.ts';
 import type { Route, ServedType } from './routes.ts';

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, stringAt } from '../../../src/json.ts';
+import { isObject, type JsonObject, stringAt } from '../../../src/base/json.ts';
 
 /** One change of one object, as a watch tells it. `before` is absent for a new object. */
 export interface Change {

@@ -1,4 +1,4 @@
-import { type JsonObject, recordAt, stringAt } from '../../../src/json.ts';
+import { type JsonObject, recordAt, stringAt } from '../../../src/base/json.ts';
 import { badRequest } from './status.ts';
 
 export type Matcher = (object: JsonObject) => boolean;

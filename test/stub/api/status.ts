@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/json.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import { statusObject } from '../status-object.ts';
 
 /** An answer other than 200, in the words of kube-apiserver 1.36. */

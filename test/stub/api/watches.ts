@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { isObject, type JsonObject } from '../../../src/json.ts';
+import { isObject, type JsonObject } from '../../../src/base/json.ts';
 import { type Form, metadataOnly } from './accept.ts';
 import { withType } from './lists.ts';
 import type { Change, Objects } from './objects.ts';

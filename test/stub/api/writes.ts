@@ -6,7 +6,7 @@ import {
   numberAt,
   stringAt,
   stringsAt,
-} from '../../../src/json.ts';
+} from '../../../src/base/json.ts';
 import { applyJsonPatch } from './json-patch.ts';
 import { withType } from './lists.ts';
 import type { Objects } from './objects.ts';

@@ -1,0 +1,82 @@
+import { ActionError } from './errors.ts';
+import { plainText, shorten } from './text.ts';
+
+/** Something that happened during the run. */
+export interface TimelineEntry {
+  /** ISO 8601, by the API server's clock. */
+  at: string;
+  event: string;
+}
+
+/** Time as a parameter: stages never look at a clock of their own. */
+export interface Clock {
+  /** ms since the epoch. */
+  now(): number;
+  /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const done = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      signal?.addEventListener('abort', done, { once: true });
+    }),
+};
+
+/**
+ * Now, by the API server's clock. Deletion timestamps, grace periods and Leases are the server's, and a
+ * runner's clock may be wrong by hours: every time that is compared or reported is the server's.
+ */
+export function serverTime(deps: {
+  /** Server clock minus ours, in ms. */
+  api: { clockOffsetMs(): number };
+  clock: Clock;
+}): number {
+  return deps.clock.now() + deps.api.clockOffsetMs();
+}
+
+/** The same as ISO 8601. */
+export function serverTimestamp(deps: Parameters<typeof serverTime>[0]): string {
+  return new Date(serverTime(deps)).toISOString();
+}
+
+const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
+/** A hosted job ends after 6 h, a self-hosted one after 5 days. */
+const MAX_DURATION_MS = 5 * 24 * MS_PER_UNIT.h;
+const MAX_SHOWN = 80;
+
+/** "90s", "10m", "1h" to milliseconds. No bare numbers: nobody remembers which unit they mean. */
+export function parseDuration(input: string, value: string): number {
+  const match = /^(\d{1,6})(s|m|h)$/.exec(value);
+  const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
+  if (ms < 0 || ms > MAX_DURATION_MS) {
+    throw new ActionError(
+      'invalid-input',
+      `input "${input}" is "${shorten(plainText(value), MAX_SHOWN)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
+    );
+  }
+  return ms;
+}
+
+/** 302_000 to "5m 02s": what people read in headlines. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  const two = (value: number): string => String(value).padStart(2, '0');
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${two(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3_600)}h ${two(Math.floor((seconds % 3_600) / 60))}m`;
+}
+
+/** 302_000 to "5:02": the left column of the progress log. */
+export function formatClock(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}

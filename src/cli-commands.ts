@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Command, EXIT } from './arguments.ts';
+import { ActionError, describeError } from './base/errors.ts';
+import type { Log } from './base/log.ts';
+import { homeDirectory, makeFolder, onCancel, print } from './base/process.ts';
+import type { Redactor } from './base/redact.ts';
+import { systemClock } from './base/time.ts';
+import { runGate } from './gate/gate.ts';
+import { type Inputs, readInputs } from './inputs.ts';
+import { connect } from './kubernetes/connect.ts';
+import type { Report, RunResult } from './model/result.ts';
+import { buildReport } from './report/json.ts';
+import { type RenderContext, renderMarkdownReport } from './report/markdown.ts';
+import { redactResult } from './report/redacted.ts';
+import { renderStatistics, summarizeReports } from './report/statistics.ts';
+import { renderText } from './report/text.ts';
+import { GATE_VERSION } from './version.ts';
+
+type GateCommand = Extract<Command, { run: 'gate' }>;
+
+/** One run of the gate. Returns the exit code; throws an `ActionError` when it could not work. */
+export async function gate(command: GateCommand, redactor: Redactor, log: Log): Promise<number> {
+  const given = readInputs((name) => command.inputs[name] ?? '');
+  const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
+  const cancellation = onCancel();
+  try {
+    const api = await connect({
+      kubeconfig: inputs.kubeconfig,
+      context: inputs.context,
+      env: process.env,
+      redactor,
+      debug: log.debug,
+      userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
+      homeDir: homeDirectory(),
+      signal: cancellation.signal,
+    });
+    try {
+      const { signal } = cancellation;
+      const deps = { api, clock: systemClock, log, signal, gateVersion: GATE_VERSION };
+      const result = redactResult(await runGate(inputs, deps), (text) => redactor.redact(text));
+      await print(render(result, command.format));
+      if (inputs.reportDir !== '') await writeReports(result, inputs.reportDir);
+      return exitCode(result);
+    } finally {
+      await api.close();
+    }
+  } finally {
+    cancellation.dispose();
+  }
+}
+
+function render(result: RunResult, format: GateCommand['format']): string {
+  switch (format) {
+    case 'text':
+      return renderText(result);
+    case 'markdown':
+      return renderMarkdownReport(result, context(result));
+    case 'json':
+      return `${JSON.stringify(buildReport(result), null, 2)}\n`;
+  }
+}
+
+async function writeReports(result: RunResult, folder: string): Promise<void> {
+  try {
+    await makeFolder(folder);
+    await writeFile(join(folder, 'report.json'), render(result, 'json'));
+    await writeFile(join(folder, 'report.md'), render(result, 'markdown'));
+  } catch (error) {
+    throw new ActionError(
+      'internal',
+      `cannot write the reports to "${folder}": ${describeError(error)}`,
+      { hint: 'Give another folder as --report-dir; the report itself was printed.' },
+    );
+  }
+}
+
+function context(result: RunResult): RenderContext {
+  return { finishedAt: result.finishedAt };
+}
+
+function exitCode({ verdict, outcome }: RunResult): number {
+  if (verdict !== 'fail') return EXIT.passed;
+  return outcome === 'inconclusive' ? EXIT.couldNotTell : EXIT.failed;
+}
+
+/** What many reports have in common. Throws an `ActionError` for a file that is no report. */
+export function statisticsOf({ files, format }: Extract<Command, { run: 'stats' }>): string {
+  return renderStatistics(summarizeReports(files.map(readReport)), format);
+}
+
+function readReport(path: string): Report {
+  let report: unknown;
+  try {
+    report = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ActionError('invalid-input', `cannot read "${path}": ${describeError(error)}`);
+  }
+  const isReport =
+    typeof report === 'object' &&
+    report !== null &&
+    'schemaVersion' in report &&
+    report.schemaVersion === 1;
+  if (!isReport) {
+    throw new ActionError('invalid-input', `"${path}" is no report.json of this gate, version 1`);
+  }
+  return report as Report;
+}

@@ -1,0 +1,54 @@
+import { type Command, EXIT, HELP, parseArguments } from './arguments.ts';
+import { ActionError, describeError } from './base/errors.ts';
+import type { Log } from './base/log.ts';
+import { print } from './base/process.ts';
+import { createRedactor, type Redactor } from './base/redact.ts';
+import { createTerminalLog } from './publish/terminal-log.ts';
+import { GATE_VERSION } from './version.ts';
+
+/** The gate for a person: progress on standard error, the report on standard output. */
+export async function runTerminal(args: readonly string[]): Promise<number> {
+  // Nobody reads what goes wrong with it.
+  process.stderr.on('error', () => {});
+  const redactor = createRedactor();
+  const log = createTerminalLog({
+    redactor,
+    write: (text) => process.stderr.write(text),
+    colour: process.stderr.isTTY === true && !process.env['NO_COLOR'],
+    debug: process.env['RUNNER_DEBUG'] === '1' || Boolean(process.env['DEBUG']),
+  });
+  try {
+    return await run(parseArguments(args), redactor, log);
+  } catch (error) {
+    const isKnown = error instanceof ActionError;
+    log.error(isKnown ? error.message : `internal error: ${describeError(error)}`);
+    if (isKnown && error.hint !== undefined) log.line(error.hint);
+    if (!isKnown && error instanceof Error) log.debug(error.stack ?? '');
+    return isKnown && error.code === 'invalid-input' ? EXIT.usage : EXIT.couldNotTell;
+  }
+}
+
+async function run(command: Command, redactor: Redactor, log: Log): Promise<number> {
+  switch (command.run) {
+    case 'help':
+      if (command.isMistake) {
+        process.stderr.write(HELP);
+        return EXIT.usage;
+      }
+      await print(HELP);
+      return EXIT.passed;
+    case 'version':
+      await print(`${GATE_VERSION}\n`);
+      return EXIT.passed;
+    // Loaded when needed: the help must not wait for a Kubernetes client. "eager" keeps it in the one file.
+    case 'stats': {
+      const { statisticsOf } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
+      await print(statisticsOf(command));
+      return EXIT.passed;
+    }
+    case 'gate': {
+      const { gate } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
+      return gate(command, redactor, log);
+    }
+  }
+}

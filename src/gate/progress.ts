@@ -1,0 +1,215 @@
+import { stringAt, stringsAt } from '../base/json.ts';
+import type { Log } from '../base/log.ts';
+import {
+  type Clock,
+  formatClock,
+  formatDuration,
+  serverTimestamp,
+  type TimelineEntry,
+} from '../base/time.ts';
+import { parseConditions } from '../diagnose/conditions.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import type { ReadFailure } from '../model/read.ts';
+import type { NamespaceFacts } from '../model/snapshot.ts';
+import type { Follower } from './wait.ts';
+
+/** After this long without news people ask whether the gate still lives; then ever more seldom. */
+const QUIET_MS = 60_000;
+const MAX_GLANCED_OBJECTS = 20;
+
+export interface GlanceDeps {
+  api: KubernetesApi;
+  clock: Clock;
+}
+
+/**
+ * Says in the log what is left when nothing has changed for a while. Costs four requests at most, so
+ * that with two polls a minute of waiting costs six. It is no diagnosis, and nothing is decided by it.
+ * Ends with the follower; never rejects.
+ */
+export async function glanceWhenQuiet(
+  follower: Follower,
+  progress: Progress,
+  nextLookAt: number,
+  deps: GlanceDeps,
+): Promise<void> {
+  for (let quietMs = QUIET_MS; ; ) {
+    const newsAt = progress.newsAt;
+    await deps.clock.sleep(Math.max(0, newsAt + quietMs - deps.clock.now()), follower.over);
+    if (follower.over.aborted) return;
+    if (progress.newsAt !== newsAt) {
+      quietMs = QUIET_MS;
+      continue;
+    }
+    const left = await glance(follower.last, deps, follower.over);
+    if (follower.over.aborted) return;
+    const quiet = formatDuration(deps.clock.now() - newsAt);
+    const next =
+      nextLookAt > deps.clock.now()
+        ? `; next look at ${formatClock(nextLookAt - progress.startedAt)}`
+        : '';
+    progress.note(`no change for ${quiet}${left === undefined ? '' : `: ${left}`}${next}`);
+    quietMs *= 2;
+  }
+}
+
+/** Pods first, since nothing else goes before them; then what the namespace's conditions name. */
+async function glance(
+  namespace: NamespaceFacts,
+  deps: GlanceDeps,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const place = `/api/v1/namespaces/${encodeURIComponent(namespace.name)}`;
+  const pods = await heldIn(`${place}/pods`, 'Pod', deps, signal);
+  if (pods !== undefined) return pods;
+  const { remaining } = parseConditions(namespace.conditions);
+  if (remaining.length === 0) return undefined;
+  const discovery = await deps.api.discover({ signal });
+  if (!discovery.ok) return undefined;
+  const type = remaining
+    .map(({ group, resource }) =>
+      discovery.value.types.find((entry) => entry.group === group && entry.resource === resource),
+    )
+    .find((found) => found !== undefined);
+  if (type === undefined) return undefined;
+  return heldIn(collectionPath(type, namespace.name), type.kind, deps, signal);
+}
+
+/** The first object of the collection that is on its way out, and what holds it. */
+async function heldIn(
+  path: string,
+  kind: string,
+  { api }: GlanceDeps,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  let text: string | undefined;
+  await api.list(path, {
+    signal,
+    metadataOnly: true,
+    limit: MAX_GLANCED_OBJECTS,
+    maxItems: MAX_GLANCED_OBJECTS,
+    onItem: (item) => {
+      if (stringAt(item, 'metadata', 'deletionTimestamp') === undefined) return;
+      const name = stringAt(item, 'metadata', 'name') ?? '';
+      const finalizers = stringsAt(item, 'metadata', 'finalizers');
+      text ??=
+        finalizers.length === 0
+          ? `${kind} ${name} is still terminating`
+          : `${kind} ${name} is held by ${finalizers.join(', ')}`;
+    },
+  });
+  return text;
+}
+
+/** A timeline is for reading; a namespace that flaps for an hour does not fill the report. */
+const MAX_TIMELINE = 50;
+const MAX_TYPES_IN_A_LINE = 4;
+
+export interface ProgressDeps {
+  api: Pick<KubernetesApi, 'clockOffsetMs'>;
+  clock: Clock;
+  log: Log;
+}
+
+/** One line per change, not per poll, in the log and in the timeline. */
+export class Progress {
+  private readonly timeline: TimelineEntry[] = [];
+  private readonly name: string;
+  readonly startedAt: number;
+  private readonly deps: ProgressDeps;
+  private shown = '';
+  private news = '';
+  /** When something changed last (ms since the epoch). */
+  newsAt: number;
+
+  constructor(start: NamespaceFacts, startedAt: number, deps: ProgressDeps) {
+    this.name = start.name;
+    this.startedAt = startedAt;
+    this.deps = deps;
+    this.newsAt = deps.clock.now();
+    this.record(describeStart(start));
+    this.changed(start, undefined);
+  }
+
+  changed(last: NamespaceFacts, trouble: ReadFailure | undefined): void {
+    const text =
+      trouble === undefined
+        ? describeRemaining(last)
+        : `cannot be read at the moment, which does not mean that it is gone: ${trouble.message}`;
+    if (text === undefined || text === this.news) return;
+    this.news = text;
+    this.newsAt = this.deps.clock.now();
+    this.note(text);
+  }
+
+  looked(diagnosis: Diagnosis): void {
+    const cause = diagnosis.findings.find(({ id }) => id === diagnosis.rootCauses[0]);
+    if (cause === undefined) return;
+    const more =
+      diagnosis.rootCauses.length > 1 ? ` (and ${diagnosis.rootCauses.length - 1} more)` : '';
+    this.note(`${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`);
+  }
+
+  note(text: string): void {
+    if (text === this.shown) return;
+    this.shown = text;
+    const elapsed = formatClock(this.deps.clock.now() - this.startedAt).padStart(7);
+    this.deps.log.line(`${elapsed}  ${this.name}: ${text}`);
+    this.record(text);
+  }
+
+  end(event: string): TimelineEntry[] {
+    this.record(event);
+    return this.timeline;
+  }
+
+  private record(event: string): void {
+    // The end always has its place.
+    if (this.timeline.length >= MAX_TIMELINE) this.timeline.splice(MAX_TIMELINE - 1, 1);
+    this.timeline.push({ at: serverTimestamp(this.deps), event });
+  }
+}
+
+export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
+  return deletionTimestamp === undefined
+    ? 'its deletion was asked for'
+    : `terminating since ${deletionTimestamp}`;
+}
+
+/**
+ * What the namespace's conditions count. Only for progress: they say nothing while pods remain on
+ * Kubernetes >= 1.33, and nothing about types that fail.
+ */
+export function describeRemaining(namespace: NamespaceFacts): string | undefined {
+  const { remaining, finalizersRemaining, contentFailure, discoveryFailures } = parseConditions(
+    namespace.conditions,
+  );
+  const parts: string[] = [];
+  if (remaining.length > 0) {
+    const total = remaining.reduce((sum, { count }) => sum + count, 0);
+    const sorted = [...remaining].sort((a, b) => b.count - a.count);
+    const types = sorted
+      .slice(0, MAX_TYPES_IN_A_LINE)
+      .map(
+        ({ count, resource, group }) =>
+          `${count} ${group === '' ? resource : `${resource}.${group}`}`,
+      );
+    const rest = sorted.slice(MAX_TYPES_IN_A_LINE).reduce((sum, { count }) => sum + count, 0);
+    if (rest > 0) types.push(`${rest} more`);
+    parts.push(`${total} ${total === 1 ? 'object' : 'objects'} left (${types.join(', ')})`);
+  }
+  if (finalizersRemaining.length > 0) {
+    const names = finalizersRemaining
+      .slice(0, MAX_TYPES_IN_A_LINE)
+      .map(({ finalizer }) => finalizer);
+    parts.push(`finalizers: ${names.join(', ')}`);
+  }
+  if (discoveryFailures.length > 0) {
+    const groups = discoveryFailures.map(({ group, version }) => `${group}/${version}`);
+    parts.push(`API groups that do not answer: ${groups.join(', ')}`);
+  }
+  if (contentFailure !== undefined) parts.push('some content could not be deleted');
+  return parts.length === 0 ? undefined : parts.join('; ');
+}

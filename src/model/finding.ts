@@ -1,0 +1,150 @@
+import type { Condition } from './snapshot.ts';
+
+/** The public vocabulary of findings: README, outputs, reports and tests use exactly these. */
+export const FINDING_CODES = [
+  'object-finalizer',
+  'namespace-finalizer',
+  'namespace-spec-finalizer',
+  'owner-missing',
+  'owner-scaled-to-zero',
+  'owner-not-ready',
+  'owner-failing',
+  'owner-running',
+  'owner-unknown',
+  'apiservice-unavailable',
+  'discovery-failed',
+  'api-failing',
+  'conversion-webhook-failing',
+  'admission-webhook-failing',
+  'admission-denied',
+  'pod-grace-period',
+  'pod-node-unavailable',
+  'pod-not-confirmed',
+  'volume-in-use',
+  'crd-terminating',
+  'deletion-forbidden',
+  'storage-unreadable',
+  'namespace-controller-inactive',
+  'content-deleting',
+  'unexplained',
+] as const;
+
+export type FindingCode = (typeof FINDING_CODES)[number];
+
+export interface Subject {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+}
+
+/**
+ * `now`: has to be done, all of these, in order. `or`: instead of them, if they are impossible. `look`:
+ * shows more and changes nothing. `next`: prevents it the next time.
+ */
+export type RemedyRole = 'now' | 'or' | 'look' | 'next';
+
+export interface Remedy {
+  text: string;
+  /** Can be pasted as it is; report.json has it too. */
+  command?: string;
+  /** What it may cost or break; absent when it is safe. */
+  risk?: string;
+  /** `now` unless given. Not in report.json. */
+  role?: RemedyRole;
+}
+
+/** How well a finding about an owner is proven. `proven`: identity evidence, and nothing contradicts. */
+export type Certainty = 'proven' | 'likely' | 'unknown';
+
+/** One thing that something else waits for, and why it does not proceed. The shape of report.json. */
+export interface Finding {
+  id: string;
+  code: FindingCode;
+  subject: Subject;
+  finalizer?: string;
+  /** A predicate about the subject, beginning with its verb and without a full stop: "is held by finalizer x". */
+  message: string;
+  /**
+   * The same where the subject and the finalizer have just been named, as a whole clause: "nothing in the
+   * cluster shows who should remove it". Not in report.json.
+   */
+  continuation?: string;
+  evidence: string[];
+  /** ISO 8601. */
+  since?: string;
+  scope: 'namespace' | 'cluster';
+  /** On findings about an owner. */
+  certainty?: Certainty;
+  /** How many objects it stands for, when more than one. */
+  count?: number;
+  examples?: Subject[];
+  waitsFor: string[];
+  remedies: Remedy[];
+}
+
+/** Where an edge starts or ends when it is not a finding. */
+export const NAMESPACE = 'namespace';
+
+/** `from` cannot proceed before `to` does. Both are finding ids or `NAMESPACE`. */
+export interface Edge {
+  from: string;
+  to: string;
+  because: string;
+}
+
+export interface Diagnosis {
+  findings: Finding[];
+  edges: Edge[];
+  /** What the namespace itself waits for. */
+  blockers: string[];
+  /** Where the chains end, most important first. */
+  rootCauses: string[];
+  /** Circles that nobody inside can resolve. */
+  deadlocks: string[][];
+  queued: QueuedContent[];
+  notInspected: NotInspected[];
+  conditions: Condition[];
+  /** Lines in which the namespace's conditions and what was found contradict each other. */
+  contradictions: string[];
+  /** Other namespaces that are Terminating and, by their own conditions, wait for the same cause. */
+  alsoHeld: HeldNamespace[];
+  /**
+   * What speaks against calling a finalizer ownerless, by the id of the finding that it holds something:
+   * while there is any of these, no pattern reaches it and the hang is not proven permanent.
+   */
+  reservations: Record<string, string[]>;
+  movement: Movement;
+  /** Resource types whose content was read, for "all 38 resource types inspected". */
+  inspectedTypes: number;
+}
+
+export interface HeldNamespace {
+  name: string;
+  /** Its deletionTimestamp, ISO 8601. */
+  since: string;
+}
+
+export interface QueuedContent {
+  apiVersion: string;
+  kind: string;
+  count: number;
+}
+
+export interface NotInspected {
+  what: string;
+  reason: string;
+  /** The RBAC rule that would show it, where missing rights were the reason. */
+  grant?: { apiGroup: string; resource: string; verb: string };
+}
+
+/** Whether things still happen, from comparing two looks. */
+export type Movement =
+  | { kind: 'none'; comparedMs: number }
+  | { kind: 'unknown' }
+  /** The namespace controller begins 5 s after the request, and has not yet. */
+  | { kind: 'starting' }
+  /** What its conditions complain about is mended; Kubernetes tries again within a minute. */
+  | { kind: 'retrying' }
+  | { kind: 'shrinking'; before: number; now: number; comparedMs: number }
+  | { kind: 'grace-period'; until: string };

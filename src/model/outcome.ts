@@ -1,0 +1,101 @@
+import type { Diagnosis, FindingCode } from './finding.ts';
+
+/** What became of a namespace, from best to worst; the worst is the outcome of the run. */
+export const OUTCOMES = [
+  'clear',
+  'deleted',
+  'not-found',
+  'recreated',
+  'forced',
+  'progressing',
+  'not-terminating',
+  'inconclusive',
+  'would-hang',
+  'stuck',
+  'cancelled',
+] as const;
+
+export type Outcome = (typeof OUTCOMES)[number];
+
+export const FAIL_ON = ['not-deleted', 'stuck', 'never'] as const;
+export const IF_NOT_FOUND = ['ok', 'error'] as const;
+
+export interface Policy {
+  failOn: (typeof FAIL_ON)[number];
+  ifNotFound: (typeof IF_NOT_FOUND)[number];
+}
+
+export type Verdict = 'pass' | 'warn' | 'fail';
+
+/** No default case: a new outcome must not compile until somebody decides it here. */
+export function verdict(outcome: Outcome, policy: Policy): Verdict {
+  switch (outcome) {
+    case 'clear':
+    case 'deleted':
+      return 'pass';
+    case 'recreated':
+    case 'forced':
+      return 'warn';
+    case 'not-found':
+      return policy.ifNotFound === 'ok' ? 'pass' : 'fail';
+    case 'progressing':
+      return policy.failOn === 'not-deleted' ? 'fail' : 'warn';
+    case 'stuck':
+    case 'inconclusive':
+    case 'would-hang':
+    case 'not-terminating':
+      return policy.failOn === 'never' ? 'warn' : 'fail';
+    case 'cancelled':
+      return 'fail';
+  }
+}
+
+/** `not-found` ranks with its verdict: an error that was asked for outranks what merely hangs on. */
+export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
+  const rank = (outcome: Outcome): number =>
+    OUTCOMES.indexOf(outcome) + (verdict(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
+  return outcomes.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), 'deleted');
+}
+
+/** What a namespace that is still there at the timeout is called. */
+export function outcomeOf(
+  diagnosis: Diagnosis,
+): Extract<Outcome, 'progressing' | 'stuck' | 'inconclusive'> {
+  switch (diagnosis.movement.kind) {
+    case 'grace-period':
+    case 'shrinking':
+    case 'starting':
+    case 'retrying':
+      return 'progressing';
+    case 'none':
+    case 'unknown':
+      // A hang that was explained is explained, whatever else could not be read.
+      return diagnosis.rootCauses.length === 0 && diagnosis.notInspected.length > 0
+        ? 'inconclusive'
+        : 'stuck';
+  }
+}
+
+/**
+ * Causes that no retry of Kubernetes or of a controller mends: somebody has to act. A node may come
+ * back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
+ */
+const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
+  'owner-missing',
+  'owner-scaled-to-zero',
+  'owner-unknown',
+  'apiservice-unavailable',
+  'conversion-webhook-failing',
+  'admission-webhook-failing',
+  'admission-denied',
+  'deletion-forbidden',
+  'storage-unreadable',
+]);
+
+/** Only when one of the causes is permanent does more waiting achieve nothing. */
+export function isPermanent(diagnosis: Diagnosis): boolean {
+  const { kind } = diagnosis.movement;
+  if (kind !== 'none' && kind !== 'unknown') return false;
+  const roots = new Set(diagnosis.rootCauses);
+  return diagnosis.findings.some(({ id, code }) => roots.has(id) && PERMANENT.has(code));
+}

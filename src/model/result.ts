@@ -1,0 +1,94 @@
+import type { TimelineEntry } from '../base/time.ts';
+import type { Diagnosis, Finding } from './finding.ts';
+import type { Outcome, Verdict } from './outcome.ts';
+import type { Condition } from './snapshot.ts';
+
+/** What one run found out: the one model behind log, summary, comment, outputs and report.json. */
+export interface RunResult {
+  /** A forecast changes nothing and waits for nothing: its outcomes are clear, would-hang, inconclusive. */
+  kind: 'teardown' | 'forecast';
+  gateVersion: string;
+  /** ISO 8601, by the API server's clock, so that ages are right on a runner whose clock is wrong. */
+  finishedAt: string;
+  elapsedMs: number;
+  timeoutMs: number;
+  /** `uid` is that of namespace kube-system, which tells two clusters behind one address apart. */
+  cluster: { server: string; version: string; uid: string | undefined };
+  outcome: Outcome;
+  verdict: Verdict;
+  namespaces: NamespaceResult[];
+  /** Root causes that hold more than one of the namespaces, the most namespaces first. */
+  sharedCauses: SharedCause[];
+}
+
+export interface SharedCause {
+  finding: Finding;
+  namespaces: string[];
+}
+
+/** Something outside of a namespace that still points into it. */
+export interface LeftBehind {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  /** By which field it points there, and what that means. */
+  why: string;
+  /** Whether something else in the cluster stops working because of it. Not in report.json. */
+  breaksOthers: boolean;
+}
+
+export interface NamespaceResult {
+  name: string;
+  /** Empty when it was not there at the start. */
+  uid: string;
+  outcome: Outcome;
+  verdict: Verdict;
+  elapsedMs: number;
+  deletionTimestamp: string | undefined;
+  conditions: Condition[];
+  /** Absent when there was nothing to explain. */
+  diagnosis: Diagnosis | undefined;
+  timeline: TimelineEntry[];
+  forced: ForceRecord | null;
+  /** Undefined where nobody looked for it: the namespace is still there. */
+  leftBehind: LeftBehind[] | undefined;
+  /** Requests and time that the explanation took. */
+  look: { requests: number; ms: number } | undefined;
+}
+
+/** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */
+export interface Report {
+  schemaVersion: 1;
+  generatedAt: string;
+  gate: { version: string };
+  cluster: { server: string; version: string };
+  outcome: Outcome;
+  namespaces: ReportNamespace[];
+  sharedCauses: SharedCause[];
+}
+
+export interface ReportNamespace {
+  name: string;
+  uid: string;
+  outcome: Outcome;
+  elapsedSeconds: number;
+  deletionTimestamp: string | null;
+  findings: Finding[];
+  blockers: string[];
+  rootCauses: string[];
+  deadlocks: string[][];
+  queued: { apiVersion: string; kind: string; count: number }[];
+  notInspected: { what: string; reason: string }[];
+  conditions: Condition[];
+  timeline: TimelineEntry[];
+  forced: ForceRecord | null;
+  leftBehind: { apiVersion: string; kind: string; name: string; why: string }[];
+}
+
+/** What force-finalizing did or would do; `report.json` carries it as it is. */
+export interface ForceRecord {
+  mode: 'plan' | 'objects' | 'namespace';
+  actions: { target: string; finalizer: string; result: string }[];
+  orphans: { apiVersion: string; kind: string; name: string; uid: string; finalizers: string[] }[];
+  refused: { target: string; reason: string }[];
+}
