@@ -1,7 +1,7 @@
 import { ActionError } from './base/errors.ts';
 import { parseDuration } from './base/time.ts';
-import type { ForcePolicy } from './force/policy.ts';
 import { FAIL_ON, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
+import type { ForcePolicy } from './model/policy.ts';
 
 export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 export const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
@@ -37,6 +37,8 @@ export type RawInputs = Record<InputName, string>;
 export interface Inputs {
   namespaces: string[];
   selector: string;
+  /** Every namespace that is terminating for at least this long joins. */
+  terminating: { forMs: number } | undefined;
   delete: boolean;
   timeoutMs: number;
   failFast: boolean;
@@ -62,6 +64,7 @@ export function readInputs(get: (name: InputName) => string): Inputs {
   const inputs: Inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
     selector: selector(raw.selector),
+    terminating: undefined,
     delete: boolean('delete', raw.delete),
     timeoutMs: parseDuration('timeout', raw.timeout),
     failFast: boolean('fail-fast', raw['fail-fast']),
@@ -97,6 +100,11 @@ function checkTogether(inputs: Inputs): void {
       'When the value comes from the output of an earlier step, check that the step ran and has set it.',
     );
   }
+  if (inputs.delete && inputs.selector !== '' && !hasPositiveTerm(inputs.selector)) {
+    throw invalid(
+      `input "selector" is "${shown(inputs.selector)}" and only says what namespaces are not; to delete by it, say what they are, for example environment=preview`,
+    );
+  }
   const writes = inputs.force.mode === 'objects' || inputs.force.mode === 'namespace';
   if (writes && inputs.force.namespaces.length === 0) {
     throw invalid(
@@ -110,6 +118,14 @@ function checkTogether(inputs: Inputs): void {
       'input "force-finalize" is "objects" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/*',
     );
   }
+}
+
+/** `app!=keep`, `!keep` and `app notin (a)` match every namespace that nobody thought of. */
+function hasPositiveTerm(selector: string): boolean {
+  return selector
+    .split(/,(?![^(]*\))/)
+    .map((term) => term.trim())
+    .some((term) => term !== '' && !/^!|!=|\snotin\s*\(/.test(term));
 }
 
 /** Newline or comma separated; blanks and empty entries do not count. */

@@ -42,3 +42,21 @@ export function codeHtml(text: string, maxChars = 300): string {
 export function shellQuote(word: string): string {
   return /^[A-Za-z0-9._:/=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
+
+/**
+ * `*` stands for any text, also for none and for `/`; everything else for itself, from end to end. Looks
+ * for the parts one after the other: a regular expression would backtrack for ever on hostile names.
+ */
+export function matchesGlob(pattern: string, text: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return pattern === text;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of rest) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return text.length - last.length >= at && text.endsWith(last);
+}

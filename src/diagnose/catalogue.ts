@@ -1,3 +1,4 @@
+import { matchesGlob } from '../base/text.ts';
 import entries from './finalizers.json' with { type: 'json' };
 
 /**
@@ -12,7 +13,10 @@ export interface CatalogueEntry {
   /** Where its objects live; `namespace` is the Namespace object itself. */
   scope: 'namespaced' | 'cluster' | 'namespace';
   owner: string;
-  /** Where a default installation runs the owner; names may hold `*`. Empty: not in the cluster, or unknown. */
+  /**
+   * Where a default installation runs the owner; names may hold `*`. The namespace is a hint: it may run in
+   * any. Empty: not in the cluster, or unknown.
+   */
   workload: { namespace: string; name: string }[];
   protects: string;
   leakIfRemoved: string;
@@ -31,28 +35,26 @@ export interface FinalizerHolder {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-const EXACT = new Map<string, CatalogueEntry[]>();
-const PREFIXES: CatalogueEntry[] = [];
-const GLOBS: { pattern: RegExp; entry: CatalogueEntry }[] = [];
-for (const entry of CATALOGUE) {
-  if (entry.matchKind === 'exact')
-    EXACT.set(entry.match, [...(EXACT.get(entry.match) ?? []), entry]);
-  else if (entry.matchKind === 'prefix') PREFIXES.push(entry);
-  else GLOBS.push({ pattern: globPattern(entry.match), entry });
-}
-PREFIXES.sort((a, b) => b.match.length - a.match.length);
+const EXACT = Map.groupBy(
+  CATALOGUE.filter(({ matchKind }) => matchKind === 'exact'),
+  ({ match }) => match,
+);
+const PREFIXES = CATALOGUE.filter(({ matchKind }) => matchKind === 'prefix').sort(
+  (a, b) => b.match.length - a.match.length,
+);
+const GLOBS = CATALOGUE.filter(({ matchKind }) => matchKind === 'glob');
 
 /** Exact beats prefix, the longest prefix wins, a glob comes last. The kind must fit, where it is known. */
 export function lookUpFinalizer(
   finalizer: string,
   on?: FinalizerHolder,
 ): CatalogueEntry | undefined {
-  const fits = (entry: CatalogueEntry) =>
+  const fits = (entry: CatalogueEntry): boolean =>
     on === undefined || entry.on.some((kind) => fitsKind(kind, on));
   return (
     EXACT.get(finalizer)?.find(fits) ??
     PREFIXES.find((entry) => finalizer.startsWith(entry.match) && fits(entry)) ??
-    GLOBS.find(({ pattern, entry }) => pattern.test(finalizer) && fits(entry))?.entry
+    GLOBS.find((entry) => matchesGlob(entry.match, finalizer) && fits(entry))
   );
 }
 
@@ -61,16 +63,30 @@ export function leakOf(finalizer: string, on?: FinalizerHolder): string | undefi
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
+/**
+ * Whether the workload is what the entry calls its owner. Installers put the name of a release in front of
+ * a chart's own name.
+ */
+export function isWorkloadOf(entry: CatalogueEntry, name: string): boolean {
+  return entry.workload.some(
+    (known) =>
+      matchesGlob(known.name, name) ||
+      (known.name.includes('-') && !known.name.includes('*') && name.endsWith(`-${known.name}`)),
+  );
+}
+
+/** Products whose own controller is called so; a name of one word says nothing. */
+export function productsOf(name: string): CatalogueEntry[] {
+  return name.includes('-')
+    ? CATALOGUE.filter((entry) =>
+        entry.workload.some((known) => known.name.includes('-') && known.name === name),
+      )
+    : [];
+}
+
 function fitsKind(kind: string, on: FinalizerHolder): boolean {
   // The Namespace itself only where it is meant: it holds its finalizers for reasons of its own.
   if (kind === '*') return on.kind !== 'Namespace' || on.group !== '';
   if (!kind.startsWith('*.')) return kind === on.kind;
   return on.group === kind.slice(2) || on.group.endsWith(kind.slice(1));
-}
-
-/** `*` is any text but not nothing. */
-function globPattern(glob: string): RegExp {
-  const parts = glob.split('*').map((part) => part.replace(/[.\\+?^${}()|[\]]/g, '\\$&'));
-  // Finalizers are at most 316 characters long and hold at most two of these: no blow-up.
-  return new RegExp(`^${parts.join('.+')}$`);
 }

@@ -1,5 +1,5 @@
 import type { Condition } from '../model/snapshot.ts';
-import { type ContentError, classifyErrorText, statedFailures } from './error-texts.ts';
+import { type ContentError, classifyErrorText, statedFailures } from './errors.ts';
 
 /**
  * The five conditions that the namespace controller writes while it deletes (1.16 and later), taken

@@ -1,118 +1,191 @@
 import type {
   Diagnosis,
-  FindingCode,
+  Finding,
   HeldNamespace,
   Movement,
   QueuedContent,
 } from '../model/finding.ts';
-import type { Snapshot } from '../model/snapshot.ts';
-import { viewOf } from './ask.ts';
-import { contradictionsOf } from './contradictions.ts';
-import type { Draft, Rule, View } from './draft.ts';
+import type { NamespaceFacts, Snapshot } from '../model/snapshot.ts';
+import { parseConditions } from './conditions.ts';
+import {
+  apiVersionOf,
+  type Context,
+  contextOf,
+  idOf,
+  listed,
+  type Rule,
+  type RuleResult,
+} from './context.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
-import { notInspected } from './not-inspected.ts';
-import { apiserviceUnavailable } from './rules/apiservice-unavailable.ts';
-import { contentDeleting } from './rules/content-deleting.ts';
-import { contentFailure } from './rules/content-failure.ts';
-import { crdTerminating } from './rules/crd-terminating.ts';
-import { discoveryFailed } from './rules/discovery-failed.ts';
-import { namespaceControllerInactive } from './rules/namespace-controller-inactive.ts';
-import { namespaceFinalizer } from './rules/namespace-finalizer.ts';
-import { namespaceSpecFinalizer } from './rules/namespace-spec-finalizer.ts';
-import { objectFinalizer } from './rules/object-finalizer.ts';
-import { podGracePeriod } from './rules/pod-grace-period.ts';
-import { podOverdue } from './rules/pod-overdue.ts';
-import { unexplained } from './rules/unexplained.ts';
-import { volumeInUse } from './rules/volume-in-use.ts';
+import { failingApis } from './rules/apis.ts';
+import { namespaceControllerInactive, unexplained } from './rules/controller.ts';
+import { finalizers } from './rules/finalizers.ts';
+import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
+import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
-/** Every rule is asked; the order only decides what is read first among equals. */
+/** Every rule is asked; the graph ranks what they find. */
 const RULES: readonly Rule[] = [
-  namespaceFinalizer,
-  namespaceSpecFinalizer,
-  apiserviceUnavailable,
-  discoveryFailed,
+  failingApis,
   podGracePeriod,
   podOverdue,
-  contentFailure,
+  failingTypes,
   namespaceControllerInactive,
-  objectFinalizer,
+  finalizers,
   volumeInUse,
   crdTerminating,
-  contentDeleting,
 ];
 
 /**
  * From what was read to why the namespace is still there. Pure: the same snapshots give the same
- * diagnosis. `before` is an earlier look during the same wait; without it, slow and stuck cannot be
+ * diagnosis. `before` is an earlier snapshot of the same wait; without it, slow and stuck cannot be
  * told apart.
  */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
-  const view = viewOf(now, before);
-  const unread = notInspected(view);
-  const moving = movementOf(view);
-  const drafts = RULES.flatMap((rule) => rule(view));
-  const blocking = drafts.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
-  const trying = unread.length > 0 ? undefined : keepsTrying(view, blocking, moving);
+  const context = contextOf(now, before);
+  const found = RULES.flatMap((rule) => rule(context));
+  const isHeld = found.some(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const deleting = contentDeleting(context, isHeld);
+  const results = [...found, ...deleting];
+  const moving = movementOf(context, isHeld);
+  const blocking = results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const trying = now.unread.length > 0 ? undefined : keepsTrying(context, blocking, moving);
   const movement = trying ?? moving;
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
-  if (blocking.length === 0 && unread.length === 0 && isStill) drafts.push(unexplained(view));
-  const graph = buildGraph(drafts);
+  if (blocking.length === 0 && now.unread.length === 0 && isStill) {
+    results.push(unexplained(context));
+  }
+  const graph = buildGraph(results);
   return {
     ...graph,
     queued: queuedOf(now),
-    notInspected: unread,
+    notInspected: notInspected(now),
     conditions: now.namespace.conditions,
-    contradictions: contradictionsOf(view),
-    alsoHeld: alsoHeld(view, graph),
-    reservations: {},
+    contradictions: contradictionsOf(context),
+    alsoHeld: alsoHeld(
+      context,
+      graph.findings.filter(({ id }) => graph.rootCauses.includes(id)),
+    ),
+    reservations: reservationsOf(results),
     movement,
+    namespaceUnread: now.trouble !== undefined,
     inspectedTypes: now.content.filter(({ read }) => read.ok).length,
   };
 }
 
 /** Nothing is in the way of the namespace controller: it has not begun, tries again, or is slow. */
 function keepsTrying(
-  view: View,
-  blocking: readonly Draft[],
+  context: Context,
+  blocking: readonly RuleResult[],
   moving: Movement,
 ): Movement | undefined {
-  if (blocking.length === 0) return healing(view);
+  if (blocking.length === 0) return healing(context);
   const isSlow = blocking.every(({ code }) => code === 'content-deleting');
-  // A second look would have told how fast it goes.
+  // A second snapshot would have told how fast it goes.
   return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
 }
 
-function queuedOf(now: Snapshot): QueuedContent[] {
-  return now.content
-    .flatMap(({ type, read }) =>
-      read.ok && read.value.queued > 0
-        ? [
-            {
-              apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
-              kind: type.kind,
-              count: read.value.queued,
-            },
-          ]
-        : [],
-    )
-    .sort((a, b) => b.count - a.count || a.kind.localeCompare(b.kind));
+function notInspected({ unread, trouble, namespace }: Snapshot): Diagnosis['notInspected'] {
+  const own = { what: `namespace ${namespace.name}`, reason: trouble?.message ?? '' };
+  const grant = { apiGroup: '', resource: 'namespaces', verb: 'get' };
+  const first =
+    trouble === undefined ? [] : [trouble.kind === 'forbidden' ? { ...own, grant } : own];
+  const all = [...first, ...unread.map(({ source: _, ...entry }) => entry)];
+  return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
 }
 
-/** These hold every namespace that is Terminating, whatever is in it. */
-const HOLDS_ALL: ReadonlySet<FindingCode> = new Set<FindingCode>([
-  'apiservice-unavailable',
-  'discovery-failed',
-  'conversion-webhook-failing',
-  'namespace-controller-inactive',
-]);
+function reservationsOf(results: readonly RuleResult[]): Diagnosis['reservations'] {
+  const found: Diagnosis['reservations'] = {};
+  for (const result of results) {
+    const id = idOf(result);
+    const all = [...(found[id] ?? []), ...(result.reservations ?? [])];
+    if (all.length > 0) found[id] = [...new Set(all)];
+  }
+  return found;
+}
 
-function alsoHeld(view: View, graph: Pick<Diagnosis, 'findings' | 'rootCauses'>): HeldNamespace[] {
-  const others = view.now.details?.otherTerminating;
-  const holdsAll = graph.findings.some(
-    ({ id, code }) => HOLDS_ALL.has(code) && graph.rootCauses.includes(id),
+function queuedOf({ content }: Snapshot): QueuedContent[] {
+  return content
+    .flatMap(({ type, read }) =>
+      read.ok && read.value.queued > 0
+        ? [{ apiVersion: apiVersionOf(type), kind: type.kind, count: read.value.queued }]
+        : [],
+    )
+    .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1));
+}
+
+/** One line for each way in which the namespace's conditions say something else than was found. */
+function contradictionsOf({ now, conditions }: Context): string[] {
+  if (!conditions.present) return [];
+  const lines: string[] = [];
+  const objects = now.content.reduce(
+    (total, { read }) => total + (read.ok ? read.value.total : 0),
+    0,
   );
-  return holdsAll && others?.ok === true
-    ? [...others.value].sort().map((name) => ({ name, since: '' }))
-    : [];
+  const saysEmpty = now.namespace.conditions.some(
+    (condition) => condition.type === 'NamespaceContentRemaining' && condition.status === 'False',
+  );
+  if (saysEmpty && objects > 0) {
+    lines.push(
+      `the namespace's own condition says "All content successfully removed", but ${objects} ${objects === 1 ? 'object is' : 'objects are'} still there`,
+    );
+  }
+  // Of queued objects only the number is known; the conditions count their finalizers as well.
+  const isComplete =
+    now.discovery.ok && now.content.every(({ read }) => read.ok && read.value.queued === 0);
+  const there = new Set(
+    now.content.flatMap(({ read }) =>
+      read.ok ? read.value.terminating.flatMap(({ finalizers: own }) => own) : [],
+    ),
+  );
+  for (const { finalizer } of conditions.finalizersRemaining) {
+    if (isComplete && !there.has(finalizer)) {
+      lines.push(
+        `the namespace's conditions still name finalizer ${finalizer}, but no object has it any more (they can be a minute old)`,
+      );
+    }
+  }
+  return lines;
+}
+
+/** Other namespaces that are Terminating and, by their own conditions, wait for one of these causes. */
+function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] {
+  return listed(now.cluster.namespaces)
+    .filter(({ name }) => name !== now.namespace.name)
+    .flatMap((other) => {
+      const since = other.deletionTimestamp;
+      const isHeld = since !== undefined && roots.some((root) => waitsFor(other, root));
+      return isHeld ? [{ name: other.name, since }] : [];
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }: Finding): boolean {
+  const said = parseConditions(other.conditions);
+  const errors = said.contentFailure?.errors ?? [];
+  switch (code) {
+    case 'apiservice-unavailable':
+    case 'discovery-failed':
+      return said.discoveryFailures.some(
+        ({ group, version }) => `${version}.${group}` === subject.name,
+      );
+    case 'conversion-webhook-failing':
+    case 'storage-unreadable':
+    case 'api-failing':
+    case 'deletion-forbidden': {
+      const [, ...group] = subject.name.split('.');
+      return errors.some(({ text }) => text.includes(group.join('.') || subject.name));
+    }
+    case 'admission-webhook-failing':
+    case 'admission-denied':
+      return errors.some(({ text }) => evidence.includes(text));
+    case 'namespace-controller-inactive':
+      return !said.present;
+    default:
+      return (
+        finalizer !== undefined &&
+        (said.finalizersRemaining.some((entry) => entry.finalizer === finalizer) ||
+          other.finalizers.includes(finalizer))
+      );
+  }
 }

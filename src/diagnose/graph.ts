@@ -5,7 +5,7 @@ import {
   type FindingCode,
   NAMESPACE,
 } from '../model/finding.ts';
-import { type Draft, idOf } from './draft.ts';
+import { idOf, type RuleResult } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -13,16 +13,16 @@ export type WaitForGraph = Pick<
 >;
 
 /**
- * Ties drafts into the wait-for graph that starts at the namespace. Findings that nothing waits for
+ * Ties results into the wait-for graph that starts at the namespace. Findings that nothing waits for
  * stay in the list (they may contribute) but are neither blockers nor root causes. The order in which
  * the rules found them makes no difference.
  */
-export function buildGraph(drafts: readonly Draft[]): WaitForGraph {
-  const byId = new Map<string, Draft>();
-  for (const draft of drafts) {
-    const id = idOf(draft);
+export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
+  const byId = new Map<string, RuleResult>();
+  for (const result of results) {
+    const id = idOf(result);
     const known = byId.get(id);
-    byId.set(id, known === undefined ? draft : merge(known, draft));
+    byId.set(id, known === undefined ? result : merge(known, result));
   }
   const rank = rankBy(byId);
   const ids = [...byId.keys()].sort((a, b) => rank(a) - rank(b) || compare(a, b));
@@ -30,7 +30,7 @@ export function buildGraph(drafts: readonly Draft[]): WaitForGraph {
   const next = adjacency(edges);
   const reachable = reach(NAMESPACE, next);
   return {
-    findings: ids.map((id) => toFinding(id, byId.get(id) as Draft, targets(next, id))),
+    findings: ids.map((id) => toFinding(id, byId.get(id) as RuleResult, targets(next, id))),
     edges,
     blockers: targets(next, NAMESPACE),
     rootCauses: rootCausesOf(ids, next).filter((id) => reachable.has(id)),
@@ -38,7 +38,7 @@ export function buildGraph(drafts: readonly Draft[]): WaitForGraph {
   };
 }
 
-function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, Draft>): Edge[] {
+function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>): Edge[] {
   const edges = new Map<string, Edge>();
   const add = (from: string, to: string, because: string): void => {
     const key = `${from}\n${to}`;
@@ -46,12 +46,12 @@ function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, Draft>): Edge
     if (from !== to && !edges.has(key)) edges.set(key, { from, to, because });
   };
   for (const id of ids) {
-    const draft = byId.get(id) as Draft;
-    if (draft.blocksNamespace !== undefined) add(NAMESPACE, id, draft.blocksNamespace);
-    for (const { id: to, because } of draft.waitsFor ?? []) {
+    const result = byId.get(id) as RuleResult;
+    if (result.blocksNamespace !== undefined) add(NAMESPACE, id, result.blocksNamespace);
+    for (const { id: to, because } of result.waitsFor ?? []) {
       if (byId.has(to)) add(id, to, because);
     }
-    if (draft.waitsForNamespace !== undefined) add(id, NAMESPACE, draft.waitsForNamespace);
+    if (result.waitsForNamespace !== undefined) add(id, NAMESPACE, result.waitsForNamespace);
   }
   return [...edges.values()];
 }
@@ -186,13 +186,19 @@ function lower(low: Map<string, number>, id: string, value: number): void {
   if (value < (low.get(id) ?? Number.POSITIVE_INFINITY)) low.set(id, value);
 }
 
-function toFinding(id: string, draft: Draft, waitsFor: string[]): Finding {
-  const { blocksNamespace: _a, waitsFor: _b, waitsForNamespace: _c, ...finding } = draft;
+function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
+  const {
+    blocksNamespace: _a,
+    waitsFor: _b,
+    waitsForNamespace: _c,
+    reservations: _d,
+    ...finding
+  } = result;
   return { id, ...finding, waitsFor };
 }
 
 /** Two rules may find the same thing from different sides: their evidence adds up. */
-function merge(a: Draft, b: Draft): Draft {
+function merge(a: RuleResult, b: RuleResult): RuleResult {
   const blocksNamespace = a.blocksNamespace ?? b.blocksNamespace;
   const waitsForNamespace = a.waitsForNamespace ?? b.waitsForNamespace;
   return {
@@ -236,7 +242,7 @@ const ORDER: readonly FindingCode[] = [
   'unexplained',
 ];
 
-function rankBy(byId: ReadonlyMap<string, Draft>): (id: string) => number {
+function rankBy(byId: ReadonlyMap<string, RuleResult>): (id: string) => number {
   const ranks = new Map<string, number>();
   for (const [id, { code, count = 1 }] of byId) {
     ranks.set(id, ORDER.indexOf(code) - (1 - 1 / count));

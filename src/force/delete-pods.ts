@@ -2,7 +2,7 @@ import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { type Read, read } from '../model/read.ts';
 import type { NodeFacts } from '../model/snapshot.ts';
-import { nodeFacts } from '../observe/facts.ts';
+import { nodeFacts } from '../observe/parse.ts';
 import type { PodAction } from './force-plan.ts';
 import { checkNamespace } from './guard.ts';
 import type { Done, Journal } from './journal.ts';
@@ -111,16 +111,16 @@ async function reasonToStop(run: Run, action: PodAction): Promise<string | undef
   const got = await run.api.get(`/api/v1/nodes/${encodeURIComponent(action.node)}`, {
     signal: run.signal,
   });
-  const { reason } = nodeState(nodeRead(got, action.node));
+  const { reason } = nodeState(nodeRead(got));
   if (reason !== undefined) return reason;
   const standing = await checkNamespace(run);
   return standing.ok ? undefined : standing.reason;
 }
 
-function nodeRead(got: Read<JsonObject>, name: string): Read<NodeFacts> {
+function nodeRead(got: Read<JsonObject>): Read<NodeFacts | undefined> {
   if (got.ok) return read(nodeFacts(got.value));
   if (got.failure.kind !== 'not-found') return got;
-  return read({ ...nodeFacts({}), name, exists: false });
+  return read(undefined);
 }
 
 function deleteOne(run: Run, action: PodAction, pod: OverduePod): Promise<Written> {

@@ -1,7 +1,7 @@
 import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
-import { finalizerWriters } from '../observe/facts.ts';
+import { finalizerWriters } from '../observe/parse.ts';
 import { KUBERNETES_FINALIZER, type NamespaceAction, namespaceTarget } from './force-plan.ts';
 import { checkNamespace } from './guard.ts';
 import type { Journal } from './journal.ts';

@@ -1,5 +1,5 @@
+import type { ActivePolicy, ForceMode } from '../model/policy.ts';
 import type { TypeContent } from '../model/snapshot.ts';
-import type { ActivePolicy, ForceMode } from './policy.ts';
 
 /**
  * What forcing would do and what it refuses, before anything was done. A plan names types and rules,

@@ -1,6 +1,6 @@
 import { type JsonObject, recordAt, stringAt } from '../base/json.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
-import { isProtectedNamespace } from './policy.ts';
+import { protectedBecause } from '../model/policy.ts';
 import type { Run } from './run.ts';
 
 /** Whether the namespace may be written to at this moment. */
@@ -14,7 +14,7 @@ export type Standing =
  */
 export async function checkNamespace(run: Run): Promise<Standing> {
   const { namespace, label } = run.plan;
-  const why = isProtectedNamespace(namespace.name, run.api.target.ownNamespace);
+  const why = protectedBecause(namespace.name, run.api.target.ownNamespace);
   if (why !== undefined) return refuse('not-allowed', `the namespace is protected: ${why}`);
   const got = await run.api.get(namespacePath(namespace.name), { signal: run.signal });
   if (!got.ok) {

@@ -1,7 +1,7 @@
 import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { type Read, read } from '../model/read.ts';
-import { finalizerWriters } from '../observe/facts.ts';
+import { finalizerWriters } from '../observe/parse.ts';
 import type { FinalizerAction } from './force-plan.ts';
 import type { Run } from './run.ts';
 

@@ -1,6 +1,7 @@
 import type { Diagnosis, Finding } from '../model/finding.ts';
+import { patternVeto } from '../model/outcome.ts';
+import { type ActivePolicy, permissionFor } from '../model/policy.ts';
 import { type ForceType, typeName } from './force-plan.ts';
-import { type ActivePolicy, permissionFor } from './policy.ts';
 
 const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 
@@ -23,7 +24,7 @@ export function refuseFinalizer(
       : `force-finalizers does not allow ${finalizer}; to allow it, name it there`;
   }
   const held = findingsOf(diagnosis, finalizer, subject);
-  const because = movingReason(diagnosis, finalizer, subject) ?? liveReason(diagnosis, held);
+  const because = movingReason(diagnosis, finalizer, subject) ?? patternVeto(diagnosis, held);
   if (because !== undefined) {
     return `${because}; a wildcard does not override that, naming ${finalizer} in force-finalizers does`;
   }
@@ -64,25 +65,6 @@ function movingReason(
   return used !== undefined && finalizer === CLAIM_PROTECTION
     ? `persistentvolumeclaims/${used.subject.name} ${used.message}`
     : undefined;
-}
-
-/** A running owner anywhere on the chain from these findings, up to the next finalizer. */
-function liveReason(diagnosis: Diagnosis, held: readonly Finding[]): string | undefined {
-  const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
-  const seen = new Set<string>();
-  const queue = held.flatMap((finding) => finding.waitsFor);
-  for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
-    const finding = byId.get(id);
-    if (finding === undefined || seen.has(id)) continue;
-    seen.add(id);
-    if (finding.code === 'owner-running' || finding.code === 'owner-failing') {
-      const { kind, namespace, name } = finding.subject;
-      const place = namespace === undefined ? name : `${namespace}/${name}`;
-      return `its owner is alive (${finding.code}): ${kind} ${place} ${finding.message}`;
-    }
-    if (finding.code !== 'object-finalizer') queue.push(...finding.waitsFor);
-  }
-  return undefined;
 }
 
 function isOfType(finding: Finding, type: ForceType): boolean {

@@ -1,7 +1,7 @@
+import type { ActivePolicy } from '../model/policy.ts';
 import type { Read } from '../model/read.ts';
 import { MAX_EXAMPLES, type NodeFacts, type PodFacts, type Snapshot } from '../model/snapshot.ts';
 import { OVERDUE_AFTER_MS, type PodAction, plural, type Refusal } from './force-plan.ts';
-import type { ActivePolicy } from './policy.ts';
 
 /** Overdue pods, by node: only a node that cannot answer gives a reason to do without its kubelet. */
 export function planPods(
@@ -11,7 +11,7 @@ export function planPods(
   const actions: PodAction[] = [];
   const refused: Refusal[] = [];
   for (const [node, pods] of overdueByNode(snapshot)) {
-    const state = nodeState(snapshot.nodes?.[node]);
+    const state = nodeState(snapshot.nodes[node]);
     const target = pods.length === 1 ? `pods/${pods[0]?.name}` : plural(pods.length, 'pod');
     const { reason } = state;
     if (reason !== undefined) {
@@ -39,7 +39,12 @@ function overdueByNode(snapshot: Snapshot): Map<string, PodFacts[]> {
   const byNode = new Map<string, PodFacts[]>();
   const nowMs = Date.parse(snapshot.takenAt);
   for (const pod of snapshot.pods.ok ? snapshot.pods.value : []) {
-    if (pod.nodeName === undefined || !isOverdue(pod.deletionTimestamp, nowMs)) continue;
+    if (
+      pod.deletionTimestamp === undefined ||
+      pod.nodeName === undefined ||
+      !isOverdue(pod.deletionTimestamp, nowMs)
+    )
+      continue;
     byNode.set(pod.nodeName, [...(byNode.get(pod.nodeName) ?? []), pod]);
   }
   return byNode;
@@ -51,13 +56,16 @@ export function isOverdue(deletionTimestamp: string | undefined, nowMs: number):
 }
 
 /** In words, and why the pod has to be left to it; a node that could not be read is not a dead one. */
-export function nodeState(node: Read<NodeFacts> | undefined): { text: string; reason?: string } {
+export function nodeState(node: Read<NodeFacts | undefined> | undefined): {
+  text: string;
+  reason?: string;
+} {
   if (node === undefined) return { text: 'was not read', reason: 'the node was not read' };
   if (!node.ok) {
     return { text: 'unread', reason: `the node could not be read: ${node.failure.message}` };
   }
-  const { exists, ready, readySince } = node.value;
-  if (!exists) return { text: 'does not exist' };
+  if (node.value === undefined) return { text: 'does not exist' };
+  const { ready, readySince } = node.value;
   if (ready === 'True') {
     return { text: 'is Ready', reason: 'the node is Ready and its kubelet has to confirm the end' };
   }

@@ -1,4 +1,5 @@
 import type { Diagnosis } from '../model/finding.ts';
+import { type ActivePolicy, permissionFor } from '../model/policy.ts';
 import { MAX_EXAMPLES, type Snapshot } from '../model/snapshot.ts';
 import type { HostedBackends } from './backends.ts';
 import {
@@ -14,7 +15,6 @@ import {
 } from './force-plan.ts';
 import { refuseFinalizer } from './live-owners.ts';
 import { planPods } from './plan-pods.ts';
-import { type ActivePolicy, permissionFor } from './policy.ts';
 import { refuseNamespace } from './refuse-namespace.ts';
 import { describeRemains, isEmpty, remainsAfter } from './remains.ts';
 import { describeTarget } from './render-plan.ts';

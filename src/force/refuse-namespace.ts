@@ -1,7 +1,8 @@
+import { matchesGlob } from '../base/text.ts';
+import { type ActivePolicy, protectedBecause, saysNothing } from '../model/policy.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { HostedBackends } from './backends.ts';
 import { listNames, namespaceTarget, type Refusal } from './force-plan.ts';
-import { type ActivePolicy, isProtectedNamespace, matchesPattern, saysNothing } from './policy.ts';
 
 export interface NamespaceQuestion {
   snapshot: Snapshot;
@@ -37,7 +38,7 @@ function finalReasons({
   backends,
 }: NamespaceQuestion): string[] {
   const reasons: string[] = [];
-  const why = isProtectedNamespace(namespace.name, ownNamespace);
+  const why = protectedBecause(namespace.name, ownNamespace);
   if (why !== undefined) reasons.push(`it is protected: ${why}; no input lifts that`);
   if (namespace.uid !== startUid || namespace.uid === '') {
     reasons.push(
@@ -65,7 +66,7 @@ function finalReasons({
 function liftableReasons({ snapshot: { namespace }, policy }: NamespaceQuestion): string[] {
   const reasons: string[] = [];
   const { label } = policy;
-  const matching = policy.namespaces.filter((pattern) => matchesPattern(pattern, namespace.name));
+  const matching = policy.namespaces.filter((pattern) => matchesGlob(pattern, namespace.name));
   if (policy.namespaces.length === 0) {
     reasons.push(
       'force-namespaces is empty; name the namespaces that may be forced, for example preview-*',

@@ -1,63 +1,57 @@
-import type { TimelineEntry } from '../base/time.ts';
 import { leakOf } from '../diagnose/catalogue.ts';
-import { diagnose } from '../diagnose/diagnose.ts';
 import { applyForce } from '../force/apply.ts';
 import { readHostedBackends } from '../force/backends.ts';
 import type { ForcePlan } from '../force/force-plan.ts';
 import { planForce } from '../force/plan.ts';
-import { type ActivePolicy, isActive } from '../force/policy.ts';
 import { recordPlan, renderPlan } from '../force/render-plan.ts';
 import type { Inputs } from '../inputs.ts';
-import type { Diagnosis, NotInspected } from '../model/finding.ts';
-import type { Outcome } from '../model/outcome.ts';
-import type { ForceRecord } from '../model/result.ts';
-import type { Snapshot } from '../model/snapshot.ts';
-import type { Teardown, TeardownDeps } from './examine.ts';
-import { look } from './examine.ts';
+import { verdict } from '../model/outcome.ts';
+import { type ActivePolicy, isActive } from '../model/policy.ts';
+import type { RunResult } from '../model/result.ts';
+import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
+import type { Case, GateDeps } from './gate.ts';
 import { followNamespace, readNamespace } from './wait.ts';
 
-/** Looking again between writes is bounded like every look. */
-const LOOK_LIMIT_MS = 45_000;
-
-/** A plan that was printed; nothing has been changed yet. */
-export interface Planned {
+interface Planned {
+  one: Case;
   plan: ForcePlan;
-  record: ForceRecord;
   policy: ActivePolicy;
-  startUid: string;
+  uid: string;
 }
 
-export interface Forced {
-  record: ForceRecord;
-  /** What became of the namespace; undefined: the diagnosed outcome stands. */
-  outcome: Outcome | undefined;
-  unread: NotInspected[];
-  timeline: TimelineEntry[];
-}
-
-/** Only what is still there at the timeout and was diagnosed may be forced. */
-export async function planFor(
-  teardown: Teardown,
-  inputs: Pick<Inputs, 'force'>,
-  deps: TeardownDeps,
-): Promise<Planned | undefined> {
-  const { snapshot, diagnosis, outcome } = teardown;
-  const isStillThere =
-    outcome === 'stuck' || outcome === 'inconclusive' || outcome === 'progressing';
-  if (!isActive(inputs.force) || !isStillThere) return undefined;
-  if (snapshot === undefined || diagnosis === undefined) return undefined;
-  const startUid = teardown.last.uid;
-  const plan = await makePlan(snapshot, diagnosis, inputs.force, startUid, deps);
-  for (const line of renderPlan(plan)) deps.log.line(line);
-  return { plan, record: recordPlan(plan), policy: inputs.force, startUid };
+/** All plans are made, printed and reported before anything is changed. */
+export async function forceAll(
+  cases: readonly Case[],
+  inputs: Inputs,
+  deps: GateDeps,
+  conclude: () => Promise<RunResult>,
+): Promise<void> {
+  const policy = inputs.force;
+  if (!isActive(policy)) return;
+  const planned: Planned[] = [];
+  for (const one of cases) {
+    const { outcome, uid } = one.result;
+    const isStillThere = ['stuck', 'inconclusive', 'progressing'].includes(outcome);
+    const last = one.examinations.at(-1);
+    if (!isStillThere || last === undefined || deps.signal.aborted) continue;
+    const plan = await makePlan(last, policy, uid, deps);
+    for (const line of renderPlan(plan)) deps.log.line(line);
+    one.result = { ...one.result, forced: recordPlan(plan) };
+    planned.push({ one, plan, policy, uid });
+  }
+  if (planned.length === 0 || deps.signal.aborted) return;
+  if (policy.mode !== 'plan') await deps.announce?.(await conclude());
+  for (const each of planned) {
+    if (deps.signal.aborted) return;
+    await apply(each, inputs, deps);
+  }
 }
 
 async function makePlan(
-  snapshot: Snapshot,
-  diagnosis: Diagnosis,
+  { snapshot, diagnosis }: Examination,
   policy: ActivePolicy,
   startUid: string,
-  { api, signal }: TeardownDeps,
+  { api, signal }: GateDeps,
 ): Promise<ForcePlan> {
   const backends = await readHostedBackends(api, snapshot.namespace.name, signal);
   const { ownNamespace } = api.target;
@@ -65,49 +59,63 @@ async function makePlan(
 }
 
 /** Carries the plan out; in mode `plan` it stops before the first write. */
-export async function force(
-  planned: Planned,
-  teardown: Teardown,
-  deps: TeardownDeps,
-): Promise<Forced> {
+async function apply(planned: Planned, inputs: Inputs, deps: GateDeps): Promise<void> {
+  const { one, plan } = planned;
   const { api, clock, log, signal } = deps;
-  const result = await applyForce(planned.plan, {
+  const { record, outcome, unread, timeline } = await applyForce(plan, {
     api,
     clock,
     log,
     signal,
-    waitGone: (untilMs) => waitGone(teardown, untilMs, deps),
+    waitGone: (untilMs) => waitGone(one, untilMs, deps),
     replan: () => replan(planned, deps),
   });
-  const { record, outcome, unread, timeline } = result;
-  return { record, outcome, unread, timeline };
+  const end = outcome ?? (signal.aborted ? 'cancelled' : one.result.outcome);
+  const { diagnosis } = one.result;
+  one.result = {
+    ...one.result,
+    outcome: end,
+    verdict: verdict(end, inputs.policy),
+    diagnosis: diagnosis && {
+      ...diagnosis,
+      notInspected: [...diagnosis.notInspected, ...unread],
+    },
+    timeline: [...one.result.timeline, ...timeline],
+    forced: record,
+  };
 }
 
 async function waitGone(
-  teardown: Teardown,
+  { follower }: Case,
   untilMs: number,
-  deps: TeardownDeps,
+  deps: GateDeps,
 ): Promise<'gone' | 'still-there'> {
-  const follower = followNamespace(teardown.last, deps);
+  if (follower === undefined) return 'still-there';
+  const again = followNamespace(follower.last, deps);
   try {
-    await deps.clock.sleep(Math.max(0, untilMs - deps.clock.now()), follower.over);
-    if (!follower.over.aborted) return 'still-there';
-    const { how } = await follower.ended;
+    await deps.clock.sleep(Math.max(0, untilMs - deps.clock.now()), again.over);
+    if (!again.over.aborted) return 'still-there';
+    const { how } = await again.ended;
     return how === 'deleted' || how === 'recreated' ? 'gone' : 'still-there';
   } finally {
-    follower.stop();
+    again.stop();
   }
 }
 
 /**
- * The diagnosis does not compare with a look from before: what our own writes set in motion is not
+ * The diagnosis does not compare with an examination from before: what our own writes set in motion is not
  * somebody at work.
  */
-async function replan(planned: Planned, deps: TeardownDeps): Promise<ForcePlan | undefined> {
-  const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(LOOK_LIMIT_MS)]);
-  const now = await readNamespace(deps.api, planned.plan.namespace.name, signal);
-  if (!now.ok || now.value === undefined || now.value.uid !== planned.startUid) return undefined;
-  const snapshot = await look(now.value, undefined, undefined, { ...deps, signal });
-  if (signal.aborted) return undefined;
-  return makePlan(snapshot, diagnose(snapshot), planned.policy, planned.startUid, deps);
+async function replan(
+  { plan, policy, uid }: Planned,
+  deps: GateDeps,
+): Promise<ForcePlan | undefined> {
+  const now = await readNamespace(deps.api, plan.namespace.name, deps.signal);
+  if (!now.ok || now.value === undefined || now.value.uid !== uid) return undefined;
+  const [seen] = await examine(
+    [{ namespace: now.value, before: undefined, baseline: undefined }],
+    EXAMINE_LIMIT_MS,
+    deps,
+  );
+  return seen === undefined || deps.signal.aborted ? undefined : makePlan(seen, policy, uid, deps);
 }

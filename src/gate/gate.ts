@@ -1,104 +1,302 @@
 import { stringAt } from '../base/json.ts';
-import { formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
+import type { Log } from '../base/log.ts';
+import { type Clock, formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { type Outcome, outcomeOf, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import { callRoll, isWorthwhile } from '../observe/roll-call.ts';
+import type { Baseline } from '../model/snapshot.ts';
+import { isYoung, readBaseline } from '../observe/observe.ts';
 import {
-  lookTurns,
-  type Teardown,
-  type TeardownDeps,
-  type TeardownsDeps,
-  tearDown,
+  EXAMINE_LIMIT_MS,
+  type Examination,
+  examinationTimes,
+  examine,
+  isProvenPermanent,
+  withTrouble,
 } from './examine.ts';
-import { type Forced, force, type Planned, planFor } from './forcing.ts';
-import { describeStart } from './progress.ts';
-import { cannot, findTargets, refuseProtected, requestDeletion, type Target } from './targets.ts';
+import { forceAll } from './forcing.ts';
+import { describeStart, noteWhenQuiet, Progress } from './progress.ts';
+import { cannot, findTargets, requestDeletions, type Target } from './targets.ts';
+import { type Ended, type Follower, followNamespace } from './wait.ts';
 
-export interface GateDeps extends TeardownDeps {
+export interface GateDeps {
+  api: KubernetesApi;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
   gateVersion: string;
   /** Reports what is known before the first forced write: a write may destroy the evidence. */
   announce?: (result: RunResult) => Promise<void>;
 }
 
+/** A namespace on its way through the run. */
+export interface Case {
+  target: Target;
+  result: NamespaceResult;
+  /** Absent when there was nothing to wait for. */
+  follower: Follower | undefined;
+  progress: Progress | undefined;
+  baseline: Baseline | undefined;
+  examinations: Examination[];
+}
+
 /**
- * The story: find the namespaces, ask for their deletion if told to, wait for each, explain those that
- * stay, force what may be forced. Reporting is the caller's; it never changes what is decided here.
+ * The story: find the namespaces, ask for their deletion if told to, wait for all of them, explain those
+ * that stay, force what may be forced. Reporting is the caller's; it never changes what is decided here.
  */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const startedAt = deps.clock.now();
-  const version = readVersion(deps);
-  const found = await findTargets(inputs, deps.api, deps.signal);
+  const cluster = readCluster(deps);
+  const found = await findTargets(inputs, serverTime(deps), deps);
+  const { server, context } = deps.api.target;
   deps.log.line(
-    `namespace-teardown-gate ${deps.gateVersion} · ${deps.api.target.server} (Kubernetes ${await version}), context ${deps.api.target.context}`,
+    `namespace-teardown-gate ${deps.gateVersion} · ${server} (Kubernetes ${(await cluster).version}), context ${context}`,
   );
   const targets = inputs.delete ? await deleteAll(found, deps) : found;
-  const cases = await guardAll(targets, inputs, startedAt, deps);
+  const cases = targets.map((target) => begin(target, inputs, startedAt, deps));
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
-      { version: await version, startedAt },
+      { cluster: await cluster, startedAt },
       inputs,
       deps,
     );
-  await forceAll(cases, inputs, deps, conclude);
+  try {
+    await waitForAll(cases, inputs, startedAt, deps);
+    await forceAll(cases, inputs, deps, conclude);
+  } finally {
+    for (const { follower } of cases) follower?.stop();
+  }
   return conclude();
 }
 
-/** A namespace on its way through the run. */
-interface Case {
-  result: NamespaceResult;
-  teardown: Teardown | undefined;
+/** Nice to know, and nothing to wait for. */
+async function readCluster({
+  api,
+  signal,
+}: GateDeps): Promise<{ version: string; uid: string | undefined }> {
+  const options = { signal, timeoutMs: 5_000, retries: 0 };
+  const [version, system] = await Promise.all([
+    api.get('/version', options),
+    api.get('/api/v1/namespaces/kube-system', options),
+  ]);
+  return {
+    version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
+    uid: system.ok ? stringAt(system.value, 'metadata', 'uid') : undefined,
+  };
 }
 
-/** All plans are made, printed and reported before anything is changed. */
-async function forceAll(
+/** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
+async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Target[]> {
+  const baselines = new Map(
+    await Promise.all(
+      targets.map(async (target): Promise<[string, Baseline | undefined]> => {
+        const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
+        return [target.name, isActive ? await readBaseline(target.name, deps) : undefined];
+      }),
+    ),
+  );
+  const asked = await requestDeletions(targets, deps);
+  return asked.map((target) => {
+    const baseline = baselines.get(target.name);
+    return baseline === undefined ? target : { ...target, baseline: Promise.resolve(baseline) };
+  });
+}
+
+/** What can be said at once, and a follower where there is something to wait for. */
+function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps): Case {
+  const { name, first, refusal } = target;
+  const idle = { target, follower: undefined, progress: undefined, baseline: undefined };
+  const settled = (outcome: Outcome, event: string): Case => ({
+    ...idle,
+    examinations: [],
+    result: {
+      ...resultOf(name, outcome, inputs, startedAt, deps),
+      ...(first === undefined ? {} : { uid: first.uid, conditions: first.conditions }),
+      ...(refusal === undefined ? {} : { refusal }),
+      timeline: [{ at: serverTimestamp(deps), event }],
+    },
+  });
+  if (first === undefined) return settled('not-found', 'it does not exist');
+  if (first.deletionTimestamp === undefined && target.wentAtOnce !== true) {
+    if (deps.signal.aborted) return settled('cancelled', 'the run was cancelled');
+    return settled(
+      'not-terminating',
+      refusal === undefined
+        ? 'it exists and nobody has asked for its deletion'
+        : `its deletion was refused: ${refusal}`,
+    );
+  }
+  const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
+  deps.log.line(`${name}: ${describeStart(first)}${wait}`);
+  const progress = new Progress(first, startedAt, deps);
+  const follower = followNamespace(first, {
+    ...deps,
+    onChange: (last, trouble) => progress.changed(last, trouble),
+    idle: inputs.timeoutMs === 0,
+  });
+  const one: Case = {
+    target,
+    progress,
+    follower,
+    baseline: undefined,
+    examinations: [],
+    result: resultOf(name, 'stuck', inputs, startedAt, deps),
+  };
+  const isEarly = inputs.timeoutMs > 0 && isYoung(first.deletionTimestamp, serverTime(deps));
+  const baseline = target.baseline ?? (isEarly ? readBaseline(name, deps) : undefined);
+  void baseline?.then((value) => {
+    one.baseline = value;
+  });
+  void follower.ended.then((ended) => {
+    if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
+  });
+  return one;
+}
+
+/** All at the same time, examined together; one that ends does not wait for the others. */
+async function waitForAll(
   cases: readonly Case[],
   inputs: Inputs,
+  startedAt: number,
   deps: GateDeps,
-  conclude: () => Promise<RunResult>,
 ): Promise<void> {
-  const planned: { at: Case; teardown: Teardown; plan: Planned }[] = [];
-  for (const at of cases) {
-    if (at.teardown === undefined) continue;
-    const plan = await planFor(at.teardown, inputs, deps);
-    if (plan === undefined) continue;
-    planned.push({ at, teardown: at.teardown, plan });
-    at.result = { ...at.result, forced: plan.record };
+  const waiting = cases.filter(({ follower }) => follower !== undefined);
+  if (waiting.length === 0) return;
+  const deadline = startedAt + inputs.timeoutMs;
+  const allOver = new AbortController();
+  void Promise.all(waiting.map(({ follower }) => follower?.ended)).then(() => allOver.abort());
+  const times = examinationTimes(inputs, startedAt);
+  for (const { follower, progress } of waiting) {
+    if (follower === undefined || progress === undefined) continue;
+    if (waiting.length <= MAX_QUIET_NOTES) {
+      void noteWhenQuiet(follower, progress, times[0] ?? deadline, deps);
+    }
   }
-  if (planned.length === 0 || deps.signal.aborted) return;
-  if (inputs.force.mode !== 'plan') await deps.announce?.(await conclude());
-  for (const { at, teardown, plan } of planned) {
-    if (deps.signal.aborted) return;
-    const forced = await force(plan, teardown, deps);
-    at.result = withForced(at.result, forced, inputs, deps.signal.aborted);
+  const done = new Set<Case>();
+  const open = (): Case[] =>
+    waiting.filter((one) => !done.has(one) && one.follower?.over.aborted === false);
+  for (const at of times) {
+    await deps.clock.sleep(Math.max(0, at - deps.clock.now()), allOver.signal);
+    if (open().length === 0) break;
+    const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - deps.clock.now());
+    if (latest > 0) await examineCases(open(), latest, allOver.signal, deps);
+    for (const one of open()) {
+      const last = one.examinations.at(-1);
+      if (last !== undefined) one.progress?.examined(last.diagnosis);
+      if (!inputs.failFast || !isProvenPermanent(one.examinations)) continue;
+      one.progress?.note('the hang is proven permanent: fail-fast ends the wait');
+      done.add(one);
+    }
+  }
+  if (open().length > 0) {
+    await deps.clock.sleep(Math.max(0, deadline - deps.clock.now()), allOver.signal);
+    await examineCases(open(), EXAMINE_LIMIT_MS, allOver.signal, deps);
+  }
+  await Promise.all(waiting.map((one) => settle(one, inputs, startedAt, deps)));
+}
+
+/** An examination on the way may outlast the timeout by this; then the last one has its time. */
+const LATE_MS = 5_000;
+/** Of more, nobody reads a line for each; what changes is said anyway. */
+const MAX_QUIET_NOTES = 8;
+
+async function examineCases(
+  cases: readonly Case[],
+  limitMs: number,
+  over: AbortSignal,
+  deps: GateDeps,
+): Promise<void> {
+  const found = await examine(
+    cases.map(({ follower, examinations, baseline }) => ({
+      namespace: (follower as Follower).last,
+      before: examinations.at(-1)?.snapshot,
+      baseline,
+    })),
+    limitMs,
+    { ...deps, signal: AbortSignal.any([deps.signal, over]) },
+  );
+  cases.forEach((one, index) => {
+    // The end came while it was being read: that is a mixture of two states.
+    if (one.follower?.over.aborted === false) one.examinations.push(found[index] as Examination);
+  });
+}
+
+/** From what was seen to the result. */
+async function settle(one: Case, inputs: Inputs, startedAt: number, deps: GateDeps): Promise<void> {
+  const { follower, progress, examinations } = one;
+  if (follower === undefined || progress === undefined) return;
+  if (!follower.over.aborted) await follower.confirm();
+  const last = examinations.at(-1);
+  const before = examinations.at(-2)?.snapshot;
+  const known = last && withTrouble(last, before, follower.trouble);
+  if (known !== undefined) examinations[examinations.length - 1] = known;
+  const finish = (outcome: Outcome, event: string): void => {
+    const { name, uid, deletionTimestamp, conditions } = follower.last;
+    one.result = {
+      ...resultOf(name, outcome, inputs, startedAt, deps),
+      uid,
+      deletionTimestamp,
+      conditions,
+      timeline: progress.end(event),
+      ...(known === undefined || outcome === 'deleted' || outcome === 'recreated'
+        ? {}
+        : { diagnosis: known.diagnosis, examination: known.cost }),
+    };
+  };
+  if (!follower.over.aborted && known !== undefined) {
+    const outcome = outcomeOf(known.diagnosis);
+    return finish(outcome, `not gone: ${outcome}`);
+  }
+  if (!follower.over.aborted) return finish('inconclusive', 'there was no time to look');
+  const ended = await follower.ended;
+  switch (ended.how) {
+    case 'deleted':
+    case 'recreated':
+      return finish(ended.how, endedText(ended));
+    case 'unauthorized':
+      throw cannot('get', `namespace "${one.target.name}"`, ended.failure, deps.api);
+    case 'stopped':
+      return finish('cancelled', 'the run was cancelled');
   }
 }
 
-function withForced(
-  result: NamespaceResult,
-  forced: Forced,
+function endedText(ended: Extract<Ended, { how: 'deleted' | 'recreated' }>): string {
+  return ended.how === 'deleted'
+    ? 'gone'
+    : `gone; a new namespace with the same name has UID ${ended.uid}`;
+}
+
+function resultOf(
+  name: string,
+  outcome: Outcome,
   inputs: Inputs,
-  isCancelled: boolean,
+  startedAt: number,
+  deps: GateDeps,
 ): NamespaceResult {
-  const outcome = forced.outcome ?? (isCancelled ? 'cancelled' : result.outcome);
-  const { diagnosis } = result;
   return {
-    ...result,
+    name,
+    uid: '',
     outcome,
     verdict: verdict(outcome, inputs.policy),
-    diagnosis:
-      diagnosis === undefined
-        ? undefined
-        : { ...diagnosis, notInspected: [...diagnosis.notInspected, ...forced.unread] },
-    timeline: [...result.timeline, ...forced.timeline],
-    forced: forced.record,
+    elapsedMs: deps.clock.now() - startedAt,
+    deletionTimestamp: undefined,
+    conditions: [],
+    diagnosis: undefined,
+    timeline: [],
+    forced: null,
+    leftBehind: undefined,
+    examination: undefined,
   };
 }
 
 function runResult(
   namespaces: NamespaceResult[],
-  { version, startedAt }: { version: string; startedAt: number },
+  {
+    cluster,
+    startedAt,
+  }: { cluster: { version: string; uid: string | undefined }; startedAt: number },
   inputs: Inputs,
   deps: GateDeps,
 ): RunResult {
@@ -110,7 +308,7 @@ function runResult(
     finishedAt: serverTimestamp(deps),
     elapsedMs: deps.clock.now() - startedAt,
     timeoutMs: inputs.timeoutMs,
-    cluster: { server: deps.api.target.server, version, uid: undefined },
+    cluster: { server: deps.api.target.server, ...cluster },
     outcome,
     verdict: verdict(outcome, inputs.policy),
     namespaces,
@@ -120,135 +318,9 @@ function runResult(
 
 /** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
 function worst(namespaces: readonly NamespaceResult[], inputs: Inputs): Outcome {
-  if (namespaces.length === 0) return 'not-found';
+  if (namespaces.length === 0) return inputs.terminating === undefined ? 'not-found' : 'deleted';
   return worstOutcome(
     namespaces.map(({ outcome }) => outcome),
     inputs.policy,
   );
-}
-
-/** Nice to know, and nothing to wait for. */
-async function readVersion({ api, signal }: GateDeps): Promise<string> {
-  const got = await api.get('/version', { signal, timeoutMs: 5_000, retries: 0 });
-  return got.ok ? (stringAt(got.value, 'gitVersion') ?? 'unknown') : 'unknown';
-}
-
-/** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
-async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Target[]> {
-  const asked: Target[] = [];
-  for (const target of targets) refuseProtected(target, deps.api);
-  for (const target of targets) {
-    if (deps.signal.aborted) {
-      asked.push(target);
-      continue;
-    }
-    const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
-    const rollCall = isActive ? await callRoll(target.name, deps) : undefined;
-    const after = await requestDeletion(target, deps.api, deps.signal);
-    if (isActive) deps.log.line(`${target.name}: asked for its deletion`);
-    asked.push(rollCall === undefined ? after : { ...after, rollCall: Promise.resolve(rollCall) });
-  }
-  return asked;
-}
-
-/** All at the same time. When one of them cannot go on at all, the others do not wait any longer. */
-async function guardAll(
-  targets: readonly Target[],
-  inputs: Inputs,
-  startedAt: number,
-  deps: GateDeps,
-): Promise<Case[]> {
-  const failed = new AbortController();
-  const signal = AbortSignal.any([deps.signal, failed.signal]);
-  const together = { ...deps, signal, turns: lookTurns() };
-  try {
-    return await Promise.all(targets.map((target) => guard(target, inputs, startedAt, together)));
-  } catch (error) {
-    failed.abort();
-    throw error;
-  }
-}
-
-/** From one target to its result. */
-async function guard(
-  target: Target,
-  inputs: Inputs,
-  startedAt: number,
-  deps: GateDeps & TeardownsDeps,
-): Promise<Case> {
-  const { first } = target;
-  if (first === undefined) {
-    const event = 'it does not exist';
-    const result = settled(target.name, 'not-found', event, inputs, startedAt, deps);
-    return { result, teardown: undefined };
-  }
-  if (first.deletionTimestamp === undefined && target.wentAtOnce !== true) {
-    const [outcome, event] = deps.signal.aborted
-      ? (['cancelled', 'the run was cancelled'] as const)
-      : (['not-terminating', 'it exists and nobody has asked for its deletion'] as const);
-    const result = {
-      ...settled(target.name, outcome, event, inputs, startedAt, deps),
-      uid: first.uid,
-      conditions: first.conditions,
-    };
-    return { result, teardown: undefined };
-  }
-  deps.log.line(
-    `${target.name}: ${describeStart(first)}${inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`}`,
-  );
-  const isYoung = inputs.timeoutMs > 0 && isWorthwhile(first.deletionTimestamp, serverTime(deps));
-  const rollCall = target.rollCall ?? (isYoung ? callRoll(target.name, deps) : undefined);
-  const teardown = await tearDown(first, inputs, startedAt, deps, rollCall);
-  if (teardown.unauthorized !== undefined) {
-    throw cannot('get', `namespace "${target.name}"`, teardown.unauthorized.failure, deps.api);
-  }
-  return { result: resultOf(teardown, inputs, startedAt, deps), teardown };
-}
-
-function settled(
-  name: string,
-  outcome: Outcome,
-  event: string,
-  inputs: Inputs,
-  startedAt: number,
-  deps: GateDeps,
-): NamespaceResult {
-  const now = deps.clock.now();
-  return {
-    name,
-    uid: '',
-    outcome,
-    verdict: verdict(outcome, inputs.policy),
-    elapsedMs: now - startedAt,
-    deletionTimestamp: undefined,
-    conditions: [],
-    diagnosis: undefined,
-    timeline: [{ at: serverTimestamp(deps), event }],
-    forced: null,
-    leftBehind: undefined,
-    look: undefined,
-  };
-}
-
-function resultOf(
-  teardown: Teardown,
-  inputs: Inputs,
-  startedAt: number,
-  deps: GateDeps,
-): NamespaceResult {
-  const { last, outcome, diagnosis, timeline, look } = teardown;
-  return {
-    name: last.name,
-    uid: last.uid,
-    outcome,
-    verdict: verdict(outcome, inputs.policy),
-    elapsedMs: deps.clock.now() - startedAt,
-    deletionTimestamp: last.deletionTimestamp,
-    conditions: last.conditions,
-    diagnosis,
-    timeline,
-    forced: null,
-    leftBehind: undefined,
-    look,
-  };
 }

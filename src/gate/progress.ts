@@ -17,9 +17,9 @@ import type { Follower } from './wait.ts';
 
 /** After this long without news people ask whether the gate still lives; then ever more seldom. */
 const QUIET_MS = 60_000;
-const MAX_GLANCED_OBJECTS = 20;
+const MAX_LISTED = 20;
 
-export interface GlanceDeps {
+export interface QuietDeps {
   api: KubernetesApi;
   clock: Clock;
 }
@@ -29,11 +29,11 @@ export interface GlanceDeps {
  * that with two polls a minute of waiting costs six. It is no diagnosis, and nothing is decided by it.
  * Ends with the follower; never rejects.
  */
-export async function glanceWhenQuiet(
+export async function noteWhenQuiet(
   follower: Follower,
   progress: Progress,
-  nextLookAt: number,
-  deps: GlanceDeps,
+  nextAt: number,
+  deps: QuietDeps,
 ): Promise<void> {
   for (let quietMs = QUIET_MS; ; ) {
     const newsAt = progress.newsAt;
@@ -43,12 +43,12 @@ export async function glanceWhenQuiet(
       quietMs = QUIET_MS;
       continue;
     }
-    const left = await glance(follower.last, deps, follower.over);
+    const left = await whatIsLeft(follower.last, deps, follower.over);
     if (follower.over.aborted) return;
     const quiet = formatDuration(deps.clock.now() - newsAt);
     const next =
-      nextLookAt > deps.clock.now()
-        ? `; next look at ${formatClock(nextLookAt - progress.startedAt)}`
+      nextAt > deps.clock.now()
+        ? `; next examination at ${formatClock(nextAt - progress.startedAt)}`
         : '';
     progress.note(`no change for ${quiet}${left === undefined ? '' : `: ${left}`}${next}`);
     quietMs *= 2;
@@ -56,9 +56,9 @@ export async function glanceWhenQuiet(
 }
 
 /** Pods first, since nothing else goes before them; then what the namespace's conditions name. */
-async function glance(
+async function whatIsLeft(
   namespace: NamespaceFacts,
-  deps: GlanceDeps,
+  deps: QuietDeps,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const place = `/api/v1/namespaces/${encodeURIComponent(namespace.name)}`;
@@ -81,15 +81,15 @@ async function glance(
 async function heldIn(
   path: string,
   kind: string,
-  { api }: GlanceDeps,
+  { api }: QuietDeps,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   let text: string | undefined;
   await api.list(path, {
     signal,
     metadataOnly: true,
-    limit: MAX_GLANCED_OBJECTS,
-    maxItems: MAX_GLANCED_OBJECTS,
+    limit: MAX_LISTED,
+    maxItems: MAX_LISTED,
     onItem: (item) => {
       if (stringAt(item, 'metadata', 'deletionTimestamp') === undefined) return;
       const name = stringAt(item, 'metadata', 'name') ?? '';
@@ -144,7 +144,7 @@ export class Progress {
     this.note(text);
   }
 
-  looked(diagnosis: Diagnosis): void {
+  examined(diagnosis: Diagnosis): void {
     const cause = diagnosis.findings.find(({ id }) => id === diagnosis.rootCauses[0]);
     if (cause === undefined) return;
     const more =

@@ -1,13 +1,14 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
-import { isAdmissionError } from '../diagnose/admission.ts';
-import { classifyErrorText } from '../diagnose/error-texts.ts';
-import { isProtectedNamespace } from '../force/policy.ts';
+import type { Log } from '../base/log.ts';
+import { classifyErrorText, isAdmissionError } from '../diagnose/errors.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
+import { protectedBecause } from '../model/policy.ts';
 import type { FailureKind, ReadFailure } from '../model/read.ts';
-import type { NamespaceFacts, RollCall } from '../model/snapshot.ts';
-import { namespaceFacts } from '../observe/facts.ts';
+import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
+import { namespaceFacts } from '../observe/parse.ts';
+import { inParallel } from '../observe/sweep.ts';
 import { readNamespace } from './wait.ts';
 
 /** A namespace to wait for; `first` is undefined when the name does not exist at the start. */
@@ -16,20 +17,31 @@ export interface Target {
   first: NamespaceFacts | undefined;
   /** It was asked to go, and was gone or replaced when it was looked at again. */
   wentAtOnce?: boolean;
+  /** Why its deletion was refused: then nobody has asked for it. */
+  refusal?: string;
   /** Who was in it, asked before its content goes; never rejects. */
-  rollCall?: Promise<RollCall>;
+  baseline?: Promise<Baseline>;
 }
 
+export interface TargetDeps {
+  api: KubernetesApi;
+  log: Log;
+  signal: AbortSignal;
+}
+
+/** More would be no report that anybody reads. */
+const MAX_TARGETS = 1_000;
+
 /**
- * Names from the input and from the selector, each read once: this pins the UIDs. A run that is
- * cancelled meanwhile has no targets.
+ * Names from the input, from the selector, and all that are terminating, each read once: this pins the
+ * UIDs. A run that is cancelled meanwhile has no targets.
  */
 export async function findTargets(
   inputs: Inputs,
-  api: KubernetesApi,
-  signal: AbortSignal,
+  serverNow: number,
+  { api, log, signal }: TargetDeps,
 ): Promise<Target[]> {
-  const selected = await select(inputs.selector, api, signal);
+  const selected = await select(inputs, serverNow, api, signal);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const named = await Promise.all(
     names.map(async (name) => ({ name, got: await readNamespace(api, name, signal) })),
@@ -39,40 +51,120 @@ export async function findTargets(
     if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
     return { name, first: got.value };
   });
-  return [...targets, ...selected.map((first) => ({ name: first.name, first }))];
+  const all = [...targets, ...selected.map((first) => ({ name: first.name, first }))];
+  if (all.length > MAX_TARGETS) {
+    log.warning(
+      `${all.length} namespaces were found; only the first ${MAX_TARGETS} are looked at in one run`,
+    );
+  }
+  return all.slice(0, MAX_TARGETS);
 }
 
 async function select(
-  selector: string,
+  { selector, terminating }: Inputs,
+  serverNow: number,
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<NamespaceFacts[]> {
-  if (selector === '') return [];
+  if (selector === '' && terminating === undefined) return [];
   const found: NamespaceFacts[] = [];
   const end = await api.list('/api/v1/namespaces', {
     signal,
-    labelSelector: selector,
+    ...(selector === '' ? {} : { labelSelector: selector }),
     onItem: (item) => found.push(namespaceFacts(item)),
     onRestart: () => {
       found.length = 0;
     },
   });
-  if (end.ok || signal.aborted) return found;
-  if (end.failure.status === 400) {
-    throw new ActionError(
-      'invalid-input',
-      `input "selector" is "${selector}", which the API server does not understand: ${end.failure.message}`,
-    );
+  if (!end.ok && !signal.aborted) {
+    if (end.failure.status === 400) {
+      throw new ActionError(
+        'invalid-input',
+        `input "selector" is "${selector}", which the API server does not understand: ${end.failure.message}`,
+      );
+    }
+    const which = selector === '' ? 'namespaces' : `namespaces with the labels "${selector}"`;
+    throw cannot('list', which, end.failure, api);
   }
-  throw cannot('list', `namespaces with the labels "${selector}"`, end.failure, api);
+  if (terminating === undefined) return found;
+  return found.filter(
+    ({ deletionTimestamp }) =>
+      deletionTimestamp !== undefined &&
+      serverNow - Date.parse(deletionTimestamp) >= terminating.forMs,
+  );
 }
 
 /** Before anything is deleted: a run that may not do all of it does nothing. */
-export function refuseProtected({ name, first }: Target, api: KubernetesApi): void {
-  if (first === undefined || first.deletionTimestamp !== undefined) return;
-  const reason = isProtectedNamespace(name, api.target.ownNamespace);
-  if (reason === undefined) return;
-  throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
+export function refuseProtected(targets: readonly Target[], api: KubernetesApi): void {
+  for (const { name, first } of targets) {
+    if (first === undefined || first.deletionTimestamp !== undefined) continue;
+    const reason = protectedBecause(name, api.target.ownNamespace);
+    if (reason === undefined) continue;
+    throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
+  }
+}
+
+/** Requests at the same time; a ServiceAccount has few seats in priority and fairness. */
+const CONCURRENCY = 8;
+
+/**
+ * Asks for the deletion of all that nobody has asked to go yet. Rights and admission of all of them are
+ * tried as dry runs first; a refusal is the result of that namespace, not the end of the others.
+ */
+export async function requestDeletions(
+  targets: readonly Target[],
+  deps: TargetDeps,
+): Promise<Target[]> {
+  const { api, log, signal } = deps;
+  const after = new Map(targets.map((target) => [target.name, target]));
+  const active = targets.filter(isActive);
+  refuseProtected(active, api);
+  if (!targets.some(({ first }) => first !== undefined)) {
+    log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
+  }
+  await inParallel(active, CONCURRENCY, async (target) => {
+    const refusal = await tryDeletion(target, api, signal);
+    if (refusal !== undefined) after.set(target.name, { ...target, refusal });
+  });
+  await inParallel(active, CONCURRENCY, async ({ name }) => {
+    const target = after.get(name) as Target;
+    if (target.refusal !== undefined || signal.aborted) return;
+    const asked = await requestDeletion(target, api, signal);
+    after.set(name, asked);
+    if (asked.refusal === undefined) log.line(`${name}: asked for its deletion`);
+  });
+  return [...after.values()];
+}
+
+function isActive({ first }: Target): boolean {
+  return first !== undefined && first.deletionTimestamp === undefined;
+}
+
+function deletionOf({ name }: Target, { uid, resourceVersion }: NamespaceFacts) {
+  return {
+    method: 'DELETE' as const,
+    path: namespacePath(name),
+    body: {
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      preconditions: { uid, resourceVersion },
+    },
+  };
+}
+
+/** Only what the real request would meet as well; a webhook that knows no dry runs says nothing. */
+async function tryDeletion(
+  target: Target,
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const request = deletionOf(target, target.first as NamespaceFacts);
+  const sent = await api.send({ ...request, dryRun: true }, { signal });
+  if (sent.ok) return undefined;
+  const { kind, message } = sent.failure;
+  const errors = classifyErrorText(message);
+  if (errors.some((error) => error.kind === 'dry-run-unsupported')) return undefined;
+  return kind === 'forbidden' || errors.some(isAdmissionError) ? message : undefined;
 }
 
 /** A namespace that changes all the time is not chased for ever. */
@@ -82,41 +174,27 @@ const MAX_DELETE_TRIES = 3;
  * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An
  * answered DELETE is not the end of the namespace: the wait decides that.
  */
-export async function requestDeletion(
+async function requestDeletion(
   target: Target,
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<Target> {
-  const { name, first } = target;
-  if (first === undefined || first.deletionTimestamp !== undefined) return target;
-  refuseProtected(target, api);
+  const first = target.first as NamespaceFacts;
   let current = first;
   for (let attempt = 1; ; attempt++) {
-    const sent = await api.send(
-      {
-        method: 'DELETE',
-        path: namespacePath(name),
-        body: {
-          apiVersion: 'v1',
-          kind: 'DeleteOptions',
-          preconditions: { uid: current.uid, resourceVersion: current.resourceVersion },
-        },
-      },
-      { signal },
-    );
+    const sent = await api.send(deletionOf(target, current), { signal });
     // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
     // "being removed already". What is there now tells.
-    const now = await readNamespace(api, name, signal);
+    const now = await readNamespace(api, target.name, signal);
     if (signal.aborted) return { ...target, first: current };
-    if (!now.ok) throw cannot('get', `namespace "${name}"`, now.failure, api);
+    if (!now.ok) throw cannot('get', `namespace "${target.name}"`, now.failure, api);
     const isSame = now.value?.uid === first.uid;
     // Gone or replaced: the follower, pinned to the old UID, says which.
     if (!isSame) return { ...target, first: current, wentAtOnce: true };
     current = now.value ?? current;
-    if (current.deletionTimestamp !== undefined) return { ...target, first: current };
-    if (sent.ok) return { ...target, first: current };
+    if (current.deletionTimestamp !== undefined || sent.ok) return { ...target, first: current };
     if (sent.failure.kind !== 'conflict' || attempt === MAX_DELETE_TRIES) {
-      throw cannot('delete', `namespace "${name}"`, sent.failure, api);
+      return { ...target, first: current, refusal: sent.failure.message };
     }
   }
 }
@@ -136,17 +214,12 @@ export function cannot(
   failure: ReadFailure,
   api: KubernetesApi,
 ): ActionError {
-  const isRefused = classifyErrorText(failure.message).some(isAdmissionError);
   return new ActionError(
-    isRefused ? 'kube-forbidden' : (CODES[failure.kind] ?? 'kube-unreachable'),
+    CODES[failure.kind] ?? 'kube-unreachable',
     `cannot ${verb} ${what} on ${api.target.server}: ${failure.message}`,
-    { hint: isRefused ? REFUSED_HINT : hintFor(verb, failure.kind, api) },
+    { hint: hintFor(verb, failure.kind, api) },
   );
 }
-
-/** No right of this identity would help. */
-const REFUSED_HINT =
-  'An admission webhook or policy stands in the way: mend it, or fulfil what it asks for, and run the gate again.';
 
 function hintFor(verb: string, kind: FailureKind, api: KubernetesApi): string {
   switch (kind) {

@@ -5,14 +5,15 @@ import { namespacePath } from '../kubernetes/paths.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import { failed, read } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { namespaceFacts } from '../observe/facts.ts';
+import { namespaceFacts } from '../observe/parse.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
 const POLL_WITH_WATCH_MS = 30_000;
 /** Without a watch, polling alone has to notice the end; it starts quick and gets slower. */
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
 /** The GET before a verdict, retries included. */
-const CONFIRM_MS = 10_000;
+const CONFIRM_MS = 5_000;
+const REFUSED_PAUSE_MS = 2_000;
 /** Opening a watch again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 /** A watch that lasted this long was a good one; others end at once, every time. */
@@ -98,12 +99,35 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
     wake();
   };
 
+  const take = (now: NamespaceFacts | undefined): void => {
+    if (now === undefined) {
+      settle({ how: 'deleted' });
+      return;
+    }
+    if (now.uid !== start.uid) {
+      settle({ how: 'recreated', uid: now.uid });
+      return;
+    }
+    const changed =
+      state.trouble !== undefined || now.resourceVersion !== state.last.resourceVersion;
+    state.trouble = undefined;
+    state.last = now;
+    if (changed) deps.onChange?.(state.last, undefined);
+  };
+
   const check = async (signal = running): Promise<void> => {
     const now = await readNamespace(deps.api, start.name, signal);
     if (running.aborted) return;
     if (!now.ok) {
       if (now.failure.kind === 'unauthorized') {
-        return settle({ how: 'unauthorized', failure: now.failure });
+        // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
+        await deps.clock.sleep(REFUSED_PAUSE_MS, running);
+        const again = await readNamespace(deps.api, start.name, signal);
+        if (running.aborted) return;
+        if (!again.ok && again.failure.kind === 'unauthorized') {
+          return settle({ how: 'unauthorized', failure: again.failure });
+        }
+        if (again.ok) return take(again.value);
       }
       const { failure } = now;
       const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
@@ -112,13 +136,7 @@ export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follow
       if (changed) deps.onChange?.(state.last, state.trouble);
       return;
     }
-    if (now.value === undefined) return settle({ how: 'deleted' });
-    if (now.value.uid !== start.uid) return settle({ how: 'recreated', uid: now.value.uid });
-    const changed =
-      state.trouble !== undefined || now.value.resourceVersion !== state.last.resourceVersion;
-    state.trouble = undefined;
-    state.last = now.value;
-    if (changed) deps.onChange?.(state.last, undefined);
+    take(now.value);
   };
 
   const poll = async (): Promise<void> => {

@@ -115,6 +115,8 @@ export interface Diagnosis {
    */
   reservations: Record<string, string[]>;
   movement: Movement;
+  /** The namespace itself could not be read any more: nobody knows whether it is still there. */
+  namespaceUnread: boolean;
   /** Resource types whose content was read, for "all 38 resource types inspected". */
   inspectedTypes: number;
 }

@@ -1,4 +1,4 @@
-import type { Diagnosis, FindingCode } from './finding.ts';
+import type { Diagnosis, Finding, FindingCode } from './finding.ts';
 
 /** What became of a namespace, from best to worst; the worst is the outcome of the run. */
 export const OUTCOMES = [
@@ -57,27 +57,23 @@ export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outc
   return outcomes.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), 'deleted');
 }
 
-/** What a namespace that is still there at the timeout is called. */
+/** What a namespace that is still there at the timeout is called. Top-down; the first line that fits. */
 export function outcomeOf(
   diagnosis: Diagnosis,
 ): Extract<Outcome, 'progressing' | 'stuck' | 'inconclusive'> {
-  switch (diagnosis.movement.kind) {
-    case 'grace-period':
-    case 'shrinking':
-    case 'starting':
-    case 'retrying':
-      return 'progressing';
-    case 'none':
-    case 'unknown':
-      // A hang that was explained is explained, whatever else could not be read.
-      return diagnosis.rootCauses.length === 0 && diagnosis.notInspected.length > 0
-        ? 'inconclusive'
-        : 'stuck';
-  }
+  if (diagnosis.namespaceUnread) return 'inconclusive';
+  if (isMoving(diagnosis)) return 'progressing';
+  // A hang that was explained is explained, whatever else could not be read.
+  if (diagnosis.rootCauses.length > 0 || diagnosis.notInspected.length === 0) return 'stuck';
+  return 'inconclusive';
+}
+
+function isMoving({ movement: { kind } }: Diagnosis): boolean {
+  return kind !== 'none' && kind !== 'unknown';
 }
 
 /**
- * Causes that no retry of Kubernetes or of a controller mends: somebody has to act. A node may come
+ * Causes that no retry of Kubernetes or of a controller heals: somebody has to act. A node may come
  * back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
  */
 const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
@@ -92,10 +88,32 @@ const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
   'storage-unreadable',
 ]);
 
-/** Only when one of the causes is permanent does more waiting achieve nothing. */
+/** Only when one of the causes is proven and cannot heal by itself does more waiting achieve nothing. */
 export function isPermanent(diagnosis: Diagnosis): boolean {
-  const { kind } = diagnosis.movement;
-  if (kind !== 'none' && kind !== 'unknown') return false;
-  const roots = new Set(diagnosis.rootCauses);
-  return diagnosis.findings.some(({ id, code }) => roots.has(id) && PERMANENT.has(code));
+  if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
+  const roots = diagnosis.findings.filter(({ id }) => diagnosis.rootCauses.includes(id));
+  return roots.some((root) => PERMANENT.has(root.code) && isProven(diagnosis, root));
+}
+
+/** Nothing that lives, and nothing that was not read, speaks against what is said about an owner. */
+function isProven({ findings, reservations }: Diagnosis, root: Finding): boolean {
+  if (!root.code.startsWith('owner-')) return root.certainty !== 'unknown';
+  if (root.certainty === 'likely') return false;
+  return findings
+    .filter(({ waitsFor }) => waitsFor.includes(root.id))
+    .every(({ id }) => (reservations[id] ?? []).length === 0);
+}
+
+/**
+ * Why a pattern may not take a finalizer from what these findings hold; undefined when it may. Spelling the
+ * finalizer out says that this is known.
+ */
+export function patternVeto(
+  { movement, reservations }: Diagnosis,
+  held: readonly Finding[],
+): string | undefined {
+  if (held.length === 0) return 'the diagnosis does not blame it';
+  if (movement.kind === 'grace-period') return `a pod may take until ${movement.until} to end`;
+  const [reason] = held.flatMap(({ id }) => reservations[id] ?? []);
+  return reason;
 }

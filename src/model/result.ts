@@ -53,7 +53,9 @@ export interface NamespaceResult {
   /** Undefined where nobody looked for it: the namespace is still there. */
   leftBehind: LeftBehind[] | undefined;
   /** Requests and time that the explanation took. */
-  look: { requests: number; ms: number } | undefined;
+  examination: { requests: number; ms: number } | undefined;
+  /** Why its deletion was refused, where the gate asked for it. */
+  refusal?: string;
 }
 
 /** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */

@@ -1,109 +1,381 @@
 import type { Read, ReadFailure } from './read.ts';
 
 /**
- * What is read on top of the sweep because a finding raised a question: who owns a finalizer, what
- * state the owner is in, which webhook refuses. Every source keeps its read status.
+ * Plain data read from the cluster at one time. Every source keeps its read status; a source that was
+ * not needed is absent. Rules read this and nothing else, so a recorded snapshot is a test.
  */
-export interface Details {
-  apiServices?: Read<ApiServiceFacts[]>;
-  /** Names of the other namespaces that are Terminating, for "not caused by this change". */
-  otherTerminating?: Read<string[]>;
-  /** By name (`widgets.example.com`); `undefined` in it: the API server has no such CRD. */
-  crds: Record<string, Read<CrdFacts | undefined>>;
-  /** CRDs that convert through the webhook of a Service. */
-  conversions?: Read<CrdFacts[]>;
-  /** Status of blocking objects, by UID. */
-  statuses: Record<string, Read<ObjectStatus>>;
-  /** Deployments, StatefulSets and DaemonSets of the whole cluster. */
-  workloads?: Read<WorkloadFacts[]>;
-  /** ServiceAccounts that may watch or change objects, and by which binding. */
-  grants?: Read<Grant[]>;
-  webhooks?: Read<WebhookFacts[]>;
-  /** By `namespace/name`; `undefined` in it: there is no such Service. */
-  services: Record<string, Read<ServiceFacts | undefined>>;
-  /** Warning events by namespace. */
-  events: Record<string, Read<EventFacts[]>>;
-  /** Leases by namespace. */
-  leases: Record<string, Read<LeaseFacts[]>>;
-  /** Removals of a finalizer that were tried as dry runs, by `uid finalizer`. */
+export interface Snapshot {
+  /** When reading began, by the server's clock. ISO 8601. */
+  takenAt: string;
+  namespace: NamespaceFacts;
+  /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
+  trouble?: ReadFailure;
+  discovery: Read<DiscoveryFacts>;
+  /** One entry per resource type that can be listed and deleted; pods among them. */
+  content: TypeContent[];
+  /** The namespace's pods, in full; at most `MAX_PODS`. */
+  pods: Read<PodFacts[]>;
+  /** Collections of the whole cluster. */
+  cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
+  /** Collections of single namespaces, by the namespace's name: this one and those of controllers. */
+  places: Record<string, Partial<{ [K in keyof PlaceSources]: Read<PlaceSources[K]> }>>;
+  /** By name; `undefined` in it: the API server says that there is none. */
+  nodes: Record<string, Read<NodeFacts | undefined>>;
+  definitions: Record<string, Read<DefinitionDetail | undefined>>;
+  /** What held objects say beyond their metadata, by UID. */
+  details: Record<string, Read<ObjectDetail>>;
+  /** Objects outside of the namespace that a held object waits for, by `partnerKey`. */
+  partners: Record<string, Read<ObjectFacts | undefined>>;
+  /** Cluster-scoped objects that the Namespace owns; absent unless its foreground deletion waits. */
+  dependents?: Read<ObjectFacts[]>;
+  /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
-  /** Attachments of volumes to nodes, for claims that wait for a detach. */
-  attachments?: Read<AttachmentFacts[]>;
-  /** Whether the nodes are a cloud provider's, whose own controllers run out of sight. */
-  isOnProvider?: Read<boolean>;
+  /** What was in the namespace when the gate began; only where it began early enough. */
+  baseline?: Baseline;
+  /** What could not be read, and what a limit left out. */
+  unread: Unread[];
 }
 
-export function noDetails(): Details {
-  return { crds: {}, statuses: {}, services: {}, events: {}, leases: {}, trials: {} };
+/** What was asked for and is not known. */
+export interface Unread {
+  /** Key of the source, or `content`, `discovery`, `nodes`, `details`… */
+  source: string;
+  /** For people: "Deployments of the cluster". */
+  what: string;
+  reason: string;
+  /** The RBAC rule that would show it, where missing rights were the reason. */
+  grant?: { apiGroup: string; resource: string; verb: string };
 }
 
-/** Who was in the namespace when the gate began, before its content was deleted. */
-export interface RollCall {
-  at: string;
-  workloads: Read<WorkloadFacts[]>;
-  grants: Read<Grant[]>;
+export const MAX_EXAMPLES = 10;
+export const MAX_PODS = 2_000;
+
+/** Collections of the whole cluster that a diagnosis may need, by the key of their source. */
+export interface ClusterSources {
+  namespaces: NamespaceFacts[];
+  apiServices: ApiServiceFacts[];
+  /** Metadata of all CRDs: their schemas are big, and who installed them stands in the metadata. */
+  definitions: DefinitionFacts[];
+  validatingWebhooks: WebhookFacts[];
+  mutatingWebhooks: WebhookFacts[];
+  validatingPolicies: PolicyFacts[];
+  validatingPolicyBindings: PolicyBindingFacts[];
+  mutatingPolicies: PolicyFacts[];
+  mutatingPolicyBindings: PolicyBindingFacts[];
+  deployments: WorkloadFacts[];
+  statefulSets: WorkloadFacts[];
+  daemonSets: WorkloadFacts[];
+  replicaSets: WorkloadFacts[];
+  jobs: WorkloadFacts[];
+  cronJobs: WorkloadFacts[];
+  /** Read only where everybody may be a controller, by a binding to all accounts. */
+  pods: PodFacts[];
+  clusterRoles: RoleFacts[];
+  clusterRoleBindings: BindingFacts[];
+  leases: LeaseFacts[];
+  clusterServiceVersions: ClusterServiceVersionFacts[];
+  volumeAttachments: AttachmentFacts[];
+  /** One node tells whether they are a cloud provider's, whose own controllers run out of sight. */
+  providerNodes: { providerId: string }[];
 }
 
-export interface CrdFacts {
+/** Collections of one namespace. */
+export interface PlaceSources {
+  roles: RoleFacts[];
+  roleBindings: BindingFacts[];
+  pods: PodFacts[];
+  services: ServiceFacts[];
+  events: EventFacts[];
+}
+
+export interface NamespaceFacts {
   name: string;
-  group: string;
-  kind: string;
+  uid: string;
+  resourceVersion: string;
+  phase: string | undefined;
+  creationTimestamp: string | undefined;
   deletionTimestamp: string | undefined;
-  conditions: Condition[];
-  conversionService: { namespace: string; name: string } | undefined;
   labels: Record<string, string>;
-}
-
-export interface ObjectStatus {
+  finalizers: string[];
+  /** Who set each of `finalizers`, from managedFields. */
+  writers: FinalizerWriter[];
+  specFinalizers: string[];
   conditions: Condition[];
-  /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
-  texts: string[];
-  /** Bound volume of a claim. */
-  volumeName: string | undefined;
+  /** When kube-controller-manager last wrote the status (managedFields): the only freshness stamp. */
+  statusWrittenAt: string | undefined;
 }
 
-export interface WorkloadFacts {
-  kind: 'Deployment' | 'StatefulSet' | 'DaemonSet';
+export interface DiscoveryFacts {
+  types: ResourceType[];
+  failedGroups: FailedGroup[];
+}
+
+/** A resource type in the version that the server prefers for it. */
+export interface ResourceType {
+  /** Empty for the core group. */
+  group: string;
+  version: string;
+  /** Plural, as in paths. */
+  resource: string;
+  kind: string;
+  namespaced: boolean;
+  verbs: string[];
+  categories?: string[];
+}
+
+export interface FailedGroup {
+  group: string;
+  version: string;
+  /** `freshness: Stale` in aggregated discovery, or the error of `/apis/<group>/<version>`. */
+  reason: string;
+}
+
+/** What a namespace holds of one type. */
+export interface TypeContent {
+  type: ResourceType;
+  read: Read<ContentCount>;
+}
+
+export interface ContentCount {
+  /** Objects of this type in the namespace. */
+  total: number;
+  /** Objects without deletionTimestamp: nobody has asked for their deletion yet. */
+  queued: number;
+  /** Terminating objects, grouped by their finalizers and who wrote them. */
+  terminating: ObjectGroup[];
+  /** Queued objects that have finalizers, grouped in the same way: a deletion would terminate them. */
+  guarded: ObjectGroup[];
+}
+
+/** Objects of one type with the same finalizers. Ten thousand are one group. */
+export interface ObjectGroup {
+  finalizers: string[];
+  /** Field manager per finalizer, the same for all objects of the group. */
+  managers: Record<string, string>;
+  count: number;
+  /** Earliest deletionTimestamp of the group; empty where nothing is terminating. */
+  since: string;
+  /** The first `MAX_EXAMPLES` objects, in the server's order (by name). */
+  examples: ObjectFacts[];
+}
+
+export interface ObjectFacts {
+  apiVersion: string;
+  kind: string;
+  /** Empty for cluster-scoped objects. */
+  namespace: string;
+  name: string;
+  uid: string;
+  resourceVersion: string;
+  creationTimestamp: string | undefined;
+  deletionTimestamp: string | undefined;
+  /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
+  generation: number | undefined;
+  finalizers: string[];
+  labels: Record<string, string>;
+  /** Only those that installers and controllers act by: Helm's, OLM's, and what tells to pause. */
+  annotations: Record<string, string>;
+  ownerReferences: OwnerReference[];
+  writers: FinalizerWriter[];
+  /** Field managers of the status, the latest last. */
+  statusWriters: { manager: string; time: string | undefined }[];
+}
+
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller: boolean;
+  blockOwnerDeletion: boolean;
+}
+
+/** The managedFields entry that owns `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. */
+export interface FinalizerWriter {
+  finalizer: string;
+  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
+  manager: string;
+  operation: string;
+  time: string | undefined;
+}
+
+/** What may run a controller, from its pod template or from the pod itself. */
+export interface TemplateFacts {
+  /** ServiceAccount of the pods, in their namespace. */
+  account: string;
+  podLabels: Record<string, string>;
+  /** Names that its program may go by: containers, commands, images. */
+  programs: string[];
+  /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
+  watches: string[] | undefined;
+}
+
+export interface PodFacts extends ObjectFacts, TemplateFacts {
+  phase: string | undefined;
+  ready: boolean;
+  nodeName: string | undefined;
+  deletionGracePeriodSeconds: number | undefined;
+  /** PersistentVolumeClaims that its volumes name. */
+  claims: string[];
+  /** Why it does not run, in the words of its conditions and containers. */
+  troubles: string[];
+}
+
+export interface WorkloadFacts extends TemplateFacts {
+  apiVersion: string;
+  kind: string;
   namespace: string;
   name: string;
   uid: string;
   deletionTimestamp: string | undefined;
-  /** Wanted and ready replicas (nodes, for a DaemonSet). */
+  /** Replicas, nodes or runs that are wanted and ready. A suspended CronJob or Job wants none. */
   wanted: number;
   ready: number;
-  serviceAccount: string;
-  podLabels: Record<string, string>;
-  containers: string[];
   labels: Record<string, string>;
+  annotations: Record<string, string>;
   conditions: Condition[];
+  nodeSelector: Record<string, string>;
+  /** What controls this workload itself, such as a Deployment its ReplicaSet. */
+  owner: OwnerReference | undefined;
 }
 
-/** One rule that lets a ServiceAccount watch or change objects, with the binding that gives it. */
-export interface Grant {
-  serviceAccount: { namespace: string; name: string };
-  role: string;
-  binding: string;
-  /** Where it holds; undefined: in all namespaces. */
+export interface NodeFacts {
+  name: string;
+  /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
+  ready: string | undefined;
+  readyReason: string | undefined;
+  readySince: string | undefined;
+  taints: string[];
+}
+
+/** Of a CRD, without its schemas. */
+export interface DefinitionFacts {
+  /** `widgets.example.com` */
+  name: string;
+  deletionTimestamp: string | undefined;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+}
+
+export interface DefinitionDetail extends DefinitionFacts {
+  group: string;
+  kind: string;
+  versions: { name: string; served: boolean; storage: boolean }[];
+  /** Versions in which objects may still be stored. */
+  storedVersions: string[];
+  conditions: Condition[];
+  conversionService: ServiceRef | undefined;
+}
+
+/** What a held object says beyond its metadata. */
+export interface ObjectDetail {
+  conditions: (Condition & { observedGeneration: number | undefined })[];
+  observedGeneration: number | undefined;
+  /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
+  texts: string[];
+  /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
+  suspended: string | undefined;
+  /** Objects that its spec or status names. */
+  references: Reference[];
+  /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
+  mentions: string[];
+}
+
+/** An object that another one names; without a namespace it is cluster-scoped or in the same one. */
+export interface Reference {
+  group: string | undefined;
+  kind: string;
   namespace: string | undefined;
+  name: string;
+  /** Where it stands: `status.boundVolumeSnapshotContentName`. */
+  field: string;
+}
+
+export interface RoleFacts {
+  name: string;
+  /** Undefined for a ClusterRole. */
+  namespace: string | undefined;
+  rules: RuleFacts[];
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+}
+
+/** A rule that lets somebody watch or change objects. */
+export interface RuleFacts {
   apiGroups: string[];
   resources: string[];
+  resourceNames: string[];
   verbs: string[];
+}
+
+export interface BindingFacts {
+  name: string;
+  /** Undefined for a ClusterRoleBinding. */
+  namespace: string | undefined;
+  role: { kind: string; name: string };
+  subjects: { kind: string; namespace: string | undefined; name: string }[];
+}
+
+export interface ServiceRef {
+  namespace: string;
+  name: string;
 }
 
 export interface WebhookFacts {
   configuration: {
     kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
     name: string;
+    uid: string;
   };
+  /** `webhooks[].name`, and its place in the list. */
   name: string;
+  index: number;
   failurePolicy: string;
-  service: { namespace: string; name: string } | undefined;
+  matchPolicy: string;
+  service: ServiceRef | undefined;
   url: string | undefined;
-  rules: { apiGroups: string[]; resources: string[]; operations: string[] }[];
+  rules: MatchRule[];
   namespaceSelector: LabelRequirement[];
   objectSelector: LabelRequirement[];
   /** CEL conditions, which only the API server can evaluate. */
   hasMatchConditions: boolean;
+  /** They look at who asks, so that what it answers us says nothing about others. */
+  dependsOnUser: boolean;
+}
+
+/** admissionregistration/v1, RuleWithOperations. */
+export interface MatchRule {
+  operations: string[];
+  apiGroups: string[];
+  apiVersions: string[];
+  resources: string[];
+  resourceNames: string[];
+  /** `*`, `Cluster` or `Namespaced`. */
+  scope: string;
+}
+
+/** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
+export interface PolicyFacts {
+  kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy';
+  name: string;
+  failurePolicy: string;
+  rules: MatchRule[];
+  namespaceSelector: LabelRequirement[];
+  objectSelector: LabelRequirement[];
+  hasMatchConditions: boolean;
+  /** Kind of its parameters; undefined when it takes none. */
+  paramKind: string | undefined;
+  /** Its CEL text looks at who asks, so that what it answers us says nothing about others. */
+  dependsOnUser: boolean;
+}
+
+export interface PolicyBindingFacts {
+  name: string;
+  policy: string;
+  /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
+  actions: string[];
+  namespaceSelector: LabelRequirement[];
+  paramRef: { name: string | undefined; namespace: string | undefined } | undefined;
 }
 
 export interface LabelRequirement {
@@ -125,8 +397,9 @@ export interface EventFacts {
   message: string;
   /** The object it is about. */
   regarding: { kind: string; namespace: string; name: string; uid: string };
-  /** Component that reported it. */
-  source: string;
+  /** Component that reported it, and the pod or process that it was. */
+  component: string;
+  instance: string;
   at: string | undefined;
 }
 
@@ -138,12 +411,13 @@ export interface LeaseFacts {
   durationSeconds: number | undefined;
 }
 
-/** What the API server answered to the removal of a finalizer, without storing it. */
-export type Trial =
-  | { answer: 'accepted' }
-  | { answer: 'refused'; message: string }
-  /** Not allowed to try, or the dry run itself is not supported. */
-  | { answer: 'unknown'; message: string };
+/** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */
+export interface ClusterServiceVersionFacts {
+  namespace: string;
+  name: string;
+  owned: string[];
+  deployments: string[];
+}
 
 export interface AttachmentFacts {
   name: string;
@@ -159,7 +433,7 @@ export interface ApiServiceFacts {
   group: string;
   version: string;
   /** Absent for built-in and CRD groups, which the API server serves itself. */
-  service: { namespace: string; name: string; port: number | undefined } | undefined;
+  service: (ServiceRef & { port: number | undefined }) | undefined;
   /** The `Available` condition; undefined when it was never evaluated. */
   available: { status: string; reason: string; message: string; since?: string } | undefined;
 }
@@ -172,156 +446,48 @@ export interface Condition {
   lastTransitionTime?: string;
 }
 
-/**
- * Plain data read from the cluster at one time. Every source keeps its read status; a source that
- * was not needed is absent. Rules read this and nothing else, so a recorded snapshot is a test.
- */
-export interface Snapshot {
-  /** When reading began, by the server's clock. ISO 8601. */
-  takenAt: string;
-  namespace: NamespaceFacts;
-  /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
-  trouble?: ReadFailure;
-  discovery: Read<DiscoveryFacts>;
-  /** One entry per resource type that can be listed and deleted; pods among them. */
-  content: TypeContent[];
-  /** Pods that have been asked to go, in full; at most `MAX_POD_FACTS`, the rest only counted. */
-  pods: Read<PodFacts[]>;
-  /** Nodes of overdue pods, by name. */
-  nodes?: Record<string, Read<NodeFacts>>;
-  /** What was in the namespace when the gate began; only where it began early enough. */
-  rollCall?: RollCall;
-  /** What was read on top because a finding raised a question. */
-  details?: Details;
+/** What the API server answered to the removal of a finalizer, without storing it. */
+export type Trial =
+  | { answer: 'accepted' }
+  | { answer: 'refused'; message: string }
+  /** Not allowed to try, or the dry run itself is not supported. */
+  | { answer: 'unknown'; message: string };
+
+/** Who was in the namespace when the gate began, before its content was deleted. */
+export interface Baseline {
+  at: string;
+  workloads: Read<WorkloadFacts[]>;
+  roles: Read<RoleFacts[]>;
+  roleBindings: Read<BindingFacts[]>;
+  /** Warning Events; the namespace loses them, and refuses new ones. */
+  events: Read<EventFacts[]>;
 }
 
-export const MAX_EXAMPLES = 10;
-export const MAX_POD_FACTS = 1_000;
-
-export interface NamespaceFacts {
-  name: string;
-  uid: string;
-  resourceVersion: string;
-  phase: string | undefined;
-  creationTimestamp: string | undefined;
-  deletionTimestamp: string | undefined;
-  labels: Record<string, string>;
-  finalizers: string[];
-  /** Who set each of `finalizers`, from managedFields. */
-  writers: FinalizerWriter[];
-  specFinalizers: string[];
-  conditions: Condition[];
-  /** When kube-controller-manager last wrote the status (managedFields): the only freshness stamp. */
-  statusWrittenAt: string | undefined;
-}
-
-export interface DiscoveryFacts {
-  /** How many resource types the server serves in namespaces. */
-  namespacedTypes: number;
-  /** API groups that are served, without the core group. */
-  groups: string[];
-  failedGroups: FailedGroup[];
-}
-
-/** What a namespace holds of one type. */
-export interface TypeContent {
-  type: ResourceType;
-  read: Read<ContentCount>;
-}
-
-export interface ContentCount {
-  /** Objects of this type in the namespace. */
-  total: number;
-  /** Objects without deletionTimestamp: nobody has asked for their deletion yet. */
-  queued: number;
-  /** Terminating objects, grouped by their finalizers and who wrote them. */
-  terminating: ObjectGroup[];
-}
-
-/** Objects of one type that are terminating with the same finalizers. Ten thousand are one group. */
-export interface ObjectGroup {
-  finalizers: string[];
-  /** Field manager per finalizer, the same for all objects of the group. */
-  managers: Record<string, string>;
-  count: number;
-  /** Earliest deletionTimestamp of the group. */
-  since: string;
-  /** The first `MAX_EXAMPLES` objects, in the server's order (by name). */
-  examples: ObjectFacts[];
-}
-
-export interface ObjectFacts {
-  apiVersion: string;
+export function partnerKey(ref: {
+  group: string | undefined;
   kind: string;
-  namespace: string;
+  namespace: string | undefined;
   name: string;
-  uid: string;
-  resourceVersion: string;
-  creationTimestamp: string | undefined;
-  deletionTimestamp: string | undefined;
-  finalizers: string[];
-  labels: Record<string, string>;
-  ownerReferences: OwnerReference[];
-  writers: FinalizerWriter[];
+}): string {
+  return `${ref.kind}.${ref.group ?? ''}/${ref.namespace ?? ''}/${ref.name}`;
 }
 
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
+export function trialKey(uid: string, finalizer: string): string {
+  return `${uid} ${finalizer}`;
 }
 
-/** The managedFields entry that owns `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. */
-export interface FinalizerWriter {
-  finalizer: string;
-  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
-  manager: string;
-  operation: string;
-  time: string | undefined;
-}
-
-export interface PodFacts extends ObjectFacts {
-  phase: string | undefined;
-  nodeName: string | undefined;
-  deletionGracePeriodSeconds: number | undefined;
-  serviceAccountName: string | undefined;
-  /** PersistentVolumeClaims that its volumes name. */
-  claims: string[];
-}
-
-export interface NodeFacts {
-  name: string;
-  exists: boolean;
-  /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
-  ready: string | undefined;
-  readyReason: string | undefined;
-  readySince: string | undefined;
-  taints: string[];
-}
-
-/** What was asked for and could not be read. */
-export interface FailedRead {
-  what: string;
-  failure: ReadFailure;
-}
-
-/** A resource type in the version that the server prefers for it. */
-export interface ResourceType {
-  /** Empty for the core group. */
-  group: string;
-  version: string;
-  /** Plural, as in paths. */
-  resource: string;
-  kind: string;
-  namespaced: boolean;
-  verbs: string[];
-  categories?: string[];
-}
-
-export interface FailedGroup {
-  group: string;
-  version: string;
-  /** `freshness: Stale` in aggregated discovery, or the error of `/apis/<group>/<version>`. */
-  reason: string;
+/** What a snapshot needs beyond the content to be explained, read already or not. */
+export interface Wanted {
+  cluster: (keyof ClusterSources)[];
+  places: { namespace: string; sources: (keyof PlaceSources)[] }[];
+  nodes: string[];
+  /** CRDs by name. */
+  definitions: string[];
+  /** Held objects whose status may say why, and how many there are of their type. */
+  details: { type: ResourceType; objects: ObjectFacts[]; total: number }[];
+  partners: { type: ResourceType; namespace: string | undefined; name: string }[];
+  /** Cluster-scoped objects that the Namespace owns. */
+  dependents: boolean;
+  /** Removals to try as dry runs; never of aggregated types, whose servers may ignore `dryRun`. */
+  trials: { type: ResourceType; object: ObjectFacts; finalizer: string }[];
 }

@@ -87,12 +87,15 @@ function annotationOf(namespace: NamespaceResult, result: RunResult): Annotation
   };
 }
 
-function lookTitle({ name, diagnosis, look }: NamespaceResult, isOneOfMany: boolean): string {
+function lookTitle(
+  { name, diagnosis, examination }: NamespaceResult,
+  isOneOfMany: boolean,
+): string {
   const facts = [
     `${diagnosis?.inspectedTypes ?? 0} types`,
-    ...(look === undefined
+    ...(examination === undefined
       ? []
-      : [`${look.requests} requests`, `${(look.ms / 1_000).toFixed(1)} s`]),
+      : [`${examination.requests} requests`, `${(examination.ms / 1_000).toFixed(1)} s`]),
   ];
   return plainText(`What was looked at${isOneOfMany ? ` in ${name}` : ''} (${facts.join(', ')})`);
 }

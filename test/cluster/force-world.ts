@@ -12,7 +12,7 @@ import { applyForce, type ForceResult } from '../../src/force/apply.ts';
 import { readHostedBackends } from '../../src/force/backends.ts';
 import type { ForcePlan } from '../../src/force/force-plan.ts';
 import { planForce } from '../../src/force/plan.ts';
-import type { ActivePolicy } from '../../src/force/policy.ts';
+import type { ActivePolicy } from '../../src/model/policy.ts';
 import { look } from '../../src/gate/examine.ts';
 import { readNamespace } from '../../src/gate/wait.ts';
 import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';

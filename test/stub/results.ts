@@ -49,6 +49,7 @@ export function diagnosis(
     contradictions: [],
     alsoHeld: [],
     reservations: {},
+    namespaceUnread: false,
     movement: { kind: 'none', comparedMs: 60_000 },
     inspectedTypes: 38,
     ...rest,
@@ -71,7 +72,7 @@ export function namespaceResult(given: Partial<NamespaceResult> = {}): Namespace
     ],
     forced: null,
     leftBehind: undefined,
-    look: { requests: 51, ms: 900 },
+    examination: { requests: 51, ms: 900 },
     ...given,
   };
 }
@@ -500,7 +501,7 @@ export function forced(): NamespaceResult {
 }
 
 export function gone(name = HOME, elapsedMs = 38_000): NamespaceResult {
-  return namespaceResult({ name, outcome: 'deleted', verdict: 'pass', elapsedMs, look: undefined });
+  return namespaceResult({ name, outcome: 'deleted', verdict: 'pass', elapsedMs, examination: undefined });
 }
 
 export function settled(
@@ -512,7 +513,7 @@ export function settled(
     verdict,
     elapsedMs: 12_000,
     deletionTimestamp: undefined,
-    look: undefined,
+    examination: undefined,
   });
 }
 

@@ -1,7 +1,7 @@
 import type { HostedBackends } from '../../src/force/backends.ts';
 import type { ForceType } from '../../src/force/force-plan.ts';
 import type { PlanInput } from '../../src/force/plan.ts';
-import type { ActivePolicy } from '../../src/force/policy.ts';
+import type { ActivePolicy } from '../../src/model/policy.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
 import { read } from '../../src/model/read.ts';
 import type {

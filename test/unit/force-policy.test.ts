@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import {
-  isProtectedNamespace,
+  protectedBecause,
   matchesPattern,
   permissionFor,
   saysNothing,
-} from '../../src/force/policy.ts';
+} from '../../src/model/policy.ts';
 
 describe('matchesPattern', () => {
   test.each([
@@ -56,7 +56,7 @@ describe('permissionFor', () => {
   });
 });
 
-describe('isProtectedNamespace', () => {
+describe('protectedBecause', () => {
   test.each([
     'default',
     'kube-system',
@@ -68,13 +68,13 @@ describe('isProtectedNamespace', () => {
     'ci',
     '',
   ])('protects "%s"', (name) => {
-    expect(isProtectedNamespace(name, 'ci')).toBeTypeOf('string');
+    expect(protectedBecause(name, 'ci')).toBeTypeOf('string');
   });
 
   test.each(['preview-1', 'defaults', 'kubed', 'my-kube-system', 'my-openshift', 'ci-2'])(
     'does not protect %s',
     (name) => {
-      expect(isProtectedNamespace(name, 'ci')).toBeUndefined();
+      expect(protectedBecause(name, 'ci')).toBeUndefined();
     },
   );
 });

@@ -1,76 +1,392 @@
-import type { View } from '../draft.ts';
-import { crdName, groupsOf, type Held, knownOwner, writerOf } from './held.ts';
+import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
+import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
+import { type Context, listed, serviceText } from '../context.ts';
+import { type Actor, accountText, actorsOf, actorText, behindService } from './actors.ts';
+import { catalogued, type Held, type Meant, meantBy, meantTypes, writerOf } from './held.ts';
+import type { Account } from './rights.ts';
 
-/** What a sceptic asks: where did you look? */
-export function lookedAt(view: View, held: Held): string[] {
-  const details = view.now.details;
-  const writer = writerOf(held);
-  const groups = groupsOf(view, held);
-  const known = knownOwner(held);
-  const crd = crdName(view, held);
-  const crdRead = crd === undefined ? undefined : details?.crds[crd];
+/**
+ * What points to somebody as the owner. `direct` evidence is about this finalizer or this object;
+ * `identity` says who made the type or works on it; a `hint` alone decides nothing.
+ */
+export interface Evidence {
+  strength: 'direct' | 'identity' | 'hint';
+  /** Two of a kind count once. */
+  kind:
+    | 'event'
+    | 'writer'
+    | 'refusal'
+    | 'status'
+    | 'package'
+    | 'release'
+    | 'conversion'
+    | 'webhook'
+    | 'server'
+    | 'catalogue'
+    | 'lease'
+    | 'labels';
+  text: string;
+}
+
+/** To whom it points: somebody who was seen, or an account that nobody uses. */
+export interface Pointer {
+  actor: Actor | undefined;
+  account: Account | undefined;
+  evidence: Evidence;
+}
+
+/** Everything that points to anybody as the owner of the finalizer. Rights are no evidence of identity. */
+export function pointersFor(context: Context, held: Held): Pointer[] {
+  const meant = meantBy(context, held);
+  // Who works on the object's own type says nothing about a finalizer that belongs to another one.
+  const isForeign = meant.relation === 'other';
   return [
-    writer === undefined
-      ? 'managedFields name no writer of the finalizer'
-      : `managedFields: written by "${writer.manager}"${isPerson(writer.manager) ? ', a tool that people use, not a controller' : ''}${writer.time === undefined ? '' : ` at ${writer.time}`}`,
-    groups.length === 0
-      ? 'no API group in the cluster fits its name'
-      : `API groups that fit: ${groups.join(', ')}`,
-    ...(crd === undefined || crdRead === undefined
-      ? []
-      : [
-          crdRead.ok
-            ? crdRead.value === undefined
-              ? `there is no CRD ${crd}`
-              : `CRD ${crd} is there`
-            : `CRD ${crd} could not be read: ${crdRead.failure.message}`,
-        ]),
-    details?.workloads === undefined
-      ? 'nothing in its name or its writer points to a controller, so there is no workload to look for'
-      : details.workloads.ok
-        ? details.grants?.ok === true
-          ? `${details.workloads.value.length} Deployments, StatefulSets and DaemonSets and the RBAC grants of all ServiceAccounts were read: none is tied to it`
-          : `RBAC could not be read: ${details.grants?.ok === false ? details.grants.failure.message : 'not asked'}`
-        : `workloads could not be read: ${details.workloads.failure.message}`,
-    known === undefined
-      ? 'it is not a well-known finalizer'
-      : `well-known finalizer of ${known.owner}${known.workload.length === 0 ? '' : ` (by default ${known.workload.map(({ namespace, name }) => `${namespace}/${name}`).join(', ')})`}`,
-    ...attachmentEvidence(view, held),
+    ...fromWriter(context, held),
+    ...fromEvents(context, held, isForeign),
+    ...fromRefusals(context, held),
+    ...(isForeign ? [] : fromStatusWriters(context, held)),
+    ...fromCatalogue(context, held),
+    ...fromLeases(context, meant),
+    ...fromInstallers(context, held, meant),
+    ...fromBackends(context, meant),
   ];
 }
 
-/** Field managers of people and of deployment tools: the author of a manifest put the finalizer there. */
-function isPerson(manager: string): boolean {
-  return /^(?:kubectl(?:-.*)?|helm|argocd-controller|kustomize-controller|Terraform.*)$/.test(
-    manager,
+/** Tools of people, GitOps, and the names that frameworks give to any controller. */
+const ANYBODY =
+  /^(?:kubectl.*|helm|manager|controller|controller-manager|operator|main|app|server|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
+
+/** Whether the name of a field manager says who it is. */
+export function isTelling(manager: string): boolean {
+  return manager !== '' && !ANYBODY.test(manager);
+}
+
+/**
+ * Names of one program: equal, or one with the prefix of a release or a distribution before it
+ * (`gotk-kustomize-controller`, `prod-aws-load-balancer-controller`).
+ */
+function isSameProgram(a: string, b: string): boolean {
+  const [long, short] = a.length >= b.length ? [a, b] : [b, a];
+  return long === short || (short.includes('-') && long.endsWith(`-${short}`));
+}
+
+function goesBy({ programs, account }: Actor, name: string): boolean {
+  return [...programs, account.name].some(
+    (program) => isTelling(program) && isSameProgram(program, name),
   );
 }
 
-export function leaseEvidence(view: View, namespace: string): string[] {
-  const leases = view.now.details?.leases[namespace];
-  if (leases?.ok !== true) return [];
-  return leases.value.flatMap(({ name, holder, renewTime, durationSeconds }) => {
-    if (renewTime === undefined) return [];
-    const ageMs = view.nowMs - Date.parse(renewTime);
-    const isStale = ageMs > 3_000 * (durationSeconds ?? 15);
-    return isStale
-      ? [
-          `Lease ${namespace}/${name} was last renewed at ${renewTime}${holder === undefined ? '' : ` by ${holder}`}`,
-        ]
-      : [];
+function fromWriter(context: Context, held: Held): Pointer[] {
+  const writer = writerOf(held);
+  if (writer === undefined || !isTelling(writer.manager)) return [];
+  const text = `it wrote the finalizer, by its name: field manager "${writer.manager}" (managedFields)`;
+  return pointing(
+    actorsOf(context).filter((actor) => goesBy(actor, writer.manager)),
+    { strength: 'direct', kind: 'writer', text },
+  );
+}
+
+function fromStatusWriters(context: Context, { objects }: Held): Pointer[] {
+  const managers = new Set(
+    objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
+  );
+  return [...managers].filter(isTelling).flatMap((manager) =>
+    pointing(
+      actorsOf(context).filter((actor) => goesBy(actor, manager)),
+      {
+        strength: 'identity',
+        kind: 'status',
+        text: `it writes the status of the object, by its name: field manager "${manager}" (managedFields)`,
+      },
+    ),
+  );
+}
+
+/** Events about the held objects, from everywhere that was read and from before the deletion. */
+export function eventsAbout({ now }: Context, held: Held): EventFacts[] {
+  const uids = new Set(held.objects.map(({ uid }) => uid));
+  const all = Object.values(now.places).flatMap(({ events }) => listed(events));
+  return [...all, ...listed(now.baseline?.events)].filter(({ regarding }) =>
+    uids.has(regarding.uid),
+  );
+}
+
+/**
+ * Who reports about the object works on it, if its component is tied to the type or the finalizer: policy
+ * engines, schedulers and the garbage collector write about everything.
+ */
+function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[] {
+  const managers = [
+    writerOf(held)?.manager ?? '',
+    ...(isForeign ? [] : held.objects.flatMap((o) => o.statusWriters.map((w) => w.manager))),
+  ].filter(isTelling);
+  const [domain = ''] = held.finalizer.split('/');
+  const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
+  const isTied = ({ component }: EventFacts): boolean => {
+    const name = component.toLowerCase();
+    const isOfDomain = domain.includes('.') && name.includes(domain);
+    const isOfType = !isForeign && words.some((word) => word.length > 3 && name.includes(word));
+    return isOfDomain || isOfType || managers.some((manager) => isSameProgram(manager, component));
+  };
+  return eventsAbout(context, held)
+    .filter(isTied)
+    .flatMap(({ component, instance }) =>
+      pointing(
+        actorsOf(context).filter((actor) => isInstance(actor, instance)),
+        {
+          strength: 'direct',
+          kind: 'event',
+          text: `it reports about the object: Event of ${component}, instance ${instance}`,
+        },
+      ),
+    );
+}
+
+/** controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname: that of the pod. */
+function isInstance(actor: Actor, instance: string): boolean {
+  if (instance === '') return false;
+  const isPod = actor.pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`));
+  return isPod || isPodNameOf(actor, instance);
+}
+
+/** `widget-operator-7c9f8d6b5-x2x4z` of a pod that is gone: the workload's name and generated parts. */
+function isPodNameOf({ kind, name, pods }: Actor, podName: string): boolean {
+  if (pods.some((pod) => pod.name === podName)) return true;
+  if (kind === 'Pod') return podName === name;
+  const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
+  return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
+}
+
+/** A refusal that names an account: it tried, also when nobody grants it anything any more. */
+function fromRefusals(context: Context, held: Held): Pointer[] {
+  const said = held.objects.flatMap(({ uid }) => {
+    const detail = context.now.details[uid];
+    if (detail?.ok !== true) return [];
+    return [...detail.value.texts, ...detail.value.conditions.map(({ message }) => message)];
+  });
+  const texts = [...said, ...eventsAbout(context, held).map(({ message }) => message)];
+  const accounts = new Set(
+    texts.flatMap((text) =>
+      [...text.matchAll(/system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])/g)].map(
+        ([, namespace, name]) => `${namespace}/${name}`,
+      ),
+    ),
+  );
+  return [...accounts].flatMap((key): Pointer[] => {
+    const [namespace = '', name = ''] = key.split('/');
+    const evidence: Evidence = {
+      strength: 'direct',
+      kind: 'refusal',
+      text: `what it tried was refused: ServiceAccount ${key} is named in what the object or an Event says`,
+    };
+    const actors = actorsOf(context).filter(
+      ({ account }) => account.namespace === namespace && account.name === name,
+    );
+    return actors.length > 0
+      ? pointing(actors, evidence)
+      : [{ actor: undefined, account: { namespace, name }, evidence }];
   });
 }
 
-function attachmentEvidence(view: View, held: Held): string[] {
-  const details = view.now.details;
-  const status = details?.statuses[held.facts?.uid ?? ''];
-  const volume = status?.ok === true ? status.value.volumeName : undefined;
-  if (held.object.kind !== 'PersistentVolumeClaim' || volume === undefined) return [];
-  if (details?.attachments?.ok !== true) return [`bound to PersistentVolume ${volume}`];
-  return details.attachments.value
-    .filter((attachment) => attachment.volume === volume)
-    .map(
-      ({ name, attacher, node, attached, error }) =>
-        `VolumeAttachment ${name}: attacher ${attacher}, node ${node}, attached=${attached}${error === undefined ? '' : `, ${error}`}`,
+function fromCatalogue(context: Context, held: Held): Pointer[] {
+  const known = catalogued(held);
+  if (known === undefined) return [];
+  return pointing(
+    actorsOf(context).filter((actor) => isOfProduct(known, actor)),
+    {
+      strength: 'identity',
+      kind: 'catalogue',
+      text: `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`,
+    },
+  );
+}
+
+export function isOfProduct(known: CatalogueEntry, { name, programs }: Actor): boolean {
+  return isWorkloadOf(known, name) || programs.some((program) => isExactly(known, program));
+}
+
+function isExactly({ workload }: CatalogueEntry, program: string): boolean {
+  return workload.some(({ name }) => name.includes('-') && name === program);
+}
+
+/** A leader renews every few seconds; after its duration anybody may take over (client-go, leader election). */
+export function isFresh({ nowMs }: Context, lease: LeaseFacts): boolean {
+  const ageMs = nowMs - Date.parse(lease.renewTime ?? '');
+  return ageMs <= 1_000 * (lease.durationSeconds ?? 15) + 5_000;
+}
+
+/** Leases of the groups that are meant: operators call them after their domain or their project. */
+export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
+  return listed(now.cluster.leases).filter(({ name }) =>
+    groups.some((group) => {
+      const parent = group.split('.').slice(1).join('.');
+      return (
+        name.includes(group) ||
+        (parent.includes('.') && new RegExp(`^[a-f0-9]{6,}\\.${RegExp.escape(parent)}$`).test(name))
+      );
+    }),
+  );
+}
+
+function fromLeases(context: Context, meant: Meant): Pointer[] {
+  return leasesOf(context, meant).flatMap((lease) => {
+    // `<pod>_<uuid>`, as client-go makes it.
+    const pod = (lease.holder ?? '').replace(/_[^_]*$/, '');
+    const evidence: Evidence = {
+      strength: 'identity',
+      kind: 'lease',
+      text: `Lease ${lease.namespace}/${lease.name} is ${isFresh(context, lease) ? '' : 'no longer '}renewed by ${lease.holder ?? 'nobody'}`,
+    };
+    const actors = actorsOf(context).filter(
+      (actor) => actor.namespace === lease.namespace && isPodNameOf(actor, pod),
     );
+    return pointing(actors, evidence);
+  });
+}
+
+/** OLM, Helm and the recommended labels: what was installed together with the type. */
+function fromInstallers(context: Context, held: Held, meant: Meant): Pointer[] {
+  const { now } = context;
+  const types = meantTypes(context, held, meant);
+  const definitions = listed(now.cluster.definitions).filter(({ name }) => types.includes(name));
+  const actors = actorsOf(context);
+  const packages = listed(now.cluster.clusterServiceVersions)
+    .filter(({ owned }) => owned.some((name) => types.includes(name)))
+    .flatMap((version) =>
+      pointing(
+        actors.filter(
+          ({ namespace, name }) =>
+            namespace === version.namespace && version.deployments.includes(name),
+        ),
+        {
+          strength: 'identity',
+          kind: 'package',
+          text: `ClusterServiceVersion ${version.namespace}/${version.name} owns the type and runs it`,
+        },
+      ),
+    );
+  const others = definitions.flatMap(({ name, annotations, labels }) => {
+    const release = releaseOf(annotations);
+    const together =
+      release === undefined
+        ? []
+        : actors.filter((actor) => releaseOf(actor.annotations) === release);
+    const labelled = actors.filter((actor) => isLabelledAlike(labels, actor.labels));
+    return [
+      ...pointing(together, {
+        strength: 'identity',
+        kind: 'release',
+        text: `Helm release ${release} has installed both it and CRD ${name}`,
+      }),
+      ...pointing(labelled, {
+        strength: 'hint',
+        kind: 'labels',
+        text: `it has the same app.kubernetes.io labels as CRD ${name}`,
+      }),
+    ];
+  });
+  return [...packages, ...others];
+}
+
+function releaseOf(annotations: Record<string, string>): string | undefined {
+  const name = annotations['meta.helm.sh/release-name'];
+  const namespace = annotations['meta.helm.sh/release-namespace'];
+  return name === undefined || namespace === undefined ? undefined : `${namespace}/${name}`;
+}
+
+const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
+
+function isLabelledAlike(a: Record<string, string>, b: Record<string, string>): boolean {
+  const values = (labels: Record<string, string>): string[] =>
+    LABELS.flatMap((key) => labels[key] ?? []);
+  return values(a).some((value) => values(b).includes(value));
+}
+
+/** Workloads behind the Services that convert, serve or guard the type; only where that is all they do. */
+function fromBackends(context: Context, { groups }: Meant): Pointer[] {
+  const { now } = context;
+  const found: { service: ServiceRef; evidence: Evidence }[] = [];
+  for (const definition of Object.values(now.definitions)) {
+    const crd = definition.ok ? definition.value : undefined;
+    if (crd?.conversionService === undefined || !groups.includes(crd.group)) continue;
+    const text = `it converts ${crd.name}: ${serviceText(crd.conversionService)}`;
+    found.push({
+      service: crd.conversionService,
+      evidence: { strength: 'identity', kind: 'conversion', text },
+    });
+  }
+  for (const { name, group, service } of listed(now.cluster.apiServices)) {
+    if (service === undefined || !groups.includes(group)) continue;
+    const text = `it serves the type: APIService ${name}, ${serviceText(service)}`;
+    found.push({ service, evidence: { strength: 'identity', kind: 'server', text } });
+  }
+  for (const webhook of webhooksOf(context)) {
+    if (webhook.service === undefined || !isOfGroups(context, webhook, groups)) continue;
+    const text = `it serves a webhook of just this API group: ${webhook.configuration.name}, ${serviceText(webhook.service)}`;
+    found.push({
+      service: webhook.service,
+      evidence: { strength: 'identity', kind: 'webhook', text },
+    });
+  }
+  return found.flatMap(({ service, evidence }) => {
+    const selector = serviceAt(context, service)?.selector ?? {};
+    return pointing(behindService(context, service.namespace, selector), evidence);
+  });
+}
+
+export function webhooksOf({ now }: Context): WebhookFacts[] {
+  return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
+}
+
+/** Policy engines and gateways list foreign types; a configuration that names no other group is its own. */
+function isOfGroups(
+  context: Context,
+  { configuration }: WebhookFacts,
+  groups: readonly string[],
+): boolean {
+  const all = webhooksOf(context)
+    .filter((other) => other.configuration.uid === configuration.uid)
+    .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups));
+  const isFamily = (group: string): boolean =>
+    groups.some((own) => group === own || parentOf(group) === parentOf(own));
+  return all.some((group) => groups.includes(group)) && all.every(isFamily);
+}
+
+function parentOf(group: string): string {
+  const labels = group.split('.');
+  return labels.length > 2 ? labels.slice(1).join('.') : group;
+}
+
+export function serviceAt({ now }: Context, { namespace, name }: ServiceRef) {
+  return listed(now.places[namespace]?.services).find((service) => service.name === name);
+}
+
+function pointing(actors: readonly Actor[], evidence: Evidence): Pointer[] {
+  return actors.map((actor) => ({ actor, account: actor.account, evidence }));
+}
+
+/** "Deployment ops/widget-operator", or the account that nobody uses. */
+export function pointerText({ actor, account }: Omit<Pointer, 'evidence'>): string {
+  return actor === undefined
+    ? account === undefined
+      ? 'somebody'
+      : accountText(account)
+    : actorText(actor);
+}
+
+/** The namespaces in which somebody may be found who is meant, beyond those that RBAC names. */
+export function placesOfBackends(context: Context, held: Held): string[] {
+  const { groups } = meantBy(context, held);
+  const { now } = context;
+  return [
+    ...Object.values(now.definitions).flatMap((crd) =>
+      crd.ok ? (crd.value?.conversionService?.namespace ?? []) : [],
+    ),
+    ...listed(now.cluster.apiServices).flatMap(({ group, service }) =>
+      groups.includes(group) ? (service?.namespace ?? []) : [],
+    ),
+    ...webhooksOf(context).flatMap((webhook) =>
+      isOfGroups(context, webhook, groups) ? (webhook.service?.namespace ?? []) : [],
+    ),
+  ];
 }

@@ -1,97 +1,109 @@
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
-import { typeName } from '../display.ts';
-import type { View } from '../draft.ts';
+import { type Context, isBuiltIn, typeName } from '../context.ts';
 
-/** An object that a finalizer holds; its owner is wanted. */
+/** What a finalizer holds: objects of one type, or the Namespace itself. Its owner is wanted. */
 export interface Held {
   finalizer: string;
-  object: Subject;
-  writers: readonly FinalizerWriter[];
-  /** Absent for the namespace's own finalizers. */
-  type?: ResourceType;
-  facts?: ObjectFacts;
+  subject: Subject;
+  type: ResourceType;
+  /** The first of them; empty for the Namespace itself. */
+  objects: ObjectFacts[];
   /** How many objects are held alike. */
   count: number;
-  /** It stands in spec.finalizers of the namespace, which other controllers serve than metadata's. */
+  /** Since when, ISO 8601. */
+  since: string;
+  writers: readonly FinalizerWriter[];
+  /** It stands in spec.finalizers of the Namespace, which other controllers serve than metadata's. */
   isInSpec?: boolean;
 }
 
-export function writerOf(held: Held): FinalizerWriter | undefined {
-  return held.writers.find((entry) => entry.finalizer === held.finalizer);
+export const NAMESPACE_TYPE: ResourceType = {
+  group: '',
+  version: 'v1',
+  resource: 'namespaces',
+  kind: 'Namespace',
+  namespaced: false,
+  verbs: [],
+};
+
+export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefined {
+  return writers.find((entry) => entry.finalizer === finalizer);
 }
 
-export function knownOwner(held: Held): CatalogueEntry | undefined {
-  const known = lookUpFinalizer(held.finalizer, {
-    kind: held.object.kind,
-    group: held.type?.group ?? '',
-  });
+export function catalogued(held: Held): CatalogueEntry | undefined {
+  const { kind } = held.subject;
+  const known = lookUpFinalizer(held.finalizer, { kind, group: held.type.group });
   // The garbage collector and others look at metadata.finalizers alone.
   return held.isInSpec === true && known?.scope !== 'namespace' ? undefined : known;
 }
 
 /** Removed by a controller inside kube-controller-manager, which no workload shows. */
 export function isOfControllerManager(held: Held): boolean {
-  return knownOwner(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
+  return catalogued(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
 }
 
 /**
- * The type that the finalizer belongs to, as a CRD would be called: that of the object, or, on a
- * built-in object, the one that the finalizer's domain names (`widgets.example.com/cleanup` on a Pod).
+ * Whose controllers a finalizer speaks for. `own`: those of the object's type. `other`: its domain names
+ * another API group that is served, so whoever made that one is meant. `unclear`: nothing says.
  */
-export function crdName(view: View, held: Held): string | undefined {
-  if (held.type !== undefined && !isBuiltIn(held.type.group)) return typeName(held.type);
-  const domain = held.finalizer.split('/')[0] ?? '';
-  const named = view.now.content.find(({ type }) => typeName(type) === domain);
-  return named === undefined || isBuiltIn(named.type.group) ? undefined : domain;
+export interface Meant {
+  relation: 'own' | 'other' | 'unclear';
+  /** API groups, without the built-in ones. */
+  groups: string[];
 }
 
-/**
- * API groups that a finalizer speaks for: that of its object, if it is an extension, and those whose
- * name is the domain of the finalizer or ends in it, or the other way round. A domain that could be a
- * type of the group must be one: `crowd.example.com/keep` is not the business of whoever made
- * `widgets.example.com`.
- */
-export function groupsOf(view: View, held: Held): string[] {
-  const own = held.type?.group ?? '';
-  const isExtension = own !== '' && !isBuiltIn(own);
-  const domain = held.finalizer.split('/')[0] ?? '';
-  const served = view.now.discovery.ok ? view.now.discovery.value.groups : [];
-  const fits = (group: string): boolean => {
-    if (group === domain || group.endsWith(`.${domain}`)) return true;
-    if (!domain.endsWith(`.${group}`)) return false;
-    const types = view.now.content.filter(({ type }) => type.group === group);
-    return types.length === 0 || types.some(({ type }) => typeName(type) === domain);
-  };
-  const related = served.filter(
-    (group) => !isBuiltIn(group) && domain.includes('.') && fits(group),
+export function meantBy({ now }: Context, held: Held): Meant {
+  const own = held.type.group;
+  const ownGroups = isBuiltIn(own) ? [] : [own];
+  const domain = held.finalizer.includes('/') ? (held.finalizer.split('/')[0] ?? '') : '';
+  // Without a domain it can only be meant for whoever made the type; a built-in type has many users.
+  if (!domain.includes('.')) {
+    return { relation: ownGroups.length > 0 ? 'own' : 'unclear', groups: ownGroups };
+  }
+  const types = now.discovery.ok ? now.discovery.value.types : [];
+  const fits = (group: string): boolean => speaksFor(domain, group, types);
+  if (ownGroups.some(fits)) return { relation: 'own', groups: ownGroups };
+  const served = [...new Set(types.map(({ group }) => group))].filter(
+    (group) => !isBuiltIn(group) && group !== own,
   );
-  return [...new Set([...(isExtension ? [own] : []), ...related])];
+  const others = served.filter(fits);
+  return others.length > 0
+    ? { relation: 'other', groups: others }
+    : { relation: 'unclear', groups: ownGroups };
 }
 
-/** Groups that the API server itself serves: no dot, or under k8s.io without being anybody's CRD. */
-export function isBuiltIn(group: string): boolean {
-  return !group.includes('.') || BUILT_IN.has(group);
+/** What projects put in front of their group to make a finalizer's domain. */
+const COMMON_PREFIX = /^(?:finalizers?|cleanup|operator|controller|protection|foreground)$/;
+
+/**
+ * The domain is the group, or below or above it. One below has to be a type of the group, or a word that
+ * any project uses: `crowd.example.com/keep` is not the business of whoever made `widgets.example.com`.
+ */
+function speaksFor(domain: string, group: string, types: readonly ResourceType[]): boolean {
+  if (group === domain || group.endsWith(`.${domain}`)) return true;
+  if (!domain.endsWith(`.${group}`)) return false;
+  const prefix = domain.slice(0, -group.length - 1);
+  if (COMMON_PREFIX.test(prefix)) return true;
+  const own = types.filter((type) => type.group === group);
+  return (
+    own.length === 0 ||
+    own.some(({ resource, kind }) => [resource, kind.toLowerCase()].includes(prefix))
+  );
 }
 
-const BUILT_IN: ReadonlySet<string> = new Set([
-  'admissionregistration.k8s.io',
-  'apiextensions.k8s.io',
-  'apiregistration.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-  'certificates.k8s.io',
-  'coordination.k8s.io',
-  'discovery.k8s.io',
-  'events.k8s.io',
-  'flowcontrol.apiserver.k8s.io',
-  'internal.apiserver.k8s.io',
-  'networking.k8s.io',
-  'node.k8s.io',
-  'rbac.authorization.k8s.io',
-  'resource.k8s.io',
-  'scheduling.k8s.io',
-  'storage.k8s.io',
-  'storagemigration.k8s.io',
-]);
+/** Types of the meant groups: the object's own where that is meant, else all that are served. */
+export function meantTypes({ now }: Context, held: Held, { relation, groups }: Meant): string[] {
+  if (relation !== 'other') return groups.length === 0 ? [] : [typeName(held.type)];
+  const types = now.discovery.ok ? now.discovery.value.types : [];
+  return types.filter(({ group }) => groups.includes(group)).map(typeName);
+}
+
+/** The CRD that explains the finalizer: the object's own, or one of the group that is meant. */
+export function definitionNames(context: Context, held: Held): string[] {
+  const types = meantTypes(context, held, meantBy(context, held));
+  const domain = held.finalizer.split('/')[0] ?? '';
+  const ownType = isBuiltIn(held.type.group) ? [] : [typeName(held.type)];
+  return [...new Set([...ownType, ...types.filter((name) => name === domain || types.length < 4)])];
+}

@@ -1,108 +1,203 @@
-import type { Details, Grant, WorkloadFacts } from '../../model/snapshot.ts';
-import type { View } from '../draft.ts';
-import { type Clue, WEIGHT } from './clue.ts';
-import { groupsOf, type Held, isBuiltIn } from './held.ts';
-import { present } from './workloads.ts';
+import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../../model/snapshot.ts';
+import { type Context, listed } from '../context.ts';
 
-/** Roles that are handed out to people and to everything: they tell nothing about a type's owner. */
-const GENERAL_ROLES = /^ClusterRole (?:cluster-admin|admin|edit|view|system:.*)$/;
-
-export function grantedAccounts(view: View, held: Held, details: Details): Clue[] {
-  const rollCall = view.now.rollCall?.grants;
-  const grants = [
-    ...(details.grants?.ok === true ? details.grants.value : []),
-    ...(rollCall?.ok === true ? rollCall.value : []),
-  ];
-  const groups = groupsOf(view, held);
-  const resource = held.type?.resource;
-  return grants
-    .filter((grant) => grant.namespace === undefined || grant.namespace === view.now.namespace.name)
-    .filter((grant) => !GENERAL_ROLES.test(grant.role))
-    .flatMap((grant) => {
-      const group = groups.find((name) => grant.apiGroups.includes(name));
-      if (group === undefined || !grant.verbs.some((verb) => verb !== 'watch')) return [];
-      const own = group === held.type?.group ? resource : undefined;
-      const hit = grantedResource(grant, own);
-      if (hit === undefined) return [];
-      const { namespace, name } = grant.serviceAccount;
-      return {
-        account: grant.serviceAccount,
-        weight: hit.weight,
-        evidence: `RBAC: ServiceAccount ${namespace}/${name} may change ${hit.resource} of ${group} (${grant.role}, binding ${grant.binding})`,
-      };
-    });
+/** A ServiceAccount, or another user that RBAC knows. */
+export interface Account {
+  /** Undefined for a user that is no ServiceAccount. */
+  namespace: string | undefined;
+  name: string;
 }
 
-/**
- * ServiceAccounts of the namespace itself that may change everything: an operator that was part of the
- * environment. Such accounts elsewhere may be anybody's and are no clue.
- */
-export function powerfulAccounts(view: View, held: Held, details: Details): Clue[] {
-  if (details.grants?.ok !== true || held.type === undefined || isBuiltIn(held.type.group)) {
-    return [];
-  }
-  return details.grants.value
-    .filter(
-      ({ serviceAccount, apiGroups, resources, verbs }) =>
-        serviceAccount.namespace === view.now.namespace.name &&
-        apiGroups.includes('*') &&
-        resources.includes('*') &&
-        verbs.some((verb) => verb !== 'watch'),
-    )
-    .map(({ serviceAccount, role, binding }) => ({
-      account: serviceAccount,
-      weight: WEIGHT.powerful,
-      evidence: `RBAC: ServiceAccount ${serviceAccount.namespace}/${serviceAccount.name} may change everything (${role}, binding ${binding})`,
-    }));
+/** What RBAC lets an account do with objects of one type. Other authorizers are not visible. */
+export interface Rights {
+  /** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */
+  change: 'named' | 'everything' | undefined;
+  /** It can list and watch them, as a controller does. */
+  watch: 'named' | 'everything' | undefined;
+  /** A rule names the type's status or finalizers: its holder reconciles the type. */
+  reconciles: boolean;
+  /** The rules that count, for people. */
+  because: string[];
 }
 
-/** `resource` is undefined when only the finalizer's domain points to the group. */
-function grantedResource(
-  grant: Grant,
-  resource: string | undefined,
-): { resource: string; weight: number } | undefined {
-  const { resources } = grant;
-  if (resource === undefined) {
-    return { resource: resources.join(', '), weight: WEIGHT.grantedChange };
-  }
-  if (resources.includes(`${resource}/finalizers`)) {
-    return { resource: `${resource}/finalizers`, weight: WEIGHT.grantedFinalizers };
-  }
-  if (resources.includes(`${resource}/status`)) {
-    return { resource: `${resource}/status`, weight: WEIGHT.grantedStatus };
-  }
-  if (resources.includes(resource) || resources.includes('*')) {
-    return { resource, weight: WEIGHT.grantedChange };
-  }
-  return undefined;
+export const NO_RIGHTS: Rights = {
+  change: undefined,
+  watch: undefined,
+  reconciles: false,
+  because: [],
+};
+
+interface Grant {
+  subject: BindingFacts['subjects'][number];
+  /** Where the binding is; undefined: in all namespaces. */
+  namespace: string | undefined;
+  rule: RuleFacts;
+  because: string;
 }
 
-/** Whether RBAC lets the workload change the object at all. */
-export function mayChange(
-  view: View,
-  held: Held,
-  details: Details,
-  workload: WorkloadFacts,
-): boolean {
-  const { type } = held;
-  if (type === undefined || details.grants?.ok !== true) return false;
-  return details.grants.value.some(
-    ({ serviceAccount, namespace, apiGroups, resources, verbs }) =>
-      serviceAccount.namespace === workload.namespace &&
-      serviceAccount.name === workload.serviceAccount &&
-      (namespace === undefined || namespace === view.now.namespace.name) &&
-      verbs.some((verb) => verb !== 'watch') &&
-      (apiGroups.includes('*') || apiGroups.includes(type.group)) &&
-      (resources.includes('*') || resources.includes(type.resource)),
+const GRANTS = new WeakMap<object, Grant[]>();
+
+function grantsOf({ now }: Context): Grant[] {
+  const known = GRANTS.get(now.cluster);
+  if (known !== undefined) return known;
+  const place = now.places[now.namespace.name];
+  const grants = join(
+    [...listed(now.cluster.clusterRoles), ...listed(place?.roles)],
+    [...listed(now.cluster.clusterRoleBindings), ...listed(place?.roleBindings)],
+  );
+  if (isComplete(now)) GRANTS.set(now.cluster, grants);
+  return grants;
+}
+
+function isComplete({ cluster, places, namespace }: Context['now']): boolean {
+  return cluster.clusterRoleBindings !== undefined && places[namespace.name] !== undefined;
+}
+
+function join(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
+  const keyOf = (kind: string, namespace: string | undefined, name: string): string =>
+    `${kind} ${kind === 'Role' ? namespace : ''} ${name}`;
+  const rules = new Map(
+    roles.map(({ namespace, name, rules: own }) => [
+      keyOf(namespace === undefined ? 'ClusterRole' : 'Role', namespace, name),
+      own,
+    ]),
+  );
+  return bindings.flatMap(({ name, namespace, role, subjects }) =>
+    (rules.get(keyOf(role.kind, namespace, role.name)) ?? []).flatMap((rule) =>
+      subjects.map((subject) => ({
+        subject,
+        namespace,
+        rule,
+        because: `${role.kind} ${role.name}, bound by ${namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding'} ${name}`,
+      })),
+    ),
   );
 }
 
-/** Few are named: on some clusters half of what runs may do anything. */
-const MAX_POWERFUL = 5;
+/** Whether everything that grants rights here was read; otherwise nobody can say what an account may do. */
+export function isRbacRead({ now }: Context): boolean {
+  const place = now.places[now.namespace.name];
+  return [
+    now.cluster.clusterRoles,
+    now.cluster.clusterRoleBindings,
+    place?.roles,
+    place?.roleBindings,
+  ].every((list) => list?.ok === true);
+}
 
-/** Workloads that run, may change the object only because they may change everything, and are not gone. */
-export function powerful(view: View, held: Held, details: Details): WorkloadFacts[] {
-  return present(details)
-    .filter((workload) => workload.ready > 0 && mayChange(view, held, details, workload))
-    .slice(0, MAX_POWERFUL);
+export function rightsOf(
+  context: Context,
+  account: Account,
+  type: ResourceType,
+  names: readonly string[],
+  subresource?: string,
+): Rights {
+  const rights: Rights = { ...NO_RIGHTS, because: [] };
+  const verbs = { named: new Set<string>(), everything: new Set<string>() };
+  for (const grant of grantsOf(context)) {
+    if (!isFor(grant.subject, grant.namespace, account)) continue;
+    if (!reachesPlace(context, grant.namespace, type)) continue;
+    const { rule, because } = grant;
+    const isNamed = rule.apiGroups.includes(type.group);
+    if (!isNamed && !rule.apiGroups.includes('*')) continue;
+    const isOwn = isNamed && type.group !== '';
+    const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
+    if (isOwn && rule.verbs.some((verb) => verb !== 'watch' && verb !== 'list')) {
+      const reconciled = [`${type.resource}/status`, `${type.resource}/finalizers`];
+      if (reconciled.some((name) => rule.resources.includes(name))) rights.reconciles = true;
+    }
+    if (!rule.resources.includes(resource) && !rule.resources.includes('*')) continue;
+    const isAboutThem =
+      rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
+    if (!isAboutThem) continue;
+    const how = isOwn ? 'named' : 'everything';
+    for (const verb of rule.verbs) verbs[how].add(verb);
+    if (!rights.because.includes(because)) rights.because.push(because);
+  }
+  const has = (wanted: readonly string[], every: boolean): Rights['change'] => {
+    const test = (set: Set<string>): boolean =>
+      set.has('*') || (every ? wanted.every((v) => set.has(v)) : wanted.some((v) => set.has(v)));
+    const both = new Set([...verbs.named, ...verbs.everything]);
+    return test(verbs.named) ? 'named' : test(both) ? 'everything' : undefined;
+  };
+  rights.change = has(['update', 'patch'], false);
+  rights.watch = has(['list', 'watch'], true);
+  return rights;
+}
+
+/** A RoleBinding reaches the namespace's content only; cluster-scoped objects need more. */
+function reachesPlace(
+  { now }: Context,
+  namespace: string | undefined,
+  type: ResourceType,
+): boolean {
+  return namespace === undefined || (type.namespaced && namespace === now.namespace.name);
+}
+
+/** Users and groups of a ServiceAccount: apiserver pkg/authentication/serviceaccount/util.go. */
+function isFor(
+  { kind, namespace, name }: Grant['subject'],
+  bindingNamespace: string | undefined,
+  account: Account,
+): boolean {
+  if (account.namespace === undefined) return kind === 'User' && name === account.name;
+  switch (kind) {
+    case 'ServiceAccount':
+      return name === account.name && (namespace ?? bindingNamespace) === account.namespace;
+    case 'User':
+      return name === `system:serviceaccount:${account.namespace}:${account.name}`;
+    case 'Group':
+      return [
+        'system:serviceaccounts',
+        `system:serviceaccounts:${account.namespace}`,
+        'system:authenticated',
+      ].includes(name);
+    default:
+      return false;
+  }
+}
+
+/** Accounts that some rule lets watch or change the type; a group stands for whole namespaces. */
+export function ableAccounts(
+  context: Context,
+  type: ResourceType,
+): { accounts: Account[]; namespaces: string[]; everywhere: boolean } {
+  const accounts = new Map<string, Account>();
+  const namespaces = new Set<string>();
+  let everywhere = false;
+  for (const { subject, namespace, rule } of grantsOf(context)) {
+    const reaches =
+      (rule.apiGroups.includes(type.group) || rule.apiGroups.includes('*')) &&
+      (rule.resources.includes(type.resource) || rule.resources.includes('*')) &&
+      reachesPlace(context, namespace, type);
+    if (!reaches) continue;
+    const { kind, name } = subject;
+    const user = /^system:serviceaccount:([^:]+):(.+)$/.exec(name);
+    if (kind === 'ServiceAccount') {
+      const account = { namespace: subject.namespace ?? namespace ?? '', name };
+      accounts.set(`${account.namespace}/${name}`, account);
+    } else if (kind === 'User' && user !== null) {
+      accounts.set(`${user[1]}/${user[2]}`, { namespace: user[1], name: user[2] ?? '' });
+    } else if (kind === 'User' && !name.startsWith('system:')) {
+      accounts.set(name, { namespace: undefined, name });
+    } else if (kind === 'Group') {
+      const place = /^system:serviceaccounts:(.+)$/.exec(name)?.[1];
+      if (place !== undefined) namespaces.add(place);
+      if (name === 'system:serviceaccounts' || name === 'system:authenticated') everywhere = true;
+    }
+  }
+  return { accounts: [...accounts.values()], namespaces: [...namespaces], everywhere };
+}
+
+/** What the namespace's own bindings had granted before they were deleted with it. */
+export function departedGrant(context: Context, account: Account): string | undefined {
+  const { baseline } = context.now;
+  if (baseline?.roleBindings.ok !== true) return undefined;
+  const here = listed(context.now.places[context.now.namespace.name]?.roleBindings);
+  const gone = baseline.roleBindings.value.find(
+    (binding) =>
+      !here.some(({ name }) => name === binding.name) &&
+      binding.subjects.some((subject) => isFor(subject, binding.namespace, account)),
+  );
+  return gone?.name;
 }

@@ -1,0 +1,118 @@
+import type { Remedy } from '../model/finding.ts';
+import type { ServiceRef } from '../model/snapshot.ts';
+import { inNamespace, kubectl, named, role } from './commands.ts';
+import { type Context, isInside, listed, serviceText } from './context.ts';
+import type { CallFailure } from './errors.ts';
+import { type Actor, actorText, behindService } from './owner/actors.ts';
+
+/** What stands behind a Service that the API server calls: a webhook, a conversion, an extension API. */
+export interface Backend {
+  service: ServiceRef;
+  /** It cannot answer: there is no Service, or no ready pod behind it. Undefined: that was not read. */
+  isDead: boolean | undefined;
+  /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
+  text: string;
+  actor: Actor | undefined;
+  isInside: boolean;
+}
+
+/** The Service, its selector, the workload that it selects, and the state of that. */
+export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
+  const place = context.now.places[service.namespace];
+  const base = { service, actor: undefined, isInside: isInside(context, service.namespace) };
+  if (place?.services?.ok !== true) {
+    return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
+  }
+  const found = listed(place.services).find(({ name }) => name === service.name);
+  if (found === undefined) return { ...base, isDead: true, text: WHY['service-not-found'] };
+  if (Object.keys(found.selector).length === 0) {
+    return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
+  }
+  const actors = behindService(context, service.namespace, found.selector);
+  if (actors.some(({ ready }) => ready > 0)) {
+    return { ...base, isDead: false, text: failure === undefined ? '' : WHY[failure] };
+  }
+  if (place.pods?.ok !== true) return { ...base, isDead: undefined, text: WHY[failure ?? 'other'] };
+  const [actor] = actors.filter(({ isGone }) => !isGone);
+  if (actor === undefined) {
+    return { ...base, isDead: true, text: 'which selects pods of nothing that is there' };
+  }
+  const state =
+    actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready`;
+  return { ...base, isDead: true, actor, text: `whose ${actorText(actor)} ${state}` };
+}
+
+const WHY: Record<CallFailure, string> = {
+  'service-not-found': 'which does not exist',
+  'no-endpoints': 'which has no ready endpoints',
+  refused: 'which refuses the connection',
+  certificate: 'which has a certificate that the API server does not accept',
+  timeout: 'which does not answer in time',
+  other: 'which does not answer as it should',
+};
+
+/** How to get an answer again from what is behind a Service (or, without one, behind a URL). */
+export function backendRemedies(
+  backend: Backend | undefined,
+  failure: CallFailure,
+  then: string,
+): Remedy[] {
+  if (backend === undefined) {
+    return [role('now', { text: `Make the webhook answer${CURES[failure]}; ${then}` })];
+  }
+  const { service, actor } = backend;
+  const { namespace, name } = service;
+  const place = serviceText(service);
+  if (actor !== undefined) {
+    const workload = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(namespace)];
+    const canScale = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(actor.kind);
+    return actor.wanted === 0 && canScale
+      ? [
+          role('now', {
+            text: `Scale ${actorText(actor)} up, which is behind ${place}; ${then}`,
+            command: kubectl('scale', ...workload, '--replicas=1'),
+          }),
+        ]
+      : [
+          role('now', {
+            text: `Make ${actorText(actor)} ready, which is behind ${place}; ${then}`,
+          }),
+          role('look', {
+            text: `See what keeps ${actorText(actor)} from being ready`,
+            command: kubectl('describe', ...workload),
+          }),
+        ];
+  }
+  if (backend.isDead || failure === 'service-not-found') {
+    return [
+      role('now', { text: `Bring ${place} back: install again what served it; ${then}` }),
+      role('look', {
+        text: `See what is left in namespace ${namespace}`,
+        command: kubectl('get', 'all', '-n', namespace),
+      }),
+    ];
+  }
+  return [
+    role('now', { text: `Make what is behind ${place} answer${CURES[failure]}; ${then}` }),
+    role('look', {
+      text: `See the endpoints of ${place}`,
+      command: kubectl(
+        'get',
+        'endpointslices',
+        '-n',
+        namespace,
+        '-l',
+        `kubernetes.io/service-name=${name}`,
+      ),
+    }),
+  ];
+}
+
+const CURES: Record<CallFailure, string> = {
+  'service-not-found': ' again',
+  'no-endpoints': ' again',
+  refused: ' on its port',
+  certificate: ' with a certificate that its caBundle trusts',
+  timeout: ' within its time limit',
+  other: ' as the API server expects',
+};

@@ -1,0 +1,75 @@
+import { shellQuote } from '../base/text.ts';
+import type { Remedy } from '../model/finding.ts';
+import { protectedBecause } from '../model/policy.ts';
+import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
+import { typeName } from './context.ts';
+
+/** One kubectl call; every word is quoted, so names from the cluster stay words. */
+export function kubectl(...words: string[]): string {
+  return ['kubectl', ...words].map(shellQuote).join(' ');
+}
+
+/**
+ * Type and name as arguments. Roles and their like may be called `--all`, which kubectl would take
+ * for a flag (apimachinery pkg/api/validation/path): with the type in front it stays a name.
+ */
+export function named(type: string, ...names: string[]): string[] {
+  return names.some((name) => name.startsWith('-'))
+    ? names.map((name) => `${type}/${name}`)
+    : [type, ...names];
+}
+
+/** `-n` and the namespace, for what is in one. */
+export function inNamespace(namespace: string | undefined): string[] {
+  return namespace === undefined || namespace === '' ? [] : ['-n', namespace];
+}
+
+/** A JSON patch on the command line. */
+export function patchCommand(target: string[], patch: object[]): string {
+  return kubectl('patch', ...target, '--type=json', '-p', JSON.stringify(patch));
+}
+
+/**
+ * Takes every occurrence of these finalizers out of the list as it was read, in one patch: each removal
+ * moves what comes after it, so that two patches would invalidate each other. If the object was replaced
+ * or its list has moved, a `test` fails and the server answers 422 without changing anything.
+ */
+export function removalPatch(
+  { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,
+  remove: readonly string[],
+): object[] {
+  const indexes = finalizers.flatMap((entry, index) => (remove.includes(entry) ? [index] : []));
+  const path = (index: number): string => `/metadata/finalizers/${index}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizers[index] })),
+    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
+  ];
+}
+
+/** The object as an argument of kubectl, with its place. */
+export function target(type: ResourceType, { namespace, name }: ObjectFacts): string[] {
+  return [...named(typeName(type), name), ...inNamespace(namespace)];
+}
+
+/** This gate, told to remove the finalizers from everything in the namespace that is terminating. */
+export function forceCommand(namespace: string, finalizers: readonly string[]): string | undefined {
+  if (protectedBecause(namespace) !== undefined) return undefined;
+  return [
+    'namespace-teardown-gate',
+    namespace,
+    ...['--force-finalize', 'objects', '--force-namespaces', namespace],
+    ...['--force-finalizers', finalizers.join(',')],
+  ]
+    .map(shellQuote)
+    .join(' ');
+}
+
+/** Entries of the catalogue are sentences; remedies are items of a list. */
+export function withoutPeriod(sentence: string): string {
+  return sentence.replace(/\.$/, '');
+}
+
+export function role(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy, 'role'>): Remedy {
+  return { ...remedy, role };
+}

@@ -1,0 +1,177 @@
+import type { Finding, FindingCode, Subject } from '../model/finding.ts';
+import type { Read } from '../model/read.ts';
+import {
+  MAX_EXAMPLES,
+  type ObjectFacts,
+  type ResourceType,
+  type ServiceRef,
+  type Snapshot,
+} from '../model/snapshot.ts';
+import { type ParsedConditions, parseConditions } from './conditions.ts';
+
+/** What a rule looks at. Rules are pure: data in, results out. */
+export interface Context {
+  now: Snapshot;
+  /** An earlier snapshot of the same wait, to tell slow from stuck. */
+  before: Snapshot | undefined;
+  conditions: ParsedConditions;
+  /** `now.takenAt` in ms since the epoch: the server's clock. */
+  nowMs: number;
+}
+
+export function contextOf(now: Snapshot, before?: Snapshot): Context {
+  return {
+    now,
+    before,
+    conditions: parseConditions(now.namespace.conditions),
+    nowMs: Date.parse(now.takenAt),
+  };
+}
+
+export type Rule = (context: Context) => RuleResult[];
+
+/** A finding before it is tied into the graph. */
+export interface RuleResult extends Omit<Finding, 'id' | 'waitsFor'> {
+  /** Why the namespace itself waits for this; absent for links further down a chain. */
+  blocksNamespace?: string;
+  /** Findings that this one waits for. Ids that no rule produced are dropped. */
+  waitsFor?: { id: string; because: string }[];
+  /** Why it can only proceed after the namespace is gone: what closes a circle. */
+  waitsForNamespace?: string;
+  /** What speaks against calling the finalizer ownerless; see `Diagnosis.reservations`. */
+  reservations?: string[];
+}
+
+/** The same finding has the same id in every snapshot and every run. */
+export function findingId(code: FindingCode, subject: Subject, finalizer?: string): string {
+  const group = groupOf(subject.apiVersion);
+  const place = subject.namespace === undefined ? '' : `${subject.namespace}/`;
+  const suffix = finalizer === undefined ? '' : `:${finalizer}`;
+  return `${code}:${subject.kind}${group === '' ? '' : `.${group}`}/${place}${subject.name}${suffix}`;
+}
+
+export function idOf({ code, subject, finalizer }: RuleResult): string {
+  return findingId(code, subject, finalizer);
+}
+
+/** What was read, or nothing; whoever must tell an unread source from an empty one looks at the read. */
+export function listed<T>(read: Read<T[]> | undefined): T[] {
+  return read?.ok === true ? read.value : [];
+}
+
+/** The namespace is where the thing was, and so it is being deleted with it. */
+export function isInside({ now }: Context, namespace: string | undefined): boolean {
+  return namespace === now.namespace.name;
+}
+
+/** What names a resource type; more is welcome and ignored. */
+export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
+
+/** As kubectl takes it on a command line: `widgets.example.com`, `configmaps`. */
+export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'>): string {
+  return group === '' ? resource : `${resource}.${group}`;
+}
+
+/** `v1`, `apps/v1` */
+export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'version'>): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** API group of `apps/v1`; empty for the core group. */
+export function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/');
+  return slash < 0 ? '' : apiVersion.slice(0, slash);
+}
+
+export function serviceText({ namespace, name }: ServiceRef): string {
+  return `Service ${namespace}/${name}`;
+}
+
+/** The served type of an object, for commands; undefined where discovery does not know it. */
+export function typeOf(
+  { now }: Context,
+  { apiVersion, kind }: Pick<Subject, 'apiVersion' | 'kind'>,
+): ResourceType | undefined {
+  const group = groupOf(apiVersion);
+  const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
+  return types.find((type) => type.group === group && type.kind === kind);
+}
+
+/** Whether the API server passes requests for the type on to an aggregated server. */
+export function isAggregated({ now }: Context, type: Pick<TypeRef, 'group'>): boolean {
+  return listed(now.cluster.apiServices).some(
+    ({ group, service }) => group === type.group && service !== undefined,
+  );
+}
+
+/** Groups that the API server itself serves: no dot, or of Kubernetes' own API (kubernetes/api). */
+export function isBuiltIn(group: string): boolean {
+  return !group.includes('.') || BUILT_IN.has(group);
+}
+
+const BUILT_IN: ReadonlySet<string> = new Set([
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'apiregistration.k8s.io',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'certificates.k8s.io',
+  'coordination.k8s.io',
+  'discovery.k8s.io',
+  'events.k8s.io',
+  'flowcontrol.apiserver.k8s.io',
+  'internal.apiserver.k8s.io',
+  'networking.k8s.io',
+  'node.k8s.io',
+  'rbac.authorization.k8s.io',
+  'resource.k8s.io',
+  'scheduling.k8s.io',
+  'storage.k8s.io',
+  'storagemigration.k8s.io',
+]);
+
+export function namespaceSubject(name: string): Subject {
+  return { apiVersion: 'v1', kind: 'Namespace', name };
+}
+
+/** A resource type as the subject of a finding. */
+export function typeSubject(type: TypeRef): Subject {
+  return { apiVersion: apiVersionOf(type), kind: 'APIResource', name: typeName(type) };
+}
+
+export function definitionSubject(name: string): Subject {
+  return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name };
+}
+
+export function subjectOf(
+  object: Pick<ObjectFacts, 'apiVersion' | 'kind' | 'namespace' | 'name'>,
+): Subject {
+  const { apiVersion, kind, namespace, name } = object;
+  return { apiVersion, kind, ...(namespace === '' ? {} : { namespace }), name };
+}
+
+/** Many objects with one cause are one finding: the first is its subject, up to ten are examples. */
+export function foldSubjects(
+  objects: readonly ObjectFacts[],
+  count = objects.length,
+): Pick<Finding, 'subject' | 'count' | 'examples'> {
+  const subjects = objects.slice(0, MAX_EXAMPLES).map(subjectOf);
+  const subject = subjects[0] ?? { apiVersion: '', kind: '', name: '' };
+  return count > 1 ? { subject, count, examples: subjects } : { subject };
+}
+
+const MAX_NAMES = 5;
+
+/** A few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
+export function listNames(names: readonly string[], most = MAX_NAMES): string {
+  const shown = names.slice(0, most);
+  const more = names.length - shown.length;
+  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** "a, b and c" */
+export function listWords(words: readonly string[]): string {
+  return words.length < 2
+    ? (words[0] ?? '')
+    : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}

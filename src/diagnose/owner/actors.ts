@@ -1,0 +1,253 @@
+import type { Subject } from '../../model/finding.ts';
+import type {
+  ClusterSources,
+  Condition,
+  OwnerReference,
+  PodFacts,
+  WorkloadFacts,
+} from '../../model/snapshot.ts';
+import { type Context, listed } from '../context.ts';
+import type { Account } from './rights.ts';
+
+/**
+ * Something that runs a program in the cluster, or would if it had replicas: a workload of any kind, found
+ * from its pods upwards and from the lists of workloads downwards.
+ */
+export interface Actor {
+  apiVersion: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  account: Account;
+  /** Names that its program may go by: its own, its containers', commands' and images'. */
+  programs: string[];
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  podLabels: Record<string, string>;
+  watches: string[] | undefined;
+  wanted: number;
+  ready: number;
+  /** As far as its namespace's pods were read. */
+  pods: PodFacts[];
+  conditions: Condition[];
+  nodeSelector: Record<string, string>;
+  deletionTimestamp: string | undefined;
+  /** It was there when the gate began and is not any more. */
+  isGone: boolean;
+}
+
+const WORKLOADS = [
+  'deployments',
+  'statefulSets',
+  'daemonSets',
+  'replicaSets',
+  'jobs',
+  'cronJobs',
+] as const satisfies (keyof ClusterSources)[];
+
+export const WORKLOAD_SOURCES: readonly (keyof ClusterSources)[] = WORKLOADS;
+
+const ACTORS = new WeakMap<object, { actors: Actor[]; size: number }>();
+
+/** Everybody who was seen, each once. */
+export function actorsOf(context: Context): Actor[] {
+  const { now } = context;
+  const size = Object.keys(now.cluster).length + Object.keys(now.places).length;
+  const known = ACTORS.get(now);
+  if (known?.size === size) return known.actors;
+  const actors = findActors(context);
+  ACTORS.set(now, { actors, size });
+  return actors;
+}
+
+function findActors(context: Context): Actor[] {
+  const { now } = context;
+  const workloads = WORKLOADS.flatMap((key) => listed(now.cluster[key]));
+  const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
+  const found = new Map<string, Actor>();
+  const add = (actor: Actor): Actor => {
+    const key = keyOf(actor);
+    const known = found.get(key);
+    if (known !== undefined) return known;
+    found.set(key, actor);
+    return actor;
+  };
+  for (const workload of workloads) {
+    if (workload.owner === undefined) add(ofWorkload(workload));
+    else if (!byUid.has(workload.owner.uid) && isReplicaSet(workload)) {
+      // Of a Rollout or the like: its own type is not listed, so its ReplicaSets speak for it.
+      const actor = add(ofReference(workload.owner, workload));
+      actor.wanted += workload.wanted;
+      actor.ready += workload.ready;
+    }
+  }
+  for (const pod of podsOf(context)) {
+    const top = topOf(pod, byUid);
+    if (top === undefined) continue;
+    const actor = add(top.actor);
+    actor.pods.push(pod);
+    for (const program of pod.programs) {
+      if (!actor.programs.includes(program)) actor.programs.push(program);
+    }
+    if (top.isCounted) continue;
+    actor.wanted++;
+    if (pod.ready) actor.ready++;
+  }
+  return [...found.values(), ...departed(context, byUid)];
+}
+
+function keyOf({ kind, namespace, name }: Pick<Actor, 'kind' | 'namespace' | 'name'>): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+function isReplicaSet({ kind }: WorkloadFacts): boolean {
+  return kind === 'ReplicaSet';
+}
+
+function podsOf({ now }: Context): PodFacts[] {
+  const everywhere = listed(now.cluster.pods);
+  const places = Object.values(now.places).flatMap(({ pods }) => listed(pods));
+  const own = now.places[now.namespace.name]?.pods === undefined ? listed(now.pods) : [];
+  return [...new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod])).values()];
+}
+
+/**
+ * From a pod up its controllers to the workload that a person would name. `isCounted`: the replicas stand
+ * in a status that was read; those of others are counted by their pods. Undefined: it has ended.
+ */
+function topOf(
+  pod: PodFacts,
+  byUid: ReadonlyMap<string, WorkloadFacts>,
+): { actor: Actor; isCounted: boolean } | undefined {
+  const isEnded = pod.phase === 'Succeeded' || pod.phase === 'Failed';
+  const controller = pod.ownerReferences.find((owner) => owner.controller);
+  // Static pods are "controlled" by their Node (kubelet, mirror pods).
+  if (controller === undefined || controller.kind === 'Node') {
+    return isEnded ? undefined : { actor: ofPod(pod), isCounted: false };
+  }
+  let top = byUid.get(controller.uid);
+  if (top === undefined) return { actor: ofReference(controller, pod), isCounted: false };
+  for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
+    const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
+    if (above === undefined) {
+      const actor = isReplicaSet(top) ? ofReference(top.owner, top) : ofWorkload(top);
+      return { actor, isCounted: true };
+    }
+    top = above;
+  }
+  return { actor: ofWorkload(top), isCounted: true };
+}
+
+function ofWorkload(workload: WorkloadFacts): Actor {
+  const { account, namespace, name, programs } = workload;
+  return {
+    ...workload,
+    account: { namespace, name: account },
+    programs: [...new Set([name, ...programs])],
+    pods: [],
+    isGone: false,
+  };
+}
+
+function ofPod(pod: PodFacts): Actor {
+  const { apiVersion, kind, namespace, name, account, labels, annotations, podLabels } = pod;
+  return {
+    apiVersion,
+    kind,
+    namespace,
+    name,
+    account: { namespace, name: account },
+    programs: [name, ...pod.programs],
+    labels,
+    annotations,
+    podLabels,
+    watches: pod.watches,
+    wanted: 0,
+    ready: 0,
+    pods: [],
+    conditions: [],
+    nodeSelector: {},
+    deletionTimestamp: pod.deletionTimestamp,
+    isGone: false,
+  };
+}
+
+function ofReference(
+  { apiVersion, kind, name }: OwnerReference,
+  by: Pick<
+    WorkloadFacts,
+    'namespace' | 'account' | 'programs' | 'labels' | 'podLabels' | 'watches'
+  >,
+): Actor {
+  const { namespace, account, programs, labels, podLabels, watches } = by;
+  return {
+    apiVersion,
+    kind,
+    namespace,
+    name,
+    account: { namespace, name: account },
+    programs: [...new Set([name, ...programs])],
+    labels,
+    annotations: {},
+    podLabels,
+    watches,
+    wanted: 0,
+    ready: 0,
+    pods: [],
+    conditions: [],
+    nodeSelector: {},
+    deletionTimestamp: undefined,
+    isGone: false,
+  };
+}
+
+/** What was in the namespace at the start and, by complete lists, is not there any more. */
+function departed({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): Actor[] {
+  const { baseline, cluster } = now;
+  const isComplete =
+    cluster.deployments?.ok === true &&
+    cluster.statefulSets?.ok === true &&
+    cluster.daemonSets?.ok === true;
+  if (baseline?.workloads.ok !== true || !isComplete) return [];
+  return baseline.workloads.value
+    .filter(({ uid }) => !byUid.has(uid))
+    .map((workload) => ({ ...ofWorkload(workload), ready: 0, isGone: true }));
+}
+
+/** At least one of its pods has started and not ended, or its own status says so. */
+export function isAlive(actor: Actor): boolean {
+  if (actor.isGone) return false;
+  return actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running');
+}
+
+/** It exists, whether or not anything of it runs. */
+export function isPresent({ isGone }: Actor): boolean {
+  return !isGone;
+}
+
+export function actorSubject({ apiVersion, kind, namespace, name }: Actor): Subject {
+  return { apiVersion, kind, namespace, name };
+}
+
+export function actorText({ kind, namespace, name }: Actor): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+export function accountText({ namespace, name }: Account): string {
+  return namespace === undefined ? `user ${name}` : `ServiceAccount ${namespace}/${name}`;
+}
+
+/** The workload whose pods a Service selects. */
+export function behindService(
+  context: Context,
+  namespace: string,
+  selector: Record<string, string>,
+): Actor[] {
+  const wanted = Object.entries(selector);
+  if (wanted.length === 0) return [];
+  return actorsOf(context).filter(
+    (actor) =>
+      actor.namespace === namespace &&
+      wanted.every(([key, value]) => actor.podLabels[key] === value),
+  );
+}

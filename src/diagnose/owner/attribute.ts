@@ -1,0 +1,387 @@
+import type { Certainty } from '../../model/finding.ts';
+import { productsOf } from '../catalogue.ts';
+import { type Context, isBuiltIn, listed } from '../context.ts';
+import {
+  type Actor,
+  accountText,
+  actorsOf,
+  actorText,
+  isAlive,
+  isPresent,
+  WORKLOAD_SOURCES,
+} from './actors.ts';
+import {
+  type Evidence,
+  isFresh,
+  isTelling,
+  leasesOf,
+  type Pointer,
+  pointersFor,
+} from './evidence.ts';
+import { catalogued, definitionNames, type Held, meantBy, writerOf } from './held.ts';
+import {
+  type Account,
+  ableAccounts,
+  isRbacRead,
+  NO_RIGHTS,
+  type Rights,
+  rightsOf,
+} from './rights.ts';
+
+/** Somebody who may be the owner, and what speaks for it. */
+export interface Candidate {
+  /** Undefined: an account that has the rights, and nothing that uses it. */
+  actor: Actor | undefined;
+  account: Account | undefined;
+  evidence: Evidence[];
+  rights: Rights;
+}
+
+/** Who should remove a finalizer, and how sure that is. */
+export interface Attribution {
+  certainty: Certainty;
+  /** `found`: the owner is there, whatever its state. `missing`: nobody is. `unknown`: nobody can say. */
+  verdict: 'found' | 'missing' | 'unknown';
+  /** The owner; of a missing one, what is known to be gone, if anything is. */
+  owner: Candidate | undefined;
+  /** Who else could be it, best first. */
+  candidates: Candidate[];
+  /** Sources that could contradict and were not read. */
+  unread: string[];
+  /** What speaks for somebody being alive who may be the owner, besides `owner`. */
+  reservations: string[];
+}
+
+/**
+ * Identity before ability, vetoes before sums, and the lower answer when in doubt. Readiness never chooses:
+ * the one that sleeps is what is looked for.
+ */
+export function attribute(context: Context, held: Held): Attribution {
+  const unread = unreadSources(context);
+  const all = candidatesFor(context, held);
+  const able = all.filter((candidate) => !isVetoed(context, held, candidate));
+  const present = able.filter(({ actor }) => actor !== undefined && isPresent(actor));
+  const best = choose(context, held, present);
+  const others = present.filter((candidate) => candidate !== best?.candidate);
+  if (best !== undefined) {
+    const isProven = best.isClear && unread.length === 0;
+    return {
+      certainty: isProven ? 'proven' : 'likely',
+      verdict: 'found',
+      owner: best.candidate,
+      candidates: others.filter(hasIdentity),
+      unread,
+      reservations: unread.map((label) => `${label} could not be read`),
+    };
+  }
+  const rivals = present.filter(hasIdentity);
+  const reservations = [
+    ...unread.map((label) => `${label} could not be read`),
+    ...livingReservations(context, held, all),
+  ];
+  const gone = goneOwner(context, held, able);
+  const isKnowable = gone !== undefined || hasPlace(context, held);
+  if (rivals.length === 0 && reservations.length === 0 && isKnowable) {
+    return {
+      certainty: 'proven',
+      verdict: 'missing',
+      owner: gone,
+      candidates: [],
+      unread,
+      reservations: namesakes(context, held),
+    };
+  }
+  return {
+    certainty: 'unknown',
+    verdict: 'unknown',
+    owner: undefined,
+    candidates: present,
+    unread,
+    reservations: [...reservations, ...namesakes(context, held)],
+  };
+}
+
+/** Sources of the cluster that an answer rests on: each could show somebody, or contradict. */
+const SOURCES: ReadonlySet<string> = new Set([
+  ...WORKLOAD_SOURCES,
+  'pods',
+  'clusterRoles',
+  'clusterRoleBindings',
+  'roles',
+  'roleBindings',
+  'leases',
+  'validatingWebhooks',
+  'mutatingWebhooks',
+  'definitions',
+  'clusterServiceVersions',
+]);
+
+/** What was not read, or cut by a limit; its absence proves nothing about who is there. */
+function unreadSources({ now }: Context): string[] {
+  const asked = [now.cluster.deployments, now.cluster.clusterRoleBindings, now.cluster.leases];
+  const unread = now.unread.filter(({ source }) => SOURCES.has(source)).map(({ what }) => what);
+  return asked.includes(undefined) ? [...unread, 'workloads, RBAC and Leases'] : unread;
+}
+
+/** Who evidence points to, and who may change the objects at all. */
+function candidatesFor(context: Context, held: Held): Candidate[] {
+  const names =
+    held.objects.length === 0 ? [held.subject.name] : held.objects.map(({ name }) => name);
+  const subresource = held.isInSpec === true ? 'finalize' : undefined;
+  const rights = (account: Account | undefined): Rights =>
+    account === undefined ? NO_RIGHTS : rightsOf(context, account, held.type, names, subresource);
+  const found = new Map<string, Candidate>();
+  const add = ({ actor, account }: Omit<Pointer, 'evidence'>): Candidate => {
+    const key =
+      actor === undefined ? JSON.stringify(account) : `${actorText(actor)} ${actor.isGone}`;
+    const known = found.get(key) ?? { actor, account, evidence: [], rights: rights(account) };
+    found.set(key, known);
+    return known;
+  };
+  for (const pointer of pointersFor(context, held)) {
+    const { evidence } = add(pointer);
+    if (!evidence.some(({ text }) => text === pointer.evidence.text))
+      evidence.push(pointer.evidence);
+  }
+  const actors = actorsOf(context);
+  for (const actor of actors) {
+    const own = rights(actor.account);
+    if (own.change !== undefined || own.watch === 'named') add({ actor, account: actor.account });
+  }
+  for (const account of ableAccounts(context, held.type).accounts) {
+    const isUsed = actors.some(
+      (actor) =>
+        isPresent(actor) &&
+        actor.account.namespace === account.namespace &&
+        actor.account.name === account.name,
+    );
+    if (!isUsed && rights(account).change === 'named') add({ actor: undefined, account });
+  }
+  return [...found.values()];
+}
+
+/**
+ * It cannot be the owner, whatever speaks for it: it may not change the object (unless something shows that
+ * it tried, or that it works on just this object), or it does not look at this namespace.
+ */
+function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
+  if (actor !== undefined && !looksHere(context, held, actor)) return true;
+  if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
+  const tried = evidence.some(({ kind }) => kind === 'refusal');
+  const worksOnIt =
+    rights.watch === 'named' && evidence.some(({ strength }) => strength !== 'hint');
+  return !tried && !worksOnIt;
+}
+
+function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolean {
+  return !type.namespaced || watches === undefined || watches.includes(now.namespace.name);
+}
+
+function hasIdentity({ evidence }: Candidate): boolean {
+  return evidence.some(({ strength }) => strength !== 'hint');
+}
+
+/** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
+function choose(
+  context: Context,
+  held: Held,
+  candidates: readonly Candidate[],
+): { candidate: Candidate; isClear: boolean } | undefined {
+  const direct = candidates.filter(({ evidence }) =>
+    evidence.some(({ strength }) => strength === 'direct'),
+  );
+  if (direct.length > 0) {
+    const candidate = most(direct, 'direct') ?? most(direct, 'identity');
+    if (candidate === undefined) return undefined;
+    const contradicts = candidates.some(
+      (other) =>
+        other !== candidate && kindsOf(other, 'identity') > kindsOf(candidate, 'identity') + 1,
+    );
+    return { candidate, isClear: direct.length === 1 && !contradicts };
+  }
+  const identified = candidates.filter(hasIdentity);
+  if (identified.length > 0) {
+    const candidate = most(identified, 'identity');
+    if (candidate === undefined) return undefined;
+    const { relation } = meantBy(context, held);
+    // A finalizer of another group than its object's: who made that group may not be who put it here.
+    const isContested = relation === 'other' && !isBuiltIn(held.type.group);
+    return { candidate, isClear: identified.length === 1 && !isContested };
+  }
+  const dedicated = candidates.filter((candidate) => isDedicated(context, held, candidate));
+  const [only] = dedicated;
+  return dedicated.length === 1 && only !== undefined
+    ? { candidate: only, isClear: false }
+    : undefined;
+}
+
+/** The one with the most kinds of evidence; undefined on a tie. */
+function most(
+  candidates: readonly Candidate[],
+  strength: 'direct' | 'identity',
+): Candidate | undefined {
+  const ranked = candidates.toSorted((a, b) => kindsOf(b, strength) - kindsOf(a, strength));
+  const [first, second] = ranked;
+  if (first === undefined || second === undefined) return first;
+  return kindsOf(first, strength) > kindsOf(second, strength) ? first : undefined;
+}
+
+function kindsOf({ evidence }: Candidate, strength: Evidence['strength']): number {
+  return new Set(evidence.flatMap((one) => (one.strength === strength ? one.kind : []))).size;
+}
+
+/**
+ * Its rules are written for the reconciler of just this type (its status or finalizers, with a watch), and
+ * it is called after the type or was labelled together with it. That is a hint and no more.
+ */
+function isDedicated(
+  context: Context,
+  held: Held,
+  { actor, evidence, rights }: Candidate,
+): boolean {
+  // Many controllers reconcile built-in types, and a known product has other names.
+  if (isBuiltIn(held.type.group) || catalogued(held) !== undefined) return false;
+  if (meantBy(context, held).relation === 'other') return false;
+  if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
+  if (!rights.reconciles) return false;
+  const words = [held.type.kind.toLowerCase(), ...held.type.group.split('.').slice(0, 1)];
+  const isKin = words.some((word) => word.length > 2 && actor.name.includes(word));
+  return isKin || evidence.some(({ kind }) => kind === 'labels');
+}
+
+/** Everybody alive or asleep who could act without being identified, and other signs of life. */
+function livingReservations(
+  context: Context,
+  held: Held,
+  candidates: readonly Candidate[],
+): string[] {
+  const meant = meantBy(context, held);
+  const actors = candidates.flatMap(({ actor, rights }) =>
+    actor !== undefined &&
+    isPresent(actor) &&
+    looksHere(context, held, actor) &&
+    (rights.change !== undefined || rights.watch === 'named') &&
+    !isSomebodyElse(held, actor, rights)
+      ? [`${actorText(actor)} ${stateText(actor)} and may ${abilityText(rights)}`]
+      : [],
+  );
+  const leases = leasesOf(context, meant)
+    .filter((lease) => isFresh(context, lease))
+    .map(({ namespace, name, holder }) => `Lease ${namespace}/${name} is renewed by ${holder}`);
+  const outside = ableAccounts(context, held.type)
+    .accounts.filter(({ namespace }) => namespace === undefined)
+    .filter((account) => {
+      const rights = rightsOf(context, account, held.type, []);
+      return rights.change === 'named' && rights.watch !== undefined && rights.reconciles;
+    })
+    .map((account) => `${accountText(account)} may change it, from outside of the cluster`);
+  return [
+    ...actors,
+    ...leases,
+    ...outside,
+    ...outOfSight(context, held),
+    ...recentWriters(context, held),
+  ];
+}
+
+/** A tool without a watch acts when it is told to; a known product looks after its own finalizers. */
+function isSomebodyElse(held: Held, { name }: Actor, rights: Rights): boolean {
+  if (rights.change !== undefined && rights.watch === undefined) return true;
+  if (rights.change === 'named' || rights.watch === 'named') return false;
+  const products = productsOf(name);
+  const own = catalogued(held);
+  return products.length > 0 && !products.some((product) => product.owner === own?.owner);
+}
+
+function stateText(actor: Actor): string {
+  if (isAlive(actor)) return 'runs';
+  return actor.wanted === 0 ? 'is scaled to zero' : 'is there';
+}
+
+function abilityText({ change }: Rights): string {
+  switch (change) {
+    case 'named':
+      return 'change objects of this type';
+    case 'everything':
+      return 'change everything';
+    case undefined:
+      return 'watch objects of this type';
+  }
+}
+
+/** A cloud provider runs what belongs into kube-system where nobody can see it. */
+function outOfSight({ now }: Context, held: Held): string[] {
+  const known = catalogued(held);
+  if (known?.workload.some(({ namespace }) => namespace === 'kube-system') !== true) return [];
+  const nodes = now.cluster.providerNodes;
+  if (nodes?.ok !== true) return ['whether a cloud provider runs it could not be read'];
+  const isProvider = nodes.value.some(
+    ({ providerId }) => providerId !== '' && !/^(?:kind|k3s):\/\//.test(providerId),
+  );
+  return isProvider ? ['the nodes are a cloud provider’s, which may run it out of sight'] : [];
+}
+
+/** A write after the deletion, by a manager that nothing in the cluster is called after. */
+function recentWriters({ now }: Context, held: Held): string[] {
+  const since = Date.parse(held.since);
+  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
+  const late = writers.filter(
+    ({ manager, time }) =>
+      isTelling(manager) && Date.parse(time ?? '') > since && now.takenAt !== '',
+  );
+  return [...new Set(late.map(({ manager }) => manager))].map(
+    (manager) => `"${manager}" has written to the object after its deletion was asked for`,
+  );
+}
+
+/** Somebody of the writer's name runs, without rights that could be seen: enough to keep hands off. */
+function namesakes(context: Context, held: Held): string[] {
+  const names = [
+    writerOf(held)?.manager ?? '',
+    ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
+  ].filter(isTelling);
+  const product = catalogued(held);
+  return actorsOf(context)
+    .filter(isAlive)
+    .filter(
+      (actor) =>
+        names.some((name) => actor.programs.includes(name)) ||
+        product?.workload.some(({ name }) => name === actor.name) === true,
+    )
+    .filter((actor) => looksHere(context, held, actor))
+    .map((actor) => `${actorText(actor)} runs and is called as what wrote it`);
+}
+
+/** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */
+function goneOwner(
+  context: Context,
+  held: Held,
+  candidates: readonly Candidate[],
+): Candidate | undefined {
+  const departed = candidates.filter(({ actor }) => actor?.isGone);
+  const { relation } = meantBy(context, held);
+  const identified =
+    most(departed.filter(hasIdentity), 'direct') ?? most(departed.filter(hasIdentity), 'identity');
+  if (identified !== undefined) return identified;
+  const [onlyGone] = departed;
+  if (departed.length === 1 && onlyGone !== undefined && relation !== 'other') {
+    const { evidence, rights } = onlyGone;
+    if (evidence.length > 0 || rights.reconciles) return onlyGone;
+  }
+  if (relation === 'other') return undefined;
+  const accounts = candidates.filter(
+    ({ actor, evidence, rights }) =>
+      actor === undefined && (rights.reconciles || evidence.some(({ kind }) => kind === 'refusal')),
+  );
+  return accounts.length === 1 ? accounts[0] : undefined;
+}
+
+/** A place where the owner would have to be: its type is defined here, or its product has known names. */
+function hasPlace(context: Context, held: Held): boolean {
+  const known = catalogued(held);
+  if (known !== undefined) return known.workload.length > 0;
+  const { relation } = meantBy(context, held);
+  if (relation === 'unclear' && !isTelling(writerOf(held)?.manager ?? '')) return false;
+  const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);
+  return definitionNames(context, held).some((name) => definitions.includes(name));
+}

@@ -1,0 +1,924 @@
+import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
+import { type ObjectFacts, partnerKey, type ResourceType, trialKey } from '../../model/snapshot.ts';
+import {
+  forceCommand,
+  inNamespace,
+  kubectl,
+  named,
+  patchCommand,
+  removalPatch,
+  role,
+  target,
+  withoutPeriod,
+} from '../commands.ts';
+import {
+  type Context,
+  definitionSubject,
+  findingId,
+  isAggregated,
+  isInside,
+  listed,
+  listNames,
+  listWords,
+  type RuleResult,
+  typeName,
+} from '../context.ts';
+import { classifyErrorText, isAdmissionError } from '../errors.ts';
+import { admissionResult, deadUpdateWebhooks } from '../rules/admission.ts';
+import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
+import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
+import { type Attribution, attribute, type Candidate } from './attribute.ts';
+import { leasesOf, pointerText } from './evidence.ts';
+import {
+  catalogued,
+  definitionNames,
+  type Held,
+  isOfControllerManager,
+  meantBy,
+  writerOf,
+} from './held.ts';
+import { departedGrant } from './rights.ts';
+import { foreignLease, pausedBy, quoted, type Refusal, refusalsFor } from './state.ts';
+
+/** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
+export interface OwnerResults {
+  /** What the held object waits for. */
+  waitsFor: { id: string; because: string }[];
+  results: RuleResult[];
+  /** While there is one, no pattern reaches the finalizer, and nothing is proven permanent. */
+  reservations: string[];
+  /** Nobody who lives will remove it: a person may. */
+  isRemovable: boolean;
+}
+
+const BECAUSE = 'only its owner removes the finalizer';
+
+/** `siblings`: the other finalizers of the same objects that a person may remove as well. */
+export function ownerResults(
+  context: Context,
+  held: Held,
+  siblings: readonly string[] = [],
+): OwnerResults {
+  if (isOfControllerManager(held)) return ofControllerManager(context, held);
+  const attribution = attribute(context, held);
+  const removal = removalRemedies(held, siblings);
+  const obstacles = obstaclesFor(context, held);
+  const { verdict, owner } = attribution;
+  const results =
+    verdict === 'found' && owner?.actor !== undefined
+      ? ofActor(context, held, attribution, owner, owner.actor, removal, obstacles)
+      : verdict === 'missing'
+        ? [missing(context, held, attribution, removal)]
+        : [unknown(context, held, attribution, removal)];
+  const first = results[0] as RuleResult;
+  const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
+  const isWaiting = first.code === 'owner-running';
+  const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
+  const others = isWaiting && partners.length > 0 ? [] : results;
+  const extra = verdict === 'found' && !isRemovable ? [] : obstacles;
+  return {
+    waitsFor: [
+      ...partners,
+      ...(others.length > 0 ? [linkTo(first)] : []),
+      ...extra.map((result) => ({
+        ...linkTo(result),
+        because: 'it refuses the update that removes the finalizer',
+      })),
+    ],
+    results: [...others, ...extra],
+    reservations: reservationsOf(attribution, first),
+    isRemovable,
+  };
+}
+
+function linkTo(result: RuleResult): { id: string; because: string } {
+  return { id: findingId(result.code, result.subject, result.finalizer), because: BECAUSE };
+}
+
+function reservationsOf(
+  { reservations, owner, certainty }: Attribution,
+  first: RuleResult,
+): string[] {
+  const actor = owner?.actor;
+  if (first.code === 'owner-missing' || first.code === 'owner-unknown' || actor === undefined) {
+    return reservations;
+  }
+  if (first.code === 'owner-scaled-to-zero') {
+    return certainty === 'proven'
+      ? reservations
+      : [...reservations, `${actorText(actor)} is only likely to be its owner`];
+  }
+  return [
+    ...reservations,
+    `${actorText(actor)} should remove it and ${isAlive(actor) ? 'runs' : 'is there'}`,
+  ];
+}
+
+/** How sure it is stands in the sentence, and what was not read stands beside it. */
+function shouldRemove(held: Held, certainty: Certainty, unread: readonly string[]): string {
+  if (certainty === 'proven') return `should remove ${held.finalizer}`;
+  const gap = unread.length === 0 ? '' : ` (${notRead(unread)})`;
+  return `should most likely remove ${held.finalizer}${gap}`;
+}
+
+function notRead(labels: readonly string[]): string {
+  return `${listNames(labels, 3)} could not be read`;
+}
+
+function evidenceFor({ evidence, rights, actor }: Candidate): string[] {
+  return [
+    ...evidence.map(({ text }) => text),
+    ...(rights.because.length === 0 ? [] : [`RBAC: ${rights.because.slice(0, 3).join('; ')}`]),
+    ...(actor === undefined || actor.isGone
+      ? []
+      : [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]),
+  ];
+}
+
+function evidenceOf(candidate: Candidate, { candidates, unread }: Attribution): string[] {
+  return [
+    ...evidenceFor(candidate),
+    ...candidates
+      .slice(0, 3)
+      .map((other) => `also points to ${pointerText(other)}: ${other.evidence[0]?.text}`),
+    ...(unread.length === 0 ? [] : [notRead(unread)]),
+  ];
+}
+
+function ofActor(
+  context: Context,
+  held: Held,
+  attribution: Attribution,
+  candidate: Candidate,
+  actor: Actor,
+  removal: Remedy[],
+  obstacles: RuleResult[],
+): RuleResult[] {
+  const { certainty, unread } = attribution;
+  const inside = isInside(context, actor.namespace);
+  const common = {
+    subject: actorSubject(actor),
+    finalizer: held.finalizer,
+    scope: inside ? ('namespace' as const) : ('cluster' as const),
+    certainty,
+    evidence: evidenceOf(candidate, attribution),
+  };
+  const duty = shouldRemove(held, certainty, unread);
+  const circle = inside
+    ? { waitsForNamespace: 'it is in this namespace and is being deleted with it' }
+    : {};
+  if (actor.wanted === 0) {
+    return [
+      {
+        ...common,
+        ...circle,
+        code: 'owner-scaled-to-zero',
+        message: `${duty}, but ${asleepText(actor)}`,
+        remedies: [...wakeRemedies(actor), ...removal],
+      },
+    ];
+  }
+  if (!isAlive(actor) || (actor.ready === 0 && actor.kind !== 'Pod')) {
+    return notReady(context, actor, { ...common, ...circle }, duty, removal);
+  }
+  return running(context, held, candidate, actor, common, duty, obstacles);
+}
+
+type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
+  Partial<RuleResult>;
+
+function asleepText({ kind, nodeSelector }: Actor): string {
+  switch (kind) {
+    case 'DaemonSet': {
+      const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
+      return labels.length === 0
+        ? 'no node takes its pods'
+        : `no node has the labels of its nodeSelector (${labels.join(', ')})`;
+    }
+    case 'CronJob':
+    case 'Job':
+      return 'is suspended';
+    default:
+      return 'is scaled to zero';
+  }
+}
+
+function wakeRemedies(actor: Actor): Remedy[] {
+  const { kind, namespace, name } = actor;
+  const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
+  const then = 'it then removes the finalizer, and the namespace goes within 10 s';
+  switch (kind) {
+    case 'Deployment':
+    case 'StatefulSet':
+    case 'ReplicaSet':
+      return [
+        role('now', {
+          text: `Scale ${actorText(actor)} up; ${then}`,
+          command: kubectl('scale', ...place, '--replicas=1'),
+        }),
+      ];
+    case 'DaemonSet':
+      return [
+        role('now', {
+          text: `Let nodes take the pods of ${actorText(actor)} again; ${then}`,
+          ...(Object.keys(actor.nodeSelector).length === 0
+            ? { command: kubectl('describe', ...place) }
+            : {
+                command: patchCommand(place, [
+                  { op: 'remove', path: '/spec/template/spec/nodeSelector' },
+                ]),
+                risk: 'its pods start on every node that its tolerations allow',
+              }),
+        }),
+      ];
+    case 'CronJob':
+    case 'Job':
+      return [
+        role('now', {
+          text: `Resume ${actorText(actor)}; ${then}`,
+          command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
+        }),
+      ];
+    default:
+      return [role('now', { text: `Give ${actorText(actor)} replicas again; ${then}` })];
+  }
+}
+
+/** None of its pods is ready: why, and what that waits for in turn. */
+function notReady(
+  context: Context,
+  actor: Actor,
+  common: Common,
+  duty: string,
+  removal: Remedy[],
+): RuleResult[] {
+  const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
+  const failure = actor.conditions.find(
+    ({ type, status }) => type === 'ReplicaFailure' && status === 'True',
+  );
+  const trouble = actor.pods.flatMap(({ name, troubles }) =>
+    troubles.map((text) => `Pod ${name}: ${text}`),
+  );
+  const why = failure?.message ?? trouble[0];
+  const causes =
+    failure === undefined
+      ? []
+      : classifyErrorText(failure.message)
+          .filter(isAdmissionError)
+          .map((error) => admissionResult(context, error, `CREATE of pods of ${actorText(actor)}`));
+  const hasPods = actor.pods.length > 0;
+  const state = hasPods
+    ? `none of its ${actor.wanted} replicas is ready`
+    : 'no pod of it can be created';
+  const { namespace, deletionTimestamp } = actor;
+  const ownNamespace = listed(context.now.cluster.namespaces).find(
+    ({ name }) => name === namespace,
+  );
+  const isGoing = deletionTimestamp !== undefined || ownNamespace?.deletionTimestamp !== undefined;
+  return [
+    {
+      ...common,
+      code: 'owner-not-ready',
+      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : `none of its ${actor.wanted} replicas is ready`}${why === undefined ? '' : `: ${quoted(why)}`}`,
+      evidence: [
+        ...common.evidence,
+        ...(failure === undefined
+          ? []
+          : [`ReplicaFailure (${failure.reason}): ${failure.message}`]),
+        ...trouble.slice(0, 5),
+      ],
+      remedies: [
+        role('now', {
+          text: `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`,
+        }),
+        role('look', {
+          text: `See the state of ${actorText(actor)}`,
+          command: kubectl('describe', ...place),
+        }),
+        ...(hasPods ? [logRemedy(actor)] : []),
+        ...removal,
+      ],
+      waitsFor: causes.map((cause) => ({
+        id: findingId(cause.code, cause.subject, cause.finalizer),
+        because: 'it refuses the pods of the controller',
+      })),
+    },
+    ...causes,
+  ];
+}
+
+/** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
+function running(
+  context: Context,
+  held: Held,
+  candidate: Candidate,
+  actor: Actor,
+  common: Common,
+  duty: string,
+  obstacles: RuleResult[],
+): RuleResult[] {
+  const paused = pausedBy(context, held);
+  if (paused !== undefined) {
+    const { object, by } = paused;
+    return [
+      {
+        ...common,
+        code: 'owner-running',
+        message: `${duty} and runs, but is told to leave ${object.kind} ${object.name} alone: ${by}`,
+        evidence: [...common.evidence, `${object.kind} ${object.name}: ${by}`],
+        remedies: [resumeRemedy(held, object, by), logRemedy(actor)],
+      },
+    ];
+  }
+  const refusals = refusalsFor(context, held);
+  const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
+  const lacksRight = candidate.rights.change === undefined && candidate.rights.watch !== undefined;
+  const [first] = refusals;
+  if (first !== undefined || obstacles.length > 0 || lacksRight) {
+    const admission = refusals.flatMap(({ error }) =>
+      isAdmissionError(error)
+        ? [admissionResult(context, error, `UPDATE of ${typeName(held.type)}`)]
+        : [],
+    );
+    const causes = [
+      ...new Map([...admission, ...obstacles].map((c) => [linkTo(c).id, c])).values(),
+    ];
+    const circle = diedHere(context, candidate, first);
+    const why =
+      first === undefined
+        ? lacksRight
+          ? `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
+          : (causes[0]?.message ?? '')
+        : quoted(first.error.text);
+    return [
+      {
+        ...common,
+        code: 'owner-failing',
+        message: `${duty} and runs, but what it must do for that is refused: ${why}`,
+        evidence: [...common.evidence, ...said.slice(0, 10)],
+        remedies: [
+          ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
+          logRemedy(actor),
+        ],
+        waitsFor: causes.map((cause) => ({
+          id: linkTo(cause).id,
+          because: 'it refuses the update that removes the finalizer',
+        })),
+        ...(circle === undefined ? {} : { waitsForNamespace: circle }),
+      },
+      ...causes,
+    ];
+  }
+  const lease = foreignLease(context, actor, leasesOf(context, meantBy(context, held)));
+  if (lease !== undefined) {
+    const { namespace, name, holder, renewTime } = lease;
+    return [
+      {
+        ...common,
+        code: 'owner-running',
+        message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}`,
+        evidence: [
+          ...common.evidence,
+          `Lease ${namespace}/${name} was last renewed at ${renewTime}`,
+        ],
+        remedies: [
+          logRemedy(actor),
+          role('look', {
+            text: `See who holds Lease ${namespace}/${name}; it may be taken over once its duration is over`,
+            command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
+          }),
+          role('now', {
+            text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
+          }),
+        ],
+      },
+    ];
+  }
+  return [
+    {
+      ...common,
+      code: 'owner-running',
+      message: `${duty} and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off`,
+      remedies: [
+        logRemedy(actor),
+        role('now', { text: `Give ${actorText(actor)} more time: raise the timeout` }),
+        ...restartRemedies(actor),
+      ],
+    },
+  ];
+}
+
+/** `kubectl logs` takes a type only with a slash. */
+function logRemedy(actor: Actor): Remedy {
+  const { kind, namespace, name, pods } = actor;
+  const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
+    kind,
+  );
+  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
+  return role('look', {
+    text: `See what ${actorText(actor)} says`,
+    command: kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
+  });
+}
+
+function restartRemedies(actor: Actor): Remedy[] {
+  const { kind, namespace, name } = actor;
+  if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
+  return [
+    role('or', {
+      text: `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
+      command: kubectl(
+        'rollout',
+        'restart',
+        ...named(kind.toLowerCase(), name),
+        ...inNamespace(namespace),
+      ),
+    }),
+  ];
+}
+
+function resumeRemedy(held: Held, object: ObjectFacts, by: string): Remedy {
+  const text = `Let its controller act on ${object.kind} ${object.name} again: take ${by} away`;
+  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
+  const field = /^(spec\.\w+): true$/.exec(by)?.[1];
+  const place = target(held.type, object);
+  if (annotation !== undefined) {
+    return role('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
+  }
+  if (field === undefined) return role('now', { text });
+  const path = `/${field.replace('.', '/')}`;
+  return role('now', {
+    text,
+    command: patchCommand(place, [{ op: 'replace', path, value: false }]),
+  });
+}
+
+/**
+ * What the owner needs was in this namespace and went with it: a Secret that the object names, the
+ * RoleBinding that let it act here. Nothing can be created in a terminating namespace, so it is a circle.
+ */
+function diedHere(
+  context: Context,
+  { account }: Candidate,
+  refusal: Refusal | undefined,
+): string | undefined {
+  if (refusal === undefined) return undefined;
+  const { error, object } = refusal;
+  const { namespace } = context.now;
+  if (error.kind === 'namespace-terminating') {
+    return `it must create ${error.resource ?? 'something'} here, which a terminating namespace refuses`;
+  }
+  if (error.kind === 'not-found') {
+    const read = context.now.details[object.uid];
+    const isMeant =
+      error.text.includes(`${namespace.name}/`) ||
+      error.text.includes(`"${namespace.name}"`) ||
+      (read?.ok === true && read.value.mentions.includes(error.name));
+    return isMeant
+      ? `${error.resource} ${error.name} was in this namespace and went with it`
+      : undefined;
+  }
+  if (error.kind === 'forbidden' && account !== undefined) {
+    const binding = departedGrant(context, account);
+    if (binding === undefined) return undefined;
+    return `RoleBinding ${binding}, which let it act here, went with this namespace`;
+  }
+  return undefined;
+}
+
+function cureRemedies(
+  context: Context,
+  held: Held,
+  { account }: Candidate,
+  refusal: Refusal | undefined,
+  lacksRight: boolean,
+  isCircle: boolean,
+): Remedy[] {
+  const error = refusal?.error;
+  const user =
+    account?.namespace === undefined
+      ? undefined
+      : `system:serviceaccount:${account.namespace}:${account.name}`;
+  const first = isCircle ? [orderRemedy(held, 'what its controller needs')] : [];
+  if (error?.kind === 'forbidden' || (error === undefined && lacksRight)) {
+    const verb = error?.verb ?? 'patch';
+    const type =
+      error === undefined || error.resource === '' ? typeName(held.type) : typeName(error);
+    const who = error?.user ?? user;
+    if (who !== undefined) {
+      const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
+      return [
+        role('now', {
+          text: `Grant ${verb} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+        }),
+        role('look', {
+          text: `Whether ${who} may do it now`,
+          command: `${kubectl('auth', 'can-i', verb, type, ...place, `--as=${who}`)} || true`,
+        }),
+        ...first,
+      ];
+    }
+  }
+  switch (error?.kind) {
+    case 'not-found':
+      return isCircle
+        ? [
+            role('now', {
+              text: `${held.subject.kind} ${held.subject.name} needs ${error.resource} "${error.name}", which cannot be restored here: its controller has to be told to do without, or its work done by hand`,
+            }),
+            ...first,
+          ]
+        : [
+            role('now', {
+              text: `Restore what it looks for: ${error.resource} "${error.name}" is not there`,
+            }),
+          ];
+    case 'namespace-terminating':
+      return [
+        role('now', {
+          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in the namespace, which a terminating namespace refuses`,
+        }),
+        ...first,
+      ];
+    case 'new-finalizers-refused':
+      return [
+        role('now', {
+          text: 'Update the controller to a version that does not add finalizers to what is being deleted',
+        }),
+      ];
+    case 'webhook-unreachable':
+    case 'webhook-denied':
+    case 'policy-denied':
+      return [];
+    case 'unavailable':
+    case 'timeout':
+      return [
+        role('now', { text: 'Make the service answer that the controller needs for its clean-up' }),
+      ];
+    case undefined:
+      return [];
+    default:
+      return [
+        role('now', {
+          text: `Fix what it says it fails at; it then removes the finalizer: ${quoted(error?.text ?? '')}`,
+        }),
+      ];
+  }
+}
+
+function orderRemedy(held: Held, before: string): Remedy {
+  const { kind } = held.subject;
+  return role('next', {
+    text: `For the next run: delete the ${kind} objects, and let that finish, before ${before} and the namespace`,
+    command: kubectl(
+      'delete',
+      typeName(held.type),
+      '--all',
+      ...inNamespace(held.subject.namespace),
+      '--wait',
+    ),
+  });
+}
+
+/** The last resort. `siblings` are removed in the same patch: two would invalidate each other. */
+function removalRemedies(held: Held, siblings: readonly string[]): Remedy[] {
+  const [object] = held.objects;
+  if (object === undefined) return [];
+  const remove = object.finalizers.filter(
+    (name) => name === held.finalizer || siblings.includes(name),
+  );
+  const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
+  const risk = leakText(held);
+  const name = `${object.kind} ${object.name}`;
+  const one = role('or', {
+    text: `If that is not possible, remove ${what} from ${name}${held.count > 1 ? `, the first of ${held.count}` : ''}`,
+    command: patchCommand(target(held.type, object), removalPatch(object, remove)),
+    risk,
+  });
+  const all = held.count > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
+  if (all === undefined) return [one];
+  return [
+    one,
+    role('or', {
+      text: `Or let this gate remove it from all ${held.count} ${held.type.resource}`,
+      command: all,
+      risk,
+    }),
+  ];
+}
+
+/** What removing the finalizer by hand costs. */
+export function leakText(held: Held): string {
+  const known = catalogued(held);
+  return known === undefined
+    ? 'what its controller would have cleaned up stays behind; nobody in the cluster can say what that is'
+    : withoutPeriod(known.leakIfRemoved);
+}
+
+function knownRemedies(held: Held): Remedy[] {
+  const known = catalogued(held);
+  return known === undefined ? [] : [role('now', { text: withoutPeriod(known.remedy) })];
+}
+
+/** "The workload that is known to be gone; else the object's CRD; else the object itself." */
+function missing(
+  context: Context,
+  held: Held,
+  { owner, reservations, certainty }: Attribution,
+  removal: Remedy[],
+): RuleResult {
+  const { finalizer } = held;
+  const known = catalogued(held);
+  const gone = owner?.actor;
+  const inside = isInside(context, gone?.namespace ?? owner?.account?.namespace);
+  const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);
+  const definition = definitionNames(context, held).find((name) => definitions.includes(name));
+  const writer = writerOf(held);
+  const product =
+    known?.owner ??
+    (gone === undefined ? `the controller of ${held.subject.kind}` : actorText(gone));
+  const subject: Subject =
+    gone !== undefined
+      ? actorSubject(gone)
+      : definition !== undefined
+        ? definitionSubject(definition)
+        : held.subject;
+  const account = owner?.account;
+  const message =
+    gone !== undefined
+      ? `was ${inside ? 'in this namespace and was deleted with it' : 'deleted'}, so nobody is left to remove ${finalizer}`
+      : account !== undefined
+        ? inside
+          ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
+          : `has no controller any more: nothing runs as ${accountText(account)}, which may remove ${finalizer}`
+        : `has no controller in the cluster that would remove ${finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}`}`;
+  return {
+    code: 'owner-missing',
+    subject,
+    finalizer,
+    message,
+    continuation:
+      known === undefined
+        ? `no controller in the cluster would remove it`
+        : `it belongs to ${known.owner}, of which nothing runs in the cluster`,
+    evidence: [
+      ...(owner === undefined ? [] : evidenceFor(owner)),
+      ...(writer === undefined
+        ? []
+        : [
+            `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`}, and nothing is called so`,
+          ]),
+      'workloads of every kind, the pods of all who may change the type, RBAC, Leases, webhooks and CRDs were read: nobody who is there could be it',
+      ...staleLeases(context, held),
+      ...reservations,
+    ],
+    scope: inside ? 'namespace' : 'cluster',
+    certainty,
+    remedies: [
+      ...(inside && held.objects.length > 0
+        ? [orderRemedy(held, gone === undefined ? 'its controller' : actorText(gone))]
+        : []),
+      role('now', {
+        text: `Install ${product} again${inside ? ' in another namespace' : ''}: it removes ${finalizer}, and the namespace then goes within 10 s`,
+      }),
+      ...knownRemedies(held),
+      ...removal,
+    ],
+    ...(inside
+      ? {
+          waitsForNamespace:
+            'it was in this namespace, and nothing can be created in it before it is gone',
+        }
+      : {}),
+  };
+}
+
+function staleLeases(context: Context, held: Held): string[] {
+  return leasesOf(context, meantBy(context, held)).map(
+    ({ namespace, name, holder, renewTime }) =>
+      `Lease ${namespace}/${name} was last renewed at ${renewTime}${holder === undefined ? '' : ` by ${holder}`}`,
+  );
+}
+
+const MAX_CANDIDATES = 5;
+
+function unknown(
+  context: Context,
+  held: Held,
+  { candidates, reservations, unread }: Attribution,
+  removal: Remedy[],
+): RuleResult {
+  const { finalizer, subject } = held;
+  const known = catalogued(held);
+  const writer = writerOf(held);
+  const telling = candidates.filter(({ evidence }) => evidence.length > 0);
+  const named = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
+  const names = listWords(named.map(pointerText));
+  const why =
+    unread.length > 0
+      ? `who should remove it cannot be told: ${notRead(unread)}`
+      : telling.length > 1
+        ? `what was read points to ${names}, so who should remove it cannot be told`
+        : known !== undefined
+          ? `it belongs to ${known.owner}; where that runs could not be seen`
+          : candidates.length > 0
+            ? `nothing in the cluster shows who should remove it; ${names} could`
+            : 'nothing in the cluster shows who should remove it';
+  return {
+    code: 'owner-unknown',
+    subject,
+    finalizer,
+    message: `has finalizer ${finalizer}, and ${why}`,
+    continuation: why,
+    evidence: [
+      writer === undefined
+        ? 'managedFields name no writer of the finalizer'
+        : `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`} (managedFields)`,
+      ...named.map(
+        (candidate) =>
+          `${pointerText(candidate)} could be it: ${evidenceFor(candidate).join('; ') || 'by its rights alone'}`,
+      ),
+      ...reservations,
+      known === undefined
+        ? 'it is no well-known finalizer'
+        : `well-known finalizer of ${known.owner}`,
+      ...attachments(context, held),
+    ],
+    scope: 'namespace',
+    certainty: 'unknown',
+    remedies: [
+      ...knownRemedies(held),
+      role('look', {
+        text: `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
+        command: kubectl(
+          'get',
+          ...named_(held.type, subject.name),
+          ...inNamespace(subject.namespace),
+          '-o',
+          'yaml',
+          '--show-managed-fields',
+        ),
+      }),
+      ...removal,
+    ],
+  };
+}
+
+function named_(type: ResourceType, name: string): string[] {
+  return named(typeName(type), name);
+}
+
+/** A claim may wait for its volume to be detached. */
+function attachments({ now }: Context, held: Held): string[] {
+  const volumes = held.objects.flatMap(({ uid }) => {
+    const read = now.details[uid];
+    return read?.ok === true
+      ? read.value.references
+          .filter(({ kind }) => kind === 'PersistentVolume')
+          .map(({ name }) => name)
+      : [];
+  });
+  return listed(now.cluster.volumeAttachments)
+    .filter(({ volume }) => volumes.includes(volume))
+    .map(
+      ({ name, attacher, node, attached, error }) =>
+        `VolumeAttachment ${name}: attacher ${attacher}, node ${node}, attached=${attached}${error === undefined ? '' : `, ${error}`}`,
+    );
+}
+
+/**
+ * What refuses the update that removes the finalizer, whoever sends it: proven by a dry run, or certain
+ * because a webhook matches, fails closed and nothing is behind its Service. A dry run that is accepted
+ * clears admission; one that a rule with exemptions refuses to us proves nothing about others.
+ */
+function obstaclesFor(context: Context, held: Held): RuleResult[] {
+  const [object] = held.objects;
+  if (object === undefined || isAggregated(context, held.type)) return [];
+  const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
+  if (trial?.answer === 'accepted') return [];
+  const request = `UPDATE of ${typeName(held.type)}`;
+  if (trial?.answer !== 'refused') return deadUpdateWebhooks(context, held.type, object);
+  return classifyErrorText(trial.message)
+    .filter(isAdmissionError)
+    .map((error) => admissionResult(context, error, request))
+    .filter(({ certainty }) => certainty !== 'unknown');
+}
+
+/** What the object waits for across a border: bound or referenced objects, children, dependents. */
+function partnerLinks(context: Context, held: Held): OwnerResults['waitsFor'] {
+  return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
+    ({ object, because }) =>
+      object.finalizers.map((finalizer) => ({
+        id: findingId(
+          'object-finalizer',
+          {
+            apiVersion: object.apiVersion,
+            kind: object.kind,
+            ...(object.namespace === '' ? {} : { namespace: object.namespace }),
+            name: object.name,
+          },
+          finalizer,
+        ),
+        because,
+      })),
+  );
+}
+
+/** Objects that a held one names and that are on their way out and held themselves. */
+export function partnersOf(
+  { now }: Context,
+  held: Held,
+): { object: ObjectFacts; because: string }[] {
+  return held.objects.flatMap(({ uid, apiVersion }) => {
+    const read = now.details[uid];
+    if (read?.ok !== true) return [];
+    const own = apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
+    return read.value.references.flatMap(({ group, kind, namespace, name, field }) =>
+      [group, own, '']
+        .flatMap((candidate) => {
+          const key = partnerKey({ group: candidate, kind, namespace, name });
+          const partner = now.partners[key];
+          const object = partner?.ok === true ? partner.value : undefined;
+          const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
+          return isHeld
+            ? [{ object, because: `${field} names it, and it is being deleted, too` }]
+            : [];
+        })
+        .slice(0, 1),
+    );
+  });
+}
+
+/** Terminating objects of the namespace that the held one owns, and that are held themselves. */
+function childrenOf({ now }: Context, held: Held): { object: ObjectFacts; because: string }[] {
+  const owners = new Set(held.objects.map(({ uid }) => uid));
+  if (owners.size === 0) return [];
+  return now.content
+    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+    .filter(({ finalizers }) => finalizers.length > 0)
+    .flatMap((group) => {
+      const [first] = group.examples;
+      const isChild = group.examples.some(({ ownerReferences }) =>
+        ownerReferences.some(({ uid }) => owners.has(uid)),
+      );
+      return first !== undefined && isChild
+        ? [{ object: first, because: 'it owns it, and waits until it is gone' }]
+        : [];
+    });
+}
+
+/** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
+function ofControllerManager(context: Context, held: Held): OwnerResults {
+  const manager = controllerManager(context);
+  const name = catalogued(held)?.owner ?? 'kube-controller-manager';
+  const children = childrenOf(context, held).length > 0 ? partnerLinks(context, held) : [];
+  if (manager.state === 'stale') {
+    const result = inactiveControllerManager(context, manager);
+    return {
+      waitsFor: [linkTo(result)],
+      results: [result],
+      reservations: [],
+      isRemovable: false,
+    };
+  }
+  const obstacles = obstaclesFor(context, held);
+  const refusals = refusalsFor(context, held);
+  const common = {
+    subject: {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      namespace: 'kube-system',
+      name: 'kube-controller-manager',
+    },
+    finalizer: held.finalizer,
+    scope: 'cluster' as const,
+    certainty: manager.state === 'fresh' ? ('proven' as const) : ('likely' as const),
+    evidence: [`${held.finalizer} is removed by the ${name}`, manager.evidence],
+  };
+  const [first] = refusals;
+  const result: RuleResult =
+    obstacles.length > 0 || first !== undefined
+      ? {
+          ...common,
+          code: 'owner-failing',
+          message: `should remove ${held.finalizer}, but what it must do for that is refused: ${first === undefined ? obstacles[0]?.message : quoted(first.error.text)}`,
+          remedies: [],
+          waitsFor: obstacles.map((cause) => ({
+            id: linkTo(cause).id,
+            because: 'it refuses the update that removes the finalizer',
+          })),
+        }
+      : {
+          ...common,
+          code: 'owner-running',
+          message: `should remove ${held.finalizer}, and ${manager.state === 'fresh' ? 'runs' : 'seems to run'}; it may be slow`,
+          remedies: [role('now', { text: 'Give it more time: raise the timeout' })],
+        };
+  const isWaiting = result.code === 'owner-running' && children.length > 0;
+  return {
+    waitsFor: isWaiting ? children : [linkTo(result)],
+    results: isWaiting ? [] : [result, ...obstacles],
+    reservations: ['kube-controller-manager should remove it'],
+    isRemovable: false,
+  };
+}

@@ -1,0 +1,198 @@
+import { shorten } from '../../base/text.ts';
+import type { EventFacts, LeaseFacts, ObjectDetail, ObjectFacts } from '../../model/snapshot.ts';
+import { type Context, listed } from '../context.ts';
+import { type ContentError, classifyErrorText } from '../errors.ts';
+import type { Actor } from './actors.ts';
+import { eventsAbout, isFresh } from './evidence.ts';
+import type { Held } from './held.ts';
+
+/** Of what somebody says, in a sentence. */
+const MAX_SAID_CHARS = 240;
+
+/** Something that the owner, or the API server for it, said it cannot do. */
+export interface Refusal {
+  error: ContentError;
+  /** Where it was said. */
+  source: string;
+  /** Which object it is about. */
+  object: ObjectFacts;
+}
+
+/** What is refused now, for these objects; newest words first. Conflicts and retries are noise. */
+export function refusalsFor(context: Context, held: Held): Refusal[] {
+  const said = held.objects.flatMap((object) => [
+    ...fromStatus(context, object),
+    ...fromEvents(context, held, object),
+  ]);
+  const bySaying = new Map<string, (typeof said)[number]>();
+  for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
+  return [...bySaying.values()]
+    .toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
+    .map(({ at: _, ...refusal }) => refusal);
+}
+
+type Dated = Refusal & { at: string };
+
+function fromStatus(context: Context, object: ObjectFacts): Dated[] {
+  const read = context.now.details[object.uid];
+  if (read?.ok !== true) return [];
+  const { conditions, texts } = read.value;
+  const written = object.statusWriters.at(-1)?.time;
+  const inConditions = conditions
+    .filter((condition) => isFailure(condition) && isCurrent(condition, read.value, object))
+    .flatMap((condition) => {
+      const { type, status, reason, message, lastTransitionTime } = condition;
+      const source = `status condition ${type}=${status} (${reason}) of ${object.kind} ${object.name}`;
+      return refusal(message === '' ? reason : message, source, saysFailure(condition)).map(
+        (error) => ({ ...error, object, at: lastTransitionTime ?? written ?? '' }),
+      );
+    });
+  // Plain texts have no time of their own: only that of the last write of the status.
+  const isLate = Date.parse(written ?? '') >= Date.parse(object.deletionTimestamp ?? '');
+  const hasSeen = (read.value.observedGeneration ?? -1) >= (object.generation ?? 0);
+  const inTexts = isLate || hasSeen || written === undefined ? texts : [];
+  return [
+    ...inConditions,
+    ...inTexts.flatMap((text) =>
+      refusal(text, `the status of ${object.kind} ${object.name}`, false).map((error) => ({
+        ...error,
+        object,
+        at: written ?? '',
+      })),
+    ),
+  ];
+}
+
+/**
+ * Types with "abnormal-true" and "normal-true" polarity (Kubernetes API conventions, "Typical status
+ * properties"). Of an unknown type nothing is known but its words.
+ */
+const ABNORMAL = /(?:fail|error|degraded|stalled|blocked|denied|refus|unable|conflict)/i;
+
+/** Conditions about the removal itself are True while it goes on, well or badly: their words tell. */
+const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
+
+function isFailure({ type, status }: ObjectDetail['conditions'][number]): boolean {
+  if (ABNORMAL.test(type)) return status === 'True';
+  return status !== 'True' || ABOUT_REMOVAL.test(type);
+}
+
+/** Its type alone says that it is a failure; of `Ready=False` on its way out the words must say so. */
+function saysFailure({ type }: ObjectDetail['conditions'][number]): boolean {
+  return ABNORMAL.test(type);
+}
+
+/** Since the deletion began, or about what is there now: the deletion raises the generation. */
+function isCurrent(
+  condition: ObjectDetail['conditions'][number],
+  detail: ObjectDetail,
+  { deletionTimestamp, generation, statusWriters }: ObjectFacts,
+): boolean {
+  const began = Date.parse(deletionTimestamp ?? '');
+  if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
+  const observed = condition.observedGeneration ?? detail.observedGeneration;
+  if (observed !== undefined && generation !== undefined) return observed >= generation;
+  if (condition.lastTransitionTime !== undefined) {
+    // It was failing before, and the status has been written again since: it still does.
+    return Date.parse(statusWriters.at(-1)?.time ?? '') >= began;
+  }
+  return true;
+}
+
+function fromEvents(context: Context, held: Held, object: ObjectFacts): Dated[] {
+  const began = Date.parse(object.deletionTimestamp ?? '');
+  const isNew = ({ at }: EventFacts): boolean => Date.parse(at ?? '') >= began;
+  const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
+  const elsewhere = Object.entries(context.now.places).flatMap(([place, { events }]) =>
+    place === object.namespace ? [] : listed(events).filter((event) => mentions(event, object)),
+  );
+  return [...about, ...elsewhere]
+    .filter((event) => event.type === 'Warning' && isNew(event))
+    .flatMap((event) =>
+      refusal(event.message, `Event ${event.reason} about ${object.kind} ${object.name}`, true).map(
+        (error) => ({ ...error, object, at: event.at ?? '' }),
+      ),
+    );
+}
+
+/** Events about a terminating object cannot be written beside it, so they may only mention it. */
+function mentions({ message, regarding }: EventFacts, { kind, namespace, name, uid }: ObjectFacts) {
+  if (regarding.uid === uid) return true;
+  const isNamed = new RegExp(`(?:^|[^a-z0-9.-])${RegExp.escape(name)}(?:[^a-z0-9.-]|$)`);
+  return (
+    isNamed.test(message) &&
+    (namespace === '' || message.includes(namespace)) &&
+    message.toLowerCase().includes(kind.toLowerCase().slice(0, -1))
+  );
+}
+
+/** Words of failure that no known signature explains; "0 failed" and "no errors" are none. */
+const FAILURE =
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|expired|missing|not found|does not exist)\b/i;
+
+const NOISE =
+  /the object has been modified|Operation cannot be fulfilled|please apply your changes to the latest version|StorageError: invalid object|will (?:be )?retr|requeue/i;
+
+function refusal(
+  text: string,
+  source: string,
+  isStated: boolean,
+): { error: ContentError; source: string }[] {
+  if (text === '' || NOISE.test(text)) return [];
+  const errors = classifyErrorText(text);
+  const known = errors.filter(({ kind }) => kind !== 'other');
+  if (known.length > 0) return known.map((error) => ({ error, source }));
+  const isFailing = isStated || FAILURE.test(text);
+  return isFailing ? errors.slice(0, 1).map((error) => ({ error, source })) : [];
+}
+
+export function quoted(text: string): string {
+  return `"${shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS)}"`;
+}
+
+/** An object that its controller was told to leave alone, and by what. */
+export function pausedBy(
+  context: Context,
+  held: Held,
+): { object: ObjectFacts; by: string } | undefined {
+  for (const object of held.objects) {
+    const told = Object.entries(object.annotations).find(([key, value]) => isPause(key, value));
+    if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
+    const read = context.now.details[object.uid];
+    const suspended = read?.ok === true ? read.value.suspended : undefined;
+    if (suspended !== undefined) return { object, by: `${suspended}: true` };
+  }
+  return undefined;
+}
+
+/** `crossplane.io/paused: "true"`, `…/reconcile: disabled`, `…/reconcile-policy: …` is none. */
+function isPause(key: string, value: string): boolean {
+  const name = key.slice(key.indexOf('/') + 1).toLowerCase();
+  if (/^(?:is-?)?(?:paused?|pause-reconcil\w*|suspend(?:ed)?|skip-reconcil\w*)$/.test(name)) {
+    return value !== 'false' && value !== '';
+  }
+  return /^reconcil(?:e|iation)$/.test(name) && /^(?:disabled?|false|paused?|off)$/i.test(value);
+}
+
+/**
+ * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last. A Lease
+ * is the owner's where it is called after it or after the group.
+ */
+export function foreignLease(
+  context: Context,
+  actor: Actor,
+  leases: readonly LeaseFacts[],
+): LeaseFacts | undefined {
+  const own = [
+    ...leases,
+    ...listed(context.now.cluster.leases).filter(
+      ({ namespace, name }) => namespace === actor.namespace && name.includes(actor.name),
+    ),
+  ].filter(({ namespace }) => namespace === actor.namespace);
+  const isOurs = ({ holder = '' }: LeaseFacts): boolean =>
+    actor.pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
+  if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
+    return undefined;
+  }
+  return own.find((lease) => lease.holder !== undefined && !isOurs(lease));
+}

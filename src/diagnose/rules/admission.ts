@@ -1,0 +1,402 @@
+import type { Remedy, Subject } from '../../model/finding.ts';
+import type {
+  LabelRequirement,
+  MatchRule,
+  ObjectFacts,
+  PolicyBindingFacts,
+  PolicyFacts,
+  ResourceType,
+  WebhookFacts,
+} from '../../model/snapshot.ts';
+import { type Backend, backendOf, backendRemedies } from '../backends.ts';
+import { kubectl, named, patchCommand, role } from '../commands.ts';
+import { type Context, listed, type RuleResult, serviceText, typeName } from '../context.ts';
+import type { AdmissionError, CallFailure } from '../errors.ts';
+import { webhooksOf } from '../owner/evidence.ts';
+
+/** Whoever refuses a request on the way to storage: webhooks that cannot be called, and those that say no. */
+export function admissionResult(
+  context: Context,
+  error: AdmissionError,
+  request: string,
+): RuleResult {
+  if (error.kind === 'policy-denied') return policyDenied(context, error, request);
+  const webhook = findWebhook(context, error);
+  return error.kind === 'webhook-denied'
+    ? webhookDenied(context, error, webhook, request)
+    : unreachable(context, webhook, {
+        name: error.webhook,
+        service: webhook?.service ?? error.service,
+        failure: error.cause,
+        request,
+        evidence: [error.text],
+      });
+}
+
+/**
+ * Several configurations may have webhooks of one name; the Service in the error tells them apart, then
+ * whether they select this namespace at all.
+ */
+function findWebhook(
+  context: Context,
+  error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
+): WebhookFacts | undefined {
+  const named = webhooksOf(context).filter(({ name }) => name === error.webhook);
+  const service = error.kind === 'webhook-unreachable' ? error.service : undefined;
+  const url = error.kind === 'webhook-unreachable' ? error.url : undefined;
+  const called = named.filter((webhook) =>
+    service === undefined
+      ? url === undefined || webhook.url === undefined || url.startsWith(hostOf(webhook.url))
+      : webhook.service?.namespace === service.namespace && webhook.service.name === service.name,
+  );
+  const selecting = (called.length > 0 ? called : named).filter(({ namespaceSelector }) =>
+    matchesLabels(namespaceSelector, context.now.namespace.labels),
+  );
+  return selecting[0] ?? called[0] ?? named[0];
+}
+
+function hostOf(url: string): string {
+  return url.split('/').slice(0, 3).join('/');
+}
+
+interface Call {
+  /** `webhooks[].name` */
+  name: string;
+  service: WebhookFacts['service'];
+  failure: CallFailure;
+  request: string;
+  evidence: string[];
+}
+
+function unreachable(context: Context, webhook: WebhookFacts | undefined, call: Call): RuleResult {
+  const { name, service, failure, request } = call;
+  const backend = service === undefined ? undefined : backendOf(context, service, failure);
+  const inside = backend?.isInside === true;
+  const where =
+    backend === undefined
+      ? `${name} ${WHY_URL[failure]}`
+      : `${name} is served by ${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`;
+  return {
+    code: 'admission-webhook-failing',
+    subject: configurationSubject(webhook, name),
+    message: `cannot be called for ${request}: its webhook ${where}`,
+    evidence: [
+      ...call.evidence,
+      webhook === undefined
+        ? 'the webhook configuration that has it could not be read'
+        : `${webhook.configuration.kind} ${webhook.configuration.name}: failurePolicy ${webhook.failurePolicy}`,
+    ],
+    scope: inside ? 'namespace' : 'cluster',
+    remedies: webhookRemedies(context, webhook, call, backend),
+    ...(inside && backend !== undefined
+      ? {
+          waitsForNamespace: `${serviceText(backend.service)} was in this namespace and has been deleted with it`,
+        }
+      : {}),
+  };
+}
+
+const WHY_URL: Record<CallFailure, string> = {
+  'service-not-found': 'has no Service',
+  'no-endpoints': 'has no ready endpoints',
+  refused: 'refuses the connection',
+  certificate: 'has a certificate that the API server does not accept',
+  timeout: 'does not answer in time',
+  other: 'does not answer as it should',
+};
+
+function webhookRemedies(
+  context: Context,
+  webhook: WebhookFacts | undefined,
+  { name, failure }: Call,
+  backend: Backend | undefined,
+): Remedy[] {
+  if (webhook === undefined) {
+    return [...backendRemedies(backend, failure, THEN), findConfiguration(name)];
+  }
+  const { kind, name: configuration, uid } = webhook.configuration;
+  const type = named(kind.toLowerCase(), configuration);
+  const place = `/webhooks/${webhook.index}`;
+  const siblings = webhooksOf(context).filter((other) => other.configuration.uid === uid).length;
+  const ignore = role('or', {
+    text: `Let requests pass while webhook ${name} of ${configuration} cannot be called`,
+    command: patchCommand(type, [
+      { op: 'test', path: `${place}/name`, value: webhook.name },
+      { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' },
+    ]),
+    risk: 'what it would have refused or changed passes, in the whole cluster, until failurePolicy is set back to Fail',
+  });
+  const remove = {
+    command: kubectl('delete', ...type),
+    risk: `${siblings === 1 ? 'its check stops' : `its ${siblings} webhooks stop`} for the whole cluster`,
+  };
+  if (backend?.isInside !== true) {
+    return [
+      ...backendRemedies(backend, failure, THEN),
+      ignore,
+      role('or', {
+        text: `If its software was removed for good, delete ${kind} ${configuration}`,
+        ...remove,
+      }),
+    ];
+  }
+  return [
+    role('next', {
+      text: `For the next run: delete ${kind} ${configuration} before the namespace that serves it`,
+    }),
+    role('now', {
+      text: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so nobody can answer any more`,
+      ...remove,
+    }),
+    ignore,
+  ];
+}
+
+const THEN = 'Kubernetes then tries again within a minute';
+
+/** Names of webhooks are not names of objects: the configuration has to be looked for. */
+function findConfiguration(webhook: string): Remedy {
+  return role('look', {
+    text: `Find the configuration that has webhook ${webhook}`,
+    command: kubectl(
+      'get',
+      'validatingwebhookconfigurations,mutatingwebhookconfigurations',
+      '-o',
+      'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name',
+    ),
+  });
+}
+
+function webhookDenied(
+  context: Context,
+  error: Extract<AdmissionError, { kind: 'webhook-denied' }>,
+  webhook: WebhookFacts | undefined,
+  request: string,
+): RuleResult {
+  const subject = configurationSubject(webhook, error.webhook);
+  const words = error.message === '' ? 'without explanation' : error.message;
+  return {
+    code: 'admission-denied',
+    subject,
+    message: `denies ${request} by its webhook ${error.webhook}: ${words}`,
+    evidence: [error.text],
+    scope: 'cluster',
+    certainty: webhook?.dependsOnUser === true ? 'unknown' : 'likely',
+    remedies: [
+      role('now', {
+        text: `Fulfil what webhook ${error.webhook} asks for, or ask its owner to let this through`,
+      }),
+      ...(webhook === undefined
+        ? [findConfiguration(error.webhook)]
+        : [
+            role('look', {
+              text: `See which requests ${subject.kind} ${subject.name} takes`,
+              command: kubectl(
+                'get',
+                ...named(subject.kind.toLowerCase(), subject.name),
+                '-o',
+                'yaml',
+              ),
+            }),
+            exempt(context, webhook),
+          ]),
+    ],
+  };
+}
+
+/** matchLabels are said as expressions, so nothing of the selector is lost. */
+function exempt(context: Context, webhook: WebhookFacts): Remedy {
+  const { kind, name } = webhook.configuration;
+  const place = `/webhooks/${webhook.index}`;
+  const own = {
+    key: 'kubernetes.io/metadata.name',
+    operator: 'NotIn',
+    values: [context.now.namespace.name],
+  };
+  const matchExpressions = [...webhook.namespaceSelector, own].map(({ values, ...rest }) => ({
+    ...rest,
+    ...(values.length === 0 ? {} : { values }),
+  }));
+  return role('or', {
+    text: `Exempt this namespace from webhook ${webhook.name} of ${name}`,
+    command: patchCommand(named(kind.toLowerCase(), name), [
+      { op: 'test', path: `${place}/name`, value: webhook.name },
+      { op: 'add', path: `${place}/namespaceSelector`, value: { matchExpressions } },
+    ]),
+    risk: 'nothing in this namespace is checked by it any more',
+  });
+}
+
+function policyDenied(
+  context: Context,
+  error: Extract<AdmissionError, { kind: 'policy-denied' }>,
+  request: string,
+): RuleResult {
+  const { now } = context;
+  const policies = [
+    ...listed(now.cluster.validatingPolicies),
+    ...listed(now.cluster.mutatingPolicies),
+  ];
+  const policy = policies.find(({ name }) => name === error.policy);
+  const bindings = [
+    ...listed(now.cluster.validatingPolicyBindings),
+    ...listed(now.cluster.mutatingPolicyBindings),
+  ];
+  const binding = bindings.find(
+    ({ name, policy: of }) => name === error.binding && of === error.policy,
+  );
+  const kind = policy?.kind ?? 'ValidatingAdmissionPolicy';
+  return {
+    code: 'admission-denied',
+    subject: { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: error.policy },
+    message: `denies ${request}: ${error.message}`,
+    evidence: [error.text],
+    scope: 'cluster',
+    certainty: policy === undefined || policy.dependsOnUser ? 'unknown' : 'likely',
+    remedies: policyRemedies(kind, error, binding),
+  };
+}
+
+/** apiserver, policy/generic/policy_dispatcher.go: a binding whose parameters do not exist. */
+const NO_PARAMS = /no params found for policy binding/;
+
+function policyRemedies(
+  kind: PolicyFacts['kind'],
+  error: Extract<AdmissionError, { kind: 'policy-denied' }>,
+  binding: PolicyBindingFacts | undefined,
+): Remedy[] {
+  const meet = role('now', {
+    text: `Fulfil what ${kind} ${error.policy} asks for, or ask its owner to let this through`,
+  });
+  const see = role('look', {
+    text: `See what ${kind} ${error.policy} asks for`,
+    command: kubectl('get', ...named(kind.toLowerCase(), error.policy), '-o', 'yaml'),
+  });
+  if (binding === undefined) return [meet, see];
+  const type = named(`${kind.toLowerCase()}binding`, binding.name);
+  if (NO_PARAMS.test(error.text)) {
+    const { name, namespace } = binding.paramRef ?? {};
+    return [
+      role('now', {
+        text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${namespace === undefined ? '' : ` in namespace ${namespace}`}`}`,
+      }),
+      see,
+      role('or', {
+        text: `Let binding ${binding.name} allow what it has no parameters for`,
+        command: patchCommand(type, [
+          { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },
+        ]),
+        risk: 'the policy refuses nothing wherever the parameters of this binding are missing',
+      }),
+    ];
+  }
+  if (binding.actions.length === 0) return [meet, see];
+  return [
+    meet,
+    see,
+    role('or', {
+      text: `For the time of this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
+      command: patchCommand(type, [
+        { op: 'replace', path: '/spec/validationActions', value: ['Warn', 'Audit'] },
+      ]),
+      risk: 'until it is set back, the policy refuses nothing wherever this binding applies',
+    }),
+  ];
+}
+
+/**
+ * Webhooks that are certain to refuse an UPDATE of the object: they match it, fail closed, and nothing is
+ * behind their Service. CEL match conditions cannot be judged here, so such webhooks are left out.
+ */
+export function deadUpdateWebhooks(
+  context: Context,
+  type: ResourceType,
+  object: ObjectFacts,
+): RuleResult[] {
+  return webhooksOf(context)
+    .filter(
+      (webhook) =>
+        webhook.failurePolicy === 'Fail' &&
+        !webhook.hasMatchConditions &&
+        matchesWebhook(context, webhook, 'UPDATE', type, object.labels),
+    )
+    .flatMap((webhook) => {
+      const { service } = webhook;
+      if (service === undefined || backendOf(context, service).isDead !== true) return [];
+      const exists = listed(context.now.places[service.namespace]?.services).some(
+        ({ name }) => name === service.name,
+      );
+      return unreachable(context, webhook, {
+        name: webhook.name,
+        service,
+        failure: exists ? 'no-endpoints' : 'service-not-found',
+        request: `UPDATE of ${typeName(type)}`,
+        evidence: [`it matches UPDATE of ${typeName(type)} in this namespace and fails closed`],
+      });
+    });
+}
+
+/** Sources: apiserver pkg/admission/plugin/webhook/predicates. */
+export function matchesWebhook(
+  context: Context,
+  webhook: WebhookFacts,
+  operation: string,
+  type: ResourceType,
+  labels: Record<string, string>,
+): boolean {
+  const isExact = webhook.matchPolicy === 'Exact';
+  return (
+    webhook.rules.some((rule) => matchesRule(rule, operation, type, isExact)) &&
+    (!type.namespaced || matchesLabels(webhook.namespaceSelector, context.now.namespace.labels)) &&
+    matchesLabels(webhook.objectSelector, labels)
+  );
+}
+
+/** With matchPolicy Equivalent a request in another version of the type is converted and matched. */
+export function matchesRule(
+  rule: MatchRule,
+  operation: string,
+  { group, version, resource, namespaced }: ResourceType,
+  isExact: boolean,
+): boolean {
+  const has = (list: readonly string[], value: string): boolean =>
+    list.includes('*') || list.includes(value);
+  const scope = namespaced ? 'Namespaced' : 'Cluster';
+  return (
+    has(rule.operations, operation) &&
+    has(rule.apiGroups, group) &&
+    (!isExact || has(rule.apiVersions, version)) &&
+    (rule.scope === '*' || rule.scope === '' || rule.scope === scope) &&
+    [resource, '*', '*/*'].some((name) => rule.resources.includes(name))
+  );
+}
+
+/** Source: apimachinery pkg/labels/selector.go. */
+export function matchesLabels(
+  requirements: readonly LabelRequirement[],
+  labels: Record<string, string>,
+): boolean {
+  return requirements.every(({ key, operator, values }) => {
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    switch (operator) {
+      case 'In':
+        return value !== undefined && values.includes(value);
+      case 'NotIn':
+        return value === undefined || !values.includes(value);
+      case 'Exists':
+        return value !== undefined;
+      case 'DoesNotExist':
+        return value === undefined;
+      default:
+        return false;
+    }
+  });
+}
+
+function configurationSubject(webhook: WebhookFacts | undefined, name: string): Subject {
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: webhook?.configuration.kind ?? 'ValidatingWebhookConfiguration',
+    name: webhook?.configuration.name ?? name,
+  };
+}

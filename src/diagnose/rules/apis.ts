@@ -1,0 +1,253 @@
+import type { Remedy, Subject } from '../../model/finding.ts';
+import type { ApiServiceFacts } from '../../model/snapshot.ts';
+import { type Backend, backendOf, backendRemedies } from '../backends.ts';
+import { kubectl, named, role } from '../commands.ts';
+import {
+  type Context,
+  listed,
+  namespaceSubject,
+  type RuleResult,
+  serviceText,
+} from '../context.ts';
+
+/** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
+const HEALS = 'namespaces then go by themselves within 90 s';
+
+function apiServiceSubject(name: string): Subject {
+  return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
+}
+
+interface FailingGroup {
+  group: string;
+  version: string;
+  /** What was seen, one sentence per source. */
+  reasons: string[];
+}
+
+/**
+ * Group-versions that cannot be discovered now. Our own discovery decides; the namespace's condition,
+ * up to a minute old, is added as evidence, and stands alone only when discovery could not be read.
+ */
+function failingGroups({ now: { discovery }, conditions }: Context): FailingGroup[] {
+  const said = conditions.discoveryFailures;
+  const found: FailingGroup[] = discovery.ok
+    ? discovery.value.failedGroups.map(({ group, version, reason }) => ({
+        group,
+        version,
+        reasons: [`discovery of ${group}/${version}: ${reason}`],
+      }))
+    : said.map(({ group, version }) => ({ group, version, reasons: [] }));
+  for (const failing of found) {
+    const named = said.find(
+      ({ group, version }) => group === failing.group && version === failing.version,
+    );
+    if (named !== undefined) {
+      failing.reasons.push(
+        `the namespace's condition NamespaceDeletionDiscoveryFailure: ${named.error}`,
+      );
+    }
+  }
+  return found;
+}
+
+/**
+ * API groups that do not answer. The namespace controller needs a complete discovery to finish, so one of
+ * them holds every namespace (namespaced_resources_deleter.go, deleteAllContent). Available=False alone is
+ * no proof: a group whose resources can still be discovered blocks nothing. Nor is Available=True: aggregated
+ * discovery asks the backend for /apis, the availability check for /apis/<group>/<version>, and they can
+ * differ (kube-aggregator handler_discovery.go and remote_available_controller.go).
+ */
+export function failingApis(context: Context): RuleResult[] {
+  const services = context.now.cluster.apiServices;
+  const failing = failingGroups(context).map((group) => {
+    const service = listed(services).find(
+      (entry) => entry.group === group.group && entry.version === group.version,
+    );
+    return service !== undefined && service.available?.status !== 'True'
+      ? unavailable(context, service, group)
+      : undiscovered(context, service, group, services?.ok === true);
+  });
+  const raw = context.conditions.discoveryRaw;
+  if (raw === undefined || failing.length > 0) return failing;
+  return [
+    {
+      code: 'discovery-failed',
+      subject: namespaceSubject(context.now.namespace.name),
+      message: 'cannot be emptied: the namespace controller could not discover the resource types',
+      evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
+      scope: 'cluster',
+      remedies: [],
+      blocksNamespace: 'the controller does not know what to delete',
+    },
+  ];
+}
+
+function circle(backend: Backend | undefined): { waitsForNamespace?: string } {
+  return backend?.isInside === true
+    ? {
+        waitsForNamespace: `${serviceText(backend.service)} was in this namespace and has been deleted with it`,
+      }
+    : {};
+}
+
+function unavailable(
+  context: Context,
+  service: ApiServiceFacts,
+  { group, version, reasons }: FailingGroup,
+): RuleResult {
+  const { available } = service;
+  const backend = service.service && backendOf(context, service.service);
+  const state =
+    available === undefined
+      ? 'the API server has never checked it'
+      : `Available=${available.status} (${available.reason}): ${available.message}`;
+  const where =
+    backend === undefined
+      ? 'it has no backend'
+      : `its backend is ${serviceText(backend.service)}, ${backend.text || explainReason(service)}`;
+  return {
+    code: 'apiservice-unavailable',
+    subject: apiServiceSubject(service.name),
+    message: `does not answer: ${where}`,
+    evidence: [state, ...reasons],
+    ...(available?.since === undefined ? {} : { since: available.since }),
+    scope: 'cluster',
+    remedies: unavailableRemedies(service, backend),
+    blocksNamespace: `no namespace is finished before every API group answers, and ${group}/${version} does not`,
+    ...circle(backend),
+  };
+}
+
+/** Reasons of the Available condition, kube-aggregator remote_available_controller.go. */
+function explainReason({ available }: ApiServiceFacts): string {
+  switch (available?.reason) {
+    case 'ServiceNotFound':
+      return 'which does not exist';
+    case 'ServicePortError':
+      return 'which does not listen on the port that the APIService names';
+    case 'EndpointsNotFound':
+    case 'MissingEndpoints':
+      return 'which has no ready endpoints';
+    case 'FailedDiscoveryCheck':
+      return 'which does not answer as it should';
+    case undefined:
+      return 'which was never found available';
+    default:
+      return 'which is not available';
+  }
+}
+
+function unavailableRemedies(service: ApiServiceFacts, backend: Backend | undefined): Remedy[] {
+  const remove = deleteApiService(service);
+  if (backend === undefined) return [remove];
+  if (backend.isInside) {
+    return [
+      role('next', {
+        text: `For the next run: delete APIService ${service.name} before its backend, or install the backend in a namespace that stays`,
+      }),
+      {
+        ...remove,
+        role: 'now',
+        text: `Delete APIService ${service.name}: its backend, ${serviceText(backend.service)}, is being deleted with the namespace; ${HEALS}`,
+      },
+    ];
+  }
+  const place = serviceText(backend.service);
+  const { namespace, name } = backend.service;
+  switch (service.available?.reason) {
+    case 'ServicePortError':
+      return [
+        role('now', {
+          text: `Make ${place} listen on port ${service.service?.port ?? 443}, which APIService ${service.name} names; ${HEALS}`,
+        }),
+        role('look', {
+          text: `See the ports of ${place}`,
+          command: kubectl('get', ...named('service', name), '-n', namespace, '-o', 'yaml'),
+        }),
+        remove,
+      ];
+    case 'ServiceNotFound':
+    case 'EndpointsNotFound':
+    case 'MissingEndpoints':
+      return [...backendRemedies(backend, 'no-endpoints', HEALS), remove];
+    default:
+      return [
+        role('now', { text: `Make the backend behind ${place} answer; ${HEALS}` }),
+        role('look', {
+          text: `See what the API server says about APIService ${service.name}`,
+          command: kubectl('describe', 'apiservice', service.name),
+        }),
+        remove,
+      ];
+  }
+}
+
+/** Groups that others rely on, where the loss can be named. */
+const LOSSES: Record<string, string> = {
+  'metrics.k8s.io': 'kubectl top and autoscaling on CPU and memory stop',
+  'custom.metrics.k8s.io': 'autoscaling on its metrics stops',
+  'external.metrics.k8s.io': 'autoscaling on its metrics stops',
+};
+
+function deleteApiService(service: Pick<ApiServiceFacts, 'name' | 'group' | 'version'>): Remedy {
+  const loss = Object.hasOwn(LOSSES, service.group) ? LOSSES[service.group] : undefined;
+  return role('or', {
+    text: `If its software was removed for good, delete APIService ${service.name}; ${HEALS}`,
+    command: kubectl('delete', ...named('apiservice', service.name)),
+    risk: `${service.group}/${service.version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
+  });
+}
+
+function undiscovered(
+  context: Context,
+  service: ApiServiceFacts | undefined,
+  { group, version, reasons }: FailingGroup,
+  couldRead: boolean,
+): RuleResult {
+  const backend = service?.service && backendOf(context, service.service);
+  const where = backend === undefined ? '' : `; its backend is ${serviceText(backend.service)}`;
+  const state =
+    service !== undefined
+      ? `Available=True (${service.available?.reason ?? ''}): ${service.available?.message ?? ''}`
+      : couldRead
+        ? 'there is no APIService for it'
+        : 'its APIService could not be read';
+  return {
+    code: 'discovery-failed',
+    subject: apiServiceSubject(service?.name ?? `${version}.${group}`),
+    message: `cannot be discovered${service === undefined ? '' : ', although it is called available'}${where}`,
+    evidence: [...reasons, state],
+    scope: 'cluster',
+    remedies: discoveryRemedies(group, version, service, backend),
+    blocksNamespace: `no namespace is finished before every API group can be discovered, and ${group}/${version} cannot`,
+    ...circle(backend),
+  };
+}
+
+function discoveryRemedies(
+  group: string,
+  version: string,
+  service: ApiServiceFacts | undefined,
+  backend: Backend | undefined,
+): Remedy[] {
+  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const see = role('look', {
+    text: `See what the API server answers for ${group === '' ? version : `${group}/${version}`}`,
+    command: `${kubectl('get', '--raw', path)} || true`,
+  });
+  if (service === undefined || backend === undefined) {
+    return [
+      role('now', {
+        text: 'Wait while the control plane is being upgraded: its API servers then know different versions, and this passes; if it stays, look into the log of kube-apiserver',
+      }),
+      see,
+    ];
+  }
+  return [
+    role('now', {
+      text: `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 within 5 s (or with 404, which is taken as "ask per version"); a restart of its pods often helps; ${HEALS}`,
+    }),
+    see,
+    deleteApiService(service),
+  ];
+}

@@ -1,0 +1,174 @@
+import { shellQuote } from '../../base/text.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { NamespaceFacts } from '../../model/snapshot.ts';
+import { kubectl, role } from '../commands.ts';
+import { type Context, listed, namespaceSubject, type RuleResult } from '../context.ts';
+
+const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
+/** A leader renews its Lease every 2 s; after its duration anybody may take it (client-go, leader election). */
+const LEASE_SECONDS = 15;
+/** A backlog alone delays the first pass by minutes on a busy cluster; without a stale Lease, wait. */
+const SILENCE_MS = 90_000;
+
+export interface ControllerManager {
+  /** `unseen`: managed clusters hide its Lease. */
+  state: 'fresh' | 'stale' | 'unseen';
+  evidence: string;
+}
+
+/** Judged by its Lease and by what it did, never assumed to run. */
+export function controllerManager({ now, nowMs }: Context): ControllerManager {
+  const lease = listed(now.cluster.leases).find(
+    ({ namespace, name }) => namespace === LEASE.namespace && name === LEASE.name,
+  );
+  const ageMs = nowMs - Date.parse(lease?.renewTime ?? '');
+  const where = `Lease ${LEASE.namespace}/${LEASE.name}`;
+  if (Number.isNaN(ageMs)) {
+    const wrote = now.namespace.statusWrittenAt;
+    const did = wrote === undefined ? '' : `; it wrote the namespace's status at ${wrote}`;
+    return {
+      state: 'unseen',
+      evidence: `${where} could not be seen; managed clusters hide it${did}`,
+    };
+  }
+  return {
+    state: ageMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS) ? 'stale' : 'fresh',
+    evidence: `${where} was last renewed at ${lease?.renewTime}`,
+  };
+}
+
+/**
+ * Nobody processes the namespace: no conditions were ever written, or nothing goes on although its Lease is
+ * stale. A stale Lease proves that kube-controller-manager is not there; silence alone only suggests it.
+ */
+export function namespaceControllerInactive(context: Context): RuleResult[] {
+  if (!isUnprocessed(context)) return [];
+  const { namespace } = context.now;
+  const sinceMs = context.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
+  const manager = controllerManager(context);
+  const isStale = manager.state === 'stale';
+  if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(context))) return [];
+  return [
+    {
+      ...inactiveControllerManager(context, manager),
+      blocksNamespace: 'only the namespace controller empties and finishes it',
+    },
+  ];
+}
+
+/** The finding as such: also the end of chains to what only kube-controller-manager removes. */
+export function inactiveControllerManager(
+  context: Context,
+  { state, evidence }: ControllerManager,
+): RuleResult {
+  const { namespace, discovery, content } = context.now;
+  const couldRead = discovery.ok && content.every(({ read }) => read.ok);
+  const seen = hasQueue(context) ? 'nothing in it has been asked to go' : 'nothing is left in it';
+  return {
+    code: 'namespace-controller-inactive',
+    subject: namespaceSubject(namespace.name),
+    message:
+      state === 'stale'
+        ? 'is not being processed: kube-controller-manager, which empties namespaces and removes the finalizers of Kubernetes itself, is not running'
+        : 'has not been processed: the namespace controller has not written a condition yet',
+    evidence: [
+      ...(context.conditions.present
+        ? []
+        : [
+            `terminating since ${namespace.deletionTimestamp}, without any condition${couldRead ? `, and ${seen}` : ''}`,
+          ]),
+      evidence,
+    ],
+    ...(namespace.deletionTimestamp === undefined ? {} : { since: namespace.deletionTimestamp }),
+    scope: 'cluster',
+    remedies: [
+      role('now', {
+        text: 'Start kube-controller-manager again: it finishes all namespaces that wait',
+      }),
+      role('look', {
+        text: 'See whether kube-controller-manager renews its Lease',
+        command: kubectl('get', 'lease', LEASE.name, '-n', LEASE.namespace, '-o', 'yaml'),
+      }),
+      role('look', {
+        text: 'On clusters that run kube-controller-manager as a pod, see its log',
+        command: controllerLog(100),
+      }),
+      ...(state === 'stale'
+        ? []
+        : [
+            lookAgain(
+              namespace,
+              'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it look at this namespace within 5 s',
+            ),
+          ]),
+    ],
+  };
+}
+
+/** Servers before 1.16 write no conditions: an API that cannot be discovered holds such a namespace, too. */
+function mayBeHeldElsewhere(context: Context): boolean {
+  const { discovery } = context.now;
+  return !hasQueue(context) && (!discovery.ok || discovery.value.failedGroups.length > 0);
+}
+
+function hasQueue({ now }: Context): boolean {
+  return now.content.some(({ read }) => read.ok && read.value.queued > 0);
+}
+
+/** No conditions, and no object but what was asked to go by somebody before. */
+export function isUnprocessed(context: Context): boolean {
+  const { namespace, content } = context.now;
+  const isWaitingForController = namespace.specFinalizers.includes('kubernetes');
+  const total = content.reduce((sum, { read }) => sum + (read.ok ? read.value.total : 0), 0);
+  if (!isWaitingForController || (total > 0 && !hasQueue(context))) return false;
+  return !context.conditions.present || controllerManager(context).state === 'stale';
+}
+
+/** Clusters made with kubeadm, kind among them, run it as pods with this label. */
+function controllerLog(lines: number): string {
+  const label = 'component=kube-controller-manager';
+  return kubectl('logs', '-n', 'kube-system', '-l', label, `--tail=${lines}`);
+}
+
+/** Any write to the Namespace puts it back into the controller's queue (namespace_controller.go). */
+function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remedy {
+  const annotate = kubectl('annotate', 'namespace', namespace.name, '--overwrite');
+  // A value of its own each time: a write that changes nothing is not a write.
+  const command = `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`;
+  return role('or', { text, command });
+}
+
+/** Everything could be read and no rule explains the hang: say what was looked at, and guess nothing. */
+export function unexplained({ now }: Context): RuleResult {
+  const objects = now.content.reduce(
+    (total, { read }) => total + (read.ok ? read.value.total : 0),
+    0,
+  );
+  return {
+    code: 'unexplained',
+    subject: namespaceSubject(now.namespace.name),
+    message: 'is not gone, and nothing that could be read explains why',
+    evidence: [
+      `looked at ${now.content.length} resource types: ${objects} objects, none terminating with a finalizer`,
+      `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
+      now.discovery.ok && now.discovery.value.failedGroups.length === 0
+        ? 'every API group could be discovered'
+        : 'not every API group could be discovered',
+      ...now.namespace.conditions.map(
+        (condition) => `${condition.type}=${condition.status}: ${condition.message}`,
+      ),
+    ],
+    scope: 'namespace',
+    remedies: [
+      lookAgain(
+        now.namespace,
+        'Make the namespace controller look again; it retries at most every 60 s, and this harmless write shortens that to 5 s',
+      ),
+      role('look', {
+        text: 'See what kube-controller-manager says about the namespace',
+        command: `${controllerLog(-1)} | grep -F ${shellQuote(now.namespace.name)} || true`,
+      }),
+    ],
+    blocksNamespace: 'it is still there',
+  };
+}

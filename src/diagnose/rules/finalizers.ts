@@ -1,0 +1,305 @@
+import { shellQuote } from '../../base/text.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type {
+  NamespaceFacts,
+  ObjectFacts,
+  ObjectGroup,
+  TypeContent,
+} from '../../model/snapshot.ts';
+import { kubectl, patchCommand, removalPatch, role } from '../commands.ts';
+import {
+  type Context,
+  foldSubjects,
+  namespaceSubject,
+  type RuleResult,
+  subjectOf,
+  typeOf,
+} from '../context.ts';
+import { finalizerSet, shrinkingTypes } from '../movement.ts';
+import { catalogued, type Held, NAMESPACE_TYPE } from '../owner/held.ts';
+import { leakText, type OwnerResults, ownerResults, partnersOf } from '../owner/owner.ts';
+import { isClaimInUse } from './pods.ts';
+
+/** Belongs to the namespace controller, which drops it when everything inside is gone. */
+const OF_THE_CONTROLLER = 'kubernetes';
+
+/** Everything that a finalizer holds: the Namespace itself, objects in it, what they wait for outside. */
+export function heldBy(context: Context): Held[] {
+  const inside = heldObjects(context);
+  const outside = heldOutside(context, inside);
+  return [...heldNamespace(context), ...inside, ...outside];
+}
+
+function heldNamespace({ now: { namespace } }: Context): Held[] {
+  const base = {
+    subject: namespaceSubject(namespace.name),
+    type: NAMESPACE_TYPE,
+    objects: [],
+    count: 1,
+    since: namespace.deletionTimestamp ?? '',
+  };
+  const own = namespace.finalizers.map((finalizer) => ({
+    ...base,
+    finalizer,
+    writers: namespace.writers,
+  }));
+  const spec = namespace.specFinalizers
+    .filter((finalizer) => finalizer !== OF_THE_CONTROLLER)
+    .map((finalizer) => ({ ...base, finalizer, writers: [], isInSpec: true }));
+  return [...own, ...spec];
+}
+
+/** Every finalizer that holds terminating objects which do not go away by themselves. */
+export function heldObjects(context: Context): Held[] {
+  const moving = movingSets(context);
+  return context.now.content.flatMap((content) => {
+    if (!content.read.ok) return []; // listed under "not inspected"
+    return content.read.value.terminating
+      .filter(({ finalizers }) => !moving.get(content)?.has(finalizerSet(finalizers)))
+      .flatMap((group) =>
+        [...new Set(group.finalizers)].flatMap((name) => heldIn(context, content, group, name)),
+      );
+  });
+}
+
+function heldIn(
+  context: Context,
+  { type }: TypeContent,
+  group: ObjectGroup,
+  finalizer: string,
+): Held[] {
+  // Claims that a pod still uses have a finding of their own.
+  const objects = group.examples.filter((object) => !isClaimInUse(context, object, finalizer));
+  const [first] = objects;
+  if (first === undefined) return [];
+  const { since, count } = group;
+  return [
+    {
+      finalizer,
+      subject: subjectOf(first),
+      type,
+      objects,
+      count: count - (group.examples.length - objects.length),
+      since,
+      writers: first.writers,
+    },
+  ];
+}
+
+/** Objects that go one by one are "content-deleting", not held. */
+function movingSets({ before, now }: Context): Map<TypeContent, Set<string>> {
+  const sets = new Map<TypeContent, Set<string>>();
+  if (before === undefined) return sets;
+  for (const { content, finalizers } of shrinkingTypes(before, now)) {
+    const known = sets.get(content) ?? new Set();
+    sets.set(content, known.add(finalizerSet(finalizers)));
+  }
+  return sets;
+}
+
+/** Cluster-scoped partners of held objects, and what the Namespace owns; each held in turn. */
+function heldOutside(context: Context, inside: readonly Held[]): Held[] {
+  const found = new Map<string, ObjectFacts>();
+  const visit = (held: Held): void => {
+    for (const { object } of partnersOf(context, held)) {
+      if (found.has(object.uid)) continue;
+      found.set(object.uid, object);
+      for (const next of ofObject(context, object)) visit(next);
+    }
+  };
+  for (const held of inside) visit(held);
+  const { dependents } = context.now;
+  for (const object of dependents?.ok === true ? dependents.value : []) {
+    if (object.deletionTimestamp !== undefined) found.set(object.uid, object);
+  }
+  const known = new Set(inside.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
+  return [...found.values()]
+    .filter(({ uid }) => !known.has(uid))
+    .flatMap((object) => ofObject(context, object));
+}
+
+function ofObject(context: Context, object: ObjectFacts): Held[] {
+  const type = typeOf(context, object);
+  if (type === undefined) return [];
+  return [...new Set(object.finalizers)].map((finalizer) => ({
+    finalizer,
+    subject: subjectOf(object),
+    type,
+    objects: [object],
+    count: 1,
+    since: object.deletionTimestamp ?? '',
+    writers: object.writers,
+  }));
+}
+
+/** What finalizers hold, and who should have removed them. */
+export function finalizers(context: Context): RuleResult[] {
+  const { namespace } = context.now;
+  const inside = heldObjects(context);
+  return [
+    ...heldNamespace(context).flatMap((held) => ofNamespace(context, held)),
+    ...inside.flatMap((held) =>
+      ofObjects(context, held, held.objects[0]?.namespace === namespace.name),
+    ),
+    ...heldOutside(context, inside).flatMap((held) => ofObjects(context, held, false)),
+  ];
+}
+
+/** One finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
+function ofObjects(context: Context, held: Held, blocksNamespace: boolean): RuleResult[] {
+  const { finalizer, objects, count, since } = held;
+  const [first] = objects as [ObjectFacts];
+  const siblings = first.finalizers.filter(
+    (name) => name !== finalizer && ownerResults(context, { ...held, finalizer: name }).isRemovable,
+  );
+  const owner = ownerResults(context, held, siblings);
+  const message = `is held by finalizer ${finalizer}`;
+  return [
+    {
+      code: 'object-finalizer',
+      ...foldSubjects(objects, count),
+      finalizer,
+      message,
+      evidence: evidenceOf(first, finalizer, count),
+      since,
+      scope: 'namespace',
+      remedies: [],
+      ...(blocksNamespace
+        ? { blocksNamespace: `it is terminating since ${since} and has finalizer ${finalizer}` }
+        : {}),
+      waitsFor: owner.waitsFor,
+      reservations: owner.reservations,
+    },
+    ...owner.results,
+  ];
+}
+
+function evidenceOf(first: ObjectFacts, finalizer: string, count: number): string[] {
+  const many = count > 1 ? `the first of ${count} such objects: ` : '';
+  const writer = first.writers.find((entry) => entry.finalizer === finalizer);
+  return [
+    `${many}deletionTimestamp ${first.deletionTimestamp}, finalizers ${first.finalizers.join(', ')}`,
+    writer === undefined
+      ? 'managedFields do not say who wrote the finalizer'
+      : `managedFields: "${writer.manager}" wrote the finalizer (${writer.operation}${writer.time === undefined ? '' : `, ${writer.time}`})`,
+  ];
+}
+
+/**
+ * Entries of the namespace's own lists. No condition covers them: the five are all False while such an
+ * entry holds the namespace. It goes when both lists are empty (kubernetes
+ * pkg/registry/core/namespace/storage/storage.go, ShouldDeleteNamespaceDuringUpdate).
+ */
+function ofNamespace(context: Context, held: Held): RuleResult[] {
+  const { namespace } = context.now;
+  const { finalizer } = held;
+  const isSpec = held.isInSpec === true;
+  const owner =
+    finalizer === 'foregroundDeletion' ? ofDependents(context, held) : ownerResults(context, held);
+  const list = isSpec ? 'spec.finalizers' : 'metadata.finalizers';
+  const entries = isSpec ? namespace.specFinalizers : namespace.finalizers;
+  return [
+    {
+      code: isSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer',
+      subject: held.subject,
+      finalizer,
+      message: `is held by the entry ${finalizer} of its own ${list}`,
+      evidence: [
+        `${list}: ${entries.join(', ')}`,
+        isSpec
+          ? 'the namespace controller removes only its own entry, "kubernetes"'
+          : namespace.specFinalizers.length === 0
+            ? 'spec.finalizers is empty: the namespace controller has finished and only this list is left'
+            : 'the namespace goes only when metadata.finalizers and spec.finalizers are both empty',
+      ],
+      ...(namespace.deletionTimestamp === undefined ? {} : { since: namespace.deletionTimestamp }),
+      scope: 'namespace',
+      remedies: owner.isRemovable
+        ? isSpec
+          ? specRemedies(namespace, held)
+          : ownRemedies(namespace, held)
+        : [],
+      blocksNamespace: `${list} has the entry ${finalizer}`,
+      waitsFor: owner.waitsFor,
+      reservations: owner.reservations,
+    },
+    ...owner.results,
+  ];
+}
+
+/** Deleted with `--cascade=foreground`: the garbage collector waits for what the Namespace owns. */
+function ofDependents(context: Context, held: Held): OwnerResults {
+  const { dependents } = context.now;
+  const blocking = (dependents?.ok === true ? dependents.value : []).filter(
+    ({ deletionTimestamp, finalizers: own, ownerReferences }) =>
+      deletionTimestamp !== undefined &&
+      own.length > 0 &&
+      ownerReferences.some(
+        ({ uid, blockOwnerDeletion }) => uid === context.now.namespace.uid && blockOwnerDeletion,
+      ),
+  );
+  if (blocking.length === 0) return ownerResults(context, held);
+  return {
+    waitsFor: blocking.flatMap((object) =>
+      object.finalizers.map((finalizer) => ({
+        id: `object-finalizer:${object.kind}${groupSuffix(object)}/${object.name}:${finalizer}`,
+        because: 'the Namespace owns it, and was deleted in the foreground',
+      })),
+    ),
+    results: [],
+    reservations: ['what it owns has to go first'],
+    isRemovable: false,
+  };
+}
+
+function groupSuffix({ apiVersion }: ObjectFacts): string {
+  return apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : '';
+}
+
+function bringBack(held: Held): Remedy {
+  const known = catalogued(held);
+  return role('now', {
+    text:
+      known === undefined
+        ? `Bring back the controller that set ${held.finalizer}: it removes the entry`
+        : known.remedy.replace(/\.$/, ''),
+  });
+}
+
+/** An ordinary finalizer, so an ordinary patch; /finalize would drop whatever its body leaves out. */
+function ownRemedies(namespace: NamespaceFacts, held: Held): Remedy[] {
+  return [
+    bringBack(held),
+    role('or', {
+      text: `If that is not possible, remove this one entry from metadata.finalizers of Namespace ${namespace.name}`,
+      command: patchCommand(
+        ['namespace', namespace.name],
+        removalPatch(namespace, [held.finalizer]),
+      ),
+      risk: leakText(held),
+    }),
+  ];
+}
+
+/**
+ * Writes to the namespace itself keep the stored spec.finalizers without an error; only PUT /finalize
+ * changes it (kubernetes pkg/registry/core/namespace/strategy.go). The body carries uid and
+ * resourceVersion as just read, which the server takes as preconditions.
+ */
+function specRemedies(namespace: NamespaceFacts, held: Held): Remedy[] {
+  const { name } = namespace;
+  const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
+  const filter = `if .metadata.uid == ${JSON.stringify(namespace.uid)} then ${removal} else error("not this namespace") end`;
+  return [
+    bringBack(held),
+    role('or', {
+      text: `If that is not possible, remove this one entry of spec.finalizers; only PUT /finalize can change them (the command needs jq)`,
+      command: [
+        kubectl('get', 'namespace', name, '-o', 'json'),
+        `jq ${shellQuote(filter)}`,
+        kubectl('replace', '--raw', `/api/v1/namespaces/${name}/finalize`, '-f', '-'),
+      ].join(' | '),
+      risk: leakText(held),
+    }),
+  ];
+}

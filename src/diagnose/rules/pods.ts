@@ -1,0 +1,316 @@
+import type { Remedy } from '../../model/finding.ts';
+import type { NodeFacts, ObjectFacts, PodFacts } from '../../model/snapshot.ts';
+import { kubectl, named, role } from '../commands.ts';
+import {
+  type Context,
+  findingId,
+  foldSubjects,
+  listed,
+  listNames,
+  type RuleResult,
+  subjectOf,
+} from '../context.ts';
+import { isAdmissionError } from '../errors.ts';
+import { CONFIRMATION_MS } from '../movement.ts';
+import { admissionResult } from './admission.ts';
+
+/** Pods that were asked to go. */
+export function terminatingPods({ now }: Context): PodFacts[] {
+  return listed(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+}
+
+/**
+ * A pod's deletionTimestamp is the time of the request plus its grace period, so until then its
+ * containers may still be shutting down (kubernetes/pkg/registry/core/pod/strategy.go,
+ * CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
+ */
+export function podGracePeriod(context: Context): RuleResult[] {
+  const pods = terminatingPods(context)
+    .filter((pod) => inGrace(pod, context.nowMs))
+    .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
+  const [last] = pods;
+  if (last === undefined) return [];
+  const until = last.deletionTimestamp ?? '';
+  const seconds = last.deletionGracePeriodSeconds ?? 0;
+  return [
+    {
+      code: 'pod-grace-period',
+      ...foldSubjects(pods),
+      message: `is still shutting down: its grace period of ${seconds} s runs until ${until}`,
+      evidence: [
+        `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
+      ],
+      scope: 'namespace',
+      remedies: [
+        role('now', {
+          text: `Give it more time: a timeout above the grace period of ${seconds} s`,
+        }),
+        role('next', {
+          text: `For the next run: let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
+        }),
+        role('or', {
+          text: `Shorten the grace period of Pod ${last.name} now`,
+          command: kubectl(
+            'delete',
+            ...named('pod', last.name),
+            '-n',
+            last.namespace,
+            '--grace-period=1',
+            '--wait=false',
+          ),
+          risk: 'its containers are killed before they have finished shutting down',
+        }),
+      ],
+      blocksNamespace: 'pods are deleted first, and its grace period still runs',
+    },
+  ];
+}
+
+/** Grace 0 means that the kubelet has confirmed, or that no node ever had the pod. */
+export function inGrace(pod: PodFacts, nowMs: number): boolean {
+  return (
+    pod.nodeName !== undefined &&
+    (pod.deletionGracePeriodSeconds ?? 0) > 0 &&
+    Date.parse(pod.deletionTimestamp ?? '') + CONFIRMATION_MS > nowMs
+  );
+}
+
+/** Grace 0 with a finalizer means that the kubelet has confirmed: the finalizer alone holds it. */
+export function isOverdue(pod: PodFacts, nowMs: number): boolean {
+  const isConfirmed = pod.deletionGracePeriodSeconds === 0 && pod.finalizers.length > 0;
+  return pod.nodeName !== undefined && !isConfirmed && !inGrace(pod, nowMs);
+}
+
+/**
+ * Pods whose grace period is over. Only the kubelet of their node may confirm that nothing runs any
+ * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
+ */
+export function podOverdue(context: Context): RuleResult[] {
+  const overdue = terminatingPods(context).filter((pod) => isOverdue(pod, context.nowMs));
+  const byNode = Map.groupBy(overdue, (pod) => pod.nodeName ?? '');
+  return [...byNode].map(([name, pods]) => ofNode(context, name, pods));
+}
+
+function ofNode({ now }: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+  const first = pods[0] as PodFacts;
+  const read = now.nodes[nodeName];
+  const names = listNames(pods.map(({ name }) => name));
+  const overdue = `${pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`} overdue: the grace period ended at ${first.deletionTimestamp}`;
+  const node = read?.ok === true ? read.value : undefined;
+  if (read?.ok === true && node?.ready !== 'True') {
+    return {
+      code: 'pod-node-unavailable',
+      subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
+      examples: pods.slice(0, 10).map(subjectOf),
+      message: `${node === undefined ? 'does not exist any more' : 'is not ready'}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
+      evidence: [overdue, nodeEvidence(nodeName, node)],
+      ...(node?.readySince === undefined ? {} : { since: node.readySince }),
+      scope: 'cluster',
+      remedies: nodeRemedies(nodeName, node, pods),
+      blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
+    };
+  }
+  return {
+    code: 'pod-not-confirmed',
+    ...foldSubjects(pods),
+    message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended`,
+    evidence: [
+      overdue,
+      read === undefined || !read.ok
+        ? `node ${nodeName} could not be read${read?.ok === false ? `: ${read.failure.message}` : ''}`
+        : nodeEvidence(nodeName, node),
+    ],
+    ...(first.deletionTimestamp === undefined ? {} : { since: first.deletionTimestamp }),
+    scope: 'namespace',
+    remedies: [
+      role('now', {
+        text: `Restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods go on running`,
+      }),
+      role('look', {
+        text: `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
+        command: kubectl('describe', ...named('pod', first.name), '-n', first.namespace),
+      }),
+      forceDelete([first], 'Delete the pod without the confirmation of the kubelet'),
+    ],
+    blocksNamespace: `it should have ended at ${first.deletionTimestamp}`,
+  };
+}
+
+function nodeEvidence(name: string, node: NodeFacts | undefined): string {
+  if (node === undefined) {
+    return `there is no Node ${name}; the pod garbage collector removes such pods after about 60 s unless they have finalizers`;
+  }
+  const taints = node.taints.length === 0 ? '' : `; taints ${node.taints.join(', ')}`;
+  return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}`;
+}
+
+/** More would not be read; the rest follows the same command. */
+const MAX_NAMES = 10;
+
+function nodeRemedies(
+  name: string,
+  node: NodeFacts | undefined,
+  pods: readonly PodFacts[],
+): Remedy[] {
+  if (node === undefined) {
+    return [
+      role('now', {
+        text: 'Wait: the pod garbage collector removes pods of a node that no longer exists within about a minute (not those with finalizers)',
+      }),
+      forceDelete(pods, 'If they stay, delete them without the confirmation of a kubelet'),
+    ];
+  }
+  return [
+    role('now', {
+      text: `Bring node ${name} back: start its machine or its kubelet, which then confirms by itself`,
+    }),
+    role('look', {
+      text: `See the state of node ${name}`,
+      command: kubectl('describe', ...named('node', name)),
+    }),
+    role('or', {
+      text: `If the machine of node ${name} is gone for good, delete its Node object; the pod garbage collector then removes its pods within about a minute`,
+      command: kubectl('delete', ...named('node', name)),
+      risk: 'if the machine does run, its pods run on unseen',
+    }),
+    role('or', {
+      text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
+      command: kubectl(
+        'taint',
+        'nodes',
+        name,
+        'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute',
+      ),
+      risk: 'if the machine does run, two nodes may write to one volume; take the taint off again afterwards',
+    }),
+    forceDelete(pods, 'Delete the pods without the confirmation of a kubelet'),
+  ];
+}
+
+function forceDelete(pods: readonly PodFacts[], text: string): Remedy {
+  const names = pods.slice(0, MAX_NAMES).map(({ name }) => name);
+  const more = pods.length > names.length ? ` (the first ${names.length} of ${pods.length})` : '';
+  return role('or', {
+    text: text + more,
+    command: kubectl(
+      'delete',
+      ...named('pod', ...names),
+      '-n',
+      pods[0]?.namespace ?? '',
+      '--grace-period=0',
+      '--force',
+    ),
+    risk: 'the object goes although containers of the pod may still run and hold their volumes',
+  });
+}
+
+const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
+
+/**
+ * A claim that a scheduled pod still names keeps its protection finalizer, finished pods included
+ * (kubernetes/pkg/controller/volume/pvcprotection/pvc_protection_controller.go). Nobody proposes to remove
+ * it: the data goes with the claim, under the pod that uses it.
+ */
+export function volumeInUse(context: Context): RuleResult[] {
+  return context.now.content
+    .filter(({ type }) => type.group === '' && type.resource === 'persistentvolumeclaims')
+    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+    .flatMap((group) => group.examples)
+    .filter((claim) => isClaimInUse(context, claim, CLAIM_PROTECTION))
+    .flatMap((claim) => ofClaim(context, claim));
+}
+
+export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
+  return (
+    finalizer === CLAIM_PROTECTION &&
+    object.kind === 'PersistentVolumeClaim' &&
+    object.finalizers.includes(CLAIM_PROTECTION) &&
+    usersOf(context, object).length > 0
+  );
+}
+
+function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
+  return listed(now.pods).filter(
+    (pod) => pod.nodeName !== undefined && pod.claims.includes(claim.name),
+  );
+}
+
+function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
+  const pods = usersOf(context, claim);
+  const names = listNames(pods.map(({ name }) => name));
+  const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
+  // The namespace controller deletes pods first: one that stays was refused by somebody.
+  const refused =
+    staying.length === 0
+      ? []
+      : (context.conditions.contentFailure?.errors ?? [])
+          .filter(isAdmissionError)
+          .map((error) => admissionResult(context, error, 'DELETE of pods'));
+  return [
+    {
+      code: 'volume-in-use',
+      subject: subjectOf(claim),
+      message: `is still used by Pod ${names}`,
+      evidence: [
+        `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod names the claim: ${names}`,
+        ...staying.map(
+          ({ name }) => `Pod ${name} has not been asked to go, or its deletion was refused`,
+        ),
+      ],
+      ...(claim.deletionTimestamp === undefined ? {} : { since: claim.deletionTimestamp }),
+      scope: 'namespace',
+      remedies:
+        staying.length > 0 && refused.length === 0
+          ? [
+              role('now', {
+                text: `Delete the pods that use claim ${claim.name}; finished pods count too. The claim then goes by itself`,
+                command: kubectl(
+                  'delete',
+                  ...named('pod', ...staying.slice(0, MAX_NAMES).map(({ name }) => name)),
+                  '-n',
+                  claim.namespace,
+                  '--wait=false',
+                ),
+              }),
+            ]
+          : [],
+      blocksNamespace: `it is terminating and Pod ${names} still uses it`,
+      waitsFor: [
+        ...pods.flatMap((pod) => podFindings(context, pod)),
+        ...refused.map((cause) => ({
+          id: findingId(cause.code, cause.subject),
+          because: `it refuses the deletion of Pod ${names}`,
+        })),
+      ],
+    },
+    ...refused,
+  ];
+}
+
+/** Whatever holds the pod holds the claim. Ids that no rule produced are dropped by the graph. */
+function podFindings(context: Context, pod: PodFacts): { id: string; because: string }[] {
+  const because = `Pod ${pod.name} names the claim`;
+  const held = pod.finalizers.map((finalizer) => ({
+    id: findingId('object-finalizer', foldedSubject(context, pod, finalizer), finalizer),
+    because,
+  }));
+  const node = { apiVersion: 'v1', kind: 'Node', name: pod.nodeName ?? '' };
+  return [
+    ...held,
+    { id: findingId('pod-grace-period', subjectOf(pod)), because },
+    { id: findingId('pod-not-confirmed', subjectOf(pod)), because },
+    { id: findingId('pod-node-unavailable', node), because },
+  ];
+}
+
+/** The pod's finding may stand for many pods, under the name of the first. */
+function foldedSubject({ now }: Context, pod: PodFacts, finalizer: string) {
+  const group = now.content
+    .filter(({ type }) => type.group === '' && type.resource === 'pods')
+    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+    .find(
+      ({ examples, finalizers }) =>
+        finalizers.includes(finalizer) && examples.some((example) => example.uid === pod.uid),
+    );
+  return subjectOf(group?.examples[0] ?? pod);
+}

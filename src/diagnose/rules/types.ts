@@ -1,0 +1,517 @@
+import type { Remedy, Subject } from '../../model/finding.ts';
+import type {
+  DefinitionDetail,
+  ResourceType,
+  ServiceRef,
+  TypeContent,
+} from '../../model/snapshot.ts';
+import { backendOf, backendRemedies } from '../backends.ts';
+import { kubectl, named, patchCommand, role } from '../commands.ts';
+import {
+  apiVersionOf,
+  type Context,
+  definitionSubject,
+  isAggregated,
+  isBuiltIn,
+  isInside,
+  listed,
+  namespaceSubject,
+  type RuleResult,
+  serviceText,
+  type TypeRef,
+  typeName,
+  typeSubject,
+} from '../context.ts';
+import {
+  type CallFailure,
+  type ContentError,
+  classifyErrorText,
+  isAdmissionError,
+} from '../errors.ts';
+import { shrinkingTypes } from '../movement.ts';
+import { admissionResult } from './admission.ts';
+
+type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
+
+/**
+ * What the namespace controller could not delete, in the words of NamespaceDeletionContentFailure, and
+ * what we could not list ourselves. Only what fails now: overdue pods have rules of their own, and a text
+ * that is older than our own success is no evidence.
+ */
+export function failingTypes(context: Context): RuleResult[] {
+  const said = (context.conditions.contentFailure?.errors ?? []).flatMap((error) =>
+    ofError(context, error),
+  );
+  return [...said, ...context.now.content.flatMap((content) => ofFailedList(context, content))];
+}
+
+function ofError(context: Context, error: ContentError): RuleResult[] {
+  if (isAdmissionError(error)) {
+    // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): none, no refusal.
+    if (suspectTypes(context).length === 0 && isAllRead(context)) return [];
+    const result = admissionResult(context, error, 'DELETE of its content');
+    return [
+      {
+        ...result,
+        // It was refused to the namespace controller itself: nobody else is meant.
+        ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
+        blocksNamespace: 'the namespace controller cannot delete its content',
+      },
+    ];
+  }
+  switch (error.kind) {
+    case 'conversion-failed':
+      return [conversionFailing(context, error)];
+    case 'forbidden':
+      return [deletionForbidden(context, error)];
+    case 'storage': {
+      const dead = isInitializing(error) ? deadConversions(context, error) : [];
+      return dead.length > 0 ? dead : [storageUnreadable(context, error)];
+    }
+    // The pod rules look for themselves: a healthy deletion says this for moments, too.
+    case 'unexpected-items':
+      return [];
+    default:
+      return suspectTypes(context).flatMap((type) => {
+        const crowd = error.kind === 'timeout' ? crowdedType(context, type, error.text) : undefined;
+        return crowd ?? [apiFailing(context, type, error.text)];
+      });
+  }
+}
+
+function isAllRead({ now }: Context): boolean {
+  return now.discovery.ok && now.content.every(({ read }) => read.ok);
+}
+
+/**
+ * Types that an error without a name can be about. The controller deletes every type it lists, so
+ * what still has objects that were never asked to go is where it failed; an extension API comes first,
+ * since its backend answers in its own words.
+ */
+function suspectTypes(context: Context): ResourceType[] {
+  const left = context.now.content.filter(({ read }) => read.ok && read.value.queued > 0);
+  const extension = left.filter(({ type }) => isAggregated(context, type));
+  const custom = left.filter(({ type }) => !isBuiltIn(type.group));
+  const best = [extension, custom, left].find((list) => list.length > 0) ?? [];
+  return best.map(({ type }) => type);
+}
+
+/**
+ * Types that our own LIST failed on although their group answers: the controller lists them too. A
+ * refusal is our missing right, not a fault of the API.
+ */
+function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult[] {
+  // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher): that is no throttling.
+  if (read.ok) return [];
+  const { kind, message, status } = read.failure;
+  if (status === 404) {
+    const retired = retiredVersion(context, type);
+    return retired === undefined ? [] : [retired];
+  }
+  if (kind !== 'server-error' && kind !== 'throttled') return [];
+  for (const error of classifyErrorText(message)) {
+    if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
+    if (error.kind === 'storage') {
+      const dead = isInitializing(error) ? deadConversions(context, error) : [];
+      return dead.length > 0 ? dead : [storageUnreadable(context, error, type)];
+    }
+  }
+  return kind === 'server-error' ? [apiFailing(context, type, message)] : [];
+}
+
+function findType(
+  { now }: Context,
+  group: string,
+  fits: (type: ResourceType) => boolean,
+): ResourceType | undefined {
+  return now.content.find(({ type }) => type.group === group && fits(type))?.type;
+}
+
+function definitionOf({ now }: Context, name: string): DefinitionDetail | undefined {
+  const read = now.definitions[name];
+  return read?.ok === true ? read.value : undefined;
+}
+
+/**
+ * A broken conversion keeps the API server from filling its cache of the type, so it holds namespaces
+ * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
+ */
+function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
+  const type = findType(context, error.group, (entry) => entry.kind === error.objectKind);
+  const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
+  const retired = type && retiredVersion(context, type, error.text);
+  if (retired !== undefined) return retired;
+  const service = error.service ?? definitionOf(context, name)?.conversionService;
+  const backend = service && backendOf(context, service, error.cause);
+  return {
+    code: 'conversion-webhook-failing',
+    subject: definitionSubject(name),
+    message: `has objects that cannot be read or deleted: they need conversion by ${backend === undefined ? 'a webhook that does not answer' : `${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`}`,
+    evidence: [error.text],
+    scope: 'cluster',
+    remedies: conversionRemedies(context, name, error.cause, service),
+    blocksNamespace: `${name} cannot be listed or deleted, and no namespace is finished before every type is`,
+    ...(backend?.isInside === true
+      ? {
+          waitsForNamespace: `${serviceText(backend.service)} was in this namespace and has been deleted with it`,
+        }
+      : {}),
+  };
+}
+
+function conversionRemedies(
+  context: Context,
+  crd: string,
+  failure: CallFailure,
+  service: ServiceRef | undefined,
+): Remedy[] {
+  const inside = isInside(context, service?.namespace);
+  const stop: Omit<Remedy, 'role' | 'text'> = {
+    command: patchCommand(named('crd', crd), [
+      { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
+    ]),
+    risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
+  };
+  if (!inside) {
+    const backend = service && backendOf(context, service, failure);
+    return [
+      ...backendRemedies(backend, failure, 'Kubernetes then tries again within a minute'),
+      role('or', {
+        text: `If its software was removed for good, let the API server do without the conversion webhook of ${crd}`,
+        ...stop,
+      }),
+    ];
+  }
+  return [
+    role('next', {
+      text: `For the next run: delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
+    }),
+    role('now', {
+      text: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
+      ...stop,
+    }),
+  ];
+}
+
+/**
+ * A version that was taken out of a CRD while objects are stored in it: the API server cannot decode them.
+ * It has to be known again, and need not be served (apiextensions-apiserver, storedVersions).
+ */
+function retiredVersion(
+  context: Context,
+  type: ResourceType,
+  text?: string,
+): RuleResult | undefined {
+  const definition = definitionOf(context, typeName(type));
+  if (definition === undefined) return undefined;
+  const known = definition.versions.map(({ name }) => name);
+  const missing = definition.storedVersions.filter((version) => !known.includes(version));
+  const asked =
+    /(?:request to convert CR (?:from|to) an invalid group\/version|no kind "?[^"]+"? is registered for version "?)[^/]*\/(v\w+)/.exec(
+      text ?? '',
+    )?.[1];
+  const retired = missing[0] ?? (asked !== undefined && !known.includes(asked) ? asked : undefined);
+  if (retired === undefined) return undefined;
+  const sample = definition.versions.findIndex(({ storage }) => storage);
+  return {
+    code: 'api-failing',
+    subject: typeSubject(type),
+    message: `cannot be listed or deleted: objects are stored in version ${retired}, which its CRD does not know any more`,
+    evidence: [
+      ...(text === undefined ? [] : [text]),
+      `CRD ${definition.name}: versions ${known.join(', ')}; stored ${definition.storedVersions.join(', ')}`,
+    ],
+    scope: 'cluster',
+    remedies: [
+      role('now', {
+        text: `Add version ${retired} to CRD ${definition.name} again, with served: false: the stored objects can then be read and deleted`,
+        command: `kubectl get crd ${definition.name} -o json | jq '.spec.versions += [.spec.versions[${Math.max(0, sample)}] | .name = "${retired}" | .served = false | .storage = false]' | kubectl replace -f -`,
+      }),
+    ],
+    blocksNamespace: `${typeName(type)} cannot be deleted`,
+  };
+}
+
+/** "storage is (re)initializing", without the type: all that Kubernetes <= 1.32 says of a dead conversion. */
+export function isInitializing(error: ContentError): boolean {
+  return error.kind === 'storage' && error.problem === 'initializing';
+}
+
+/** CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
+function deadConversions(context: Context, error: ContentError): RuleResult[] {
+  return Object.values(context.now.definitions).flatMap((read) => {
+    const crd = read.ok ? read.value : undefined;
+    const service = crd?.conversionService;
+    if (crd === undefined || service === undefined) return [];
+    if (backendOf(context, service).isDead !== true) return [];
+    const exists = listed(context.now.places[service.namespace]?.services).some(
+      ({ name }) => name === service.name,
+    );
+    return conversionFailing(context, {
+      kind: 'conversion-failed',
+      group: crd.group,
+      version: '',
+      objectKind: crd.kind,
+      cause: exists ? 'no-endpoints' : 'service-not-found',
+      service,
+      url: undefined,
+      text: `${error.text}; its conversion goes to ${serviceText(service)}`,
+      count: error.count,
+    });
+  });
+}
+
+/** With and without `--use-service-account-credentials`. */
+const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
+const ROLE = 'system:controller:namespace-controller';
+
+function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
+  const type = findType(context, error.group, (entry) => entry.resource === error.resource);
+  const target = type ?? { group: error.group, version: 'v1', resource: error.resource };
+  const who = error.user ?? CONTROLLER;
+  const place = ['-n', context.now.namespace.name];
+  const verb = error.verb ?? 'deletecollection';
+  return {
+    code: 'deletion-forbidden',
+    subject: typeSubject(target),
+    message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${error.message}`,
+    evidence: [error.text],
+    scope: 'cluster',
+    remedies: [
+      role('now', {
+        text: `Give ${who} the right back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
+      }),
+      role('look', {
+        text: `Whether ${who} may do it now`,
+        command: `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
+      }),
+      role('look', {
+        text: `See what ${ROLE} grants`,
+        command: `${kubectl('get', 'clusterrole,clusterrolebinding', ROLE, '-o', 'yaml')} || true`,
+      }),
+    ],
+    blocksNamespace: `the namespace controller is not allowed to delete ${typeName(target)}`,
+  };
+}
+
+function storageUnreadable(
+  context: Context,
+  error: ErrorOf<'storage'>,
+  failing?: ResourceType,
+): RuleResult {
+  const { resource, name } = error;
+  const type =
+    failing ??
+    (resource === undefined
+      ? context.now.content.find(({ read }) => !read.ok && read.failure.kind === 'server-error')
+          ?.type
+      : findType(context, error.group ?? '', (entry) => entry.resource === resource));
+  const subject: Subject =
+    type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type);
+  return {
+    code: 'storage-unreadable',
+    subject,
+    message: `has an object${name === undefined ? '' : `, ${name},`} that the API server cannot read from its storage, which stops every list of the type`,
+    evidence: [error.text],
+    scope: 'cluster',
+    remedies: storageRemedies(context, type, name),
+    blocksNamespace: 'what cannot be listed cannot be deleted',
+  };
+}
+
+/**
+ * An object that cannot be decrypted or decoded breaks every list of its type. The unsafe delete needs
+ * the feature AllowUnsafeMalformedObjectDeletion (KEP-3926) and the verb
+ * unsafe-delete-ignore-read-errors; kubectl has no flag for it.
+ */
+function storageRemedies(
+  { now }: Context,
+  type: ResourceType | undefined,
+  name: string | undefined,
+): Remedy[] {
+  const restore = role('now', {
+    text: 'Give the API server back the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
+  });
+  if (type === undefined || name === undefined) {
+    return [
+      restore,
+      role('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
+    ];
+  }
+  const path = `${rootOf(type)}/namespaces/${now.namespace.name}/${type.resource}/${name}`;
+  const body =
+    '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
+  return [
+    restore,
+    role('or', {
+      text: `If the content of ${name} is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
+      command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
+      risk: 'finalizers and owner references of the object are not looked at: whatever they protect stays behind',
+    }),
+  ];
+}
+
+function rootOf(type: TypeRef): string {
+  return `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
+}
+
+/**
+ * An extension API server's answer reaches the condition as its bare words, without the status code,
+ * so the words have to tell a refusal (403) from a failure.
+ */
+const REFUSAL =
+  /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
+
+/** The API is Available, yet a request for this type fails, or is refused. */
+function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
+  const service = listed(context.now.cluster.apiServices).find(
+    (entry) => entry.group === type.group && entry.service !== undefined,
+  )?.service;
+  const backend = service && backendOf(context, service);
+  const served =
+    backend === undefined ? '' : `; its API is served by ${serviceText(backend.service)}`;
+  const blocksNamespace = `${typeName(type)} cannot be deleted`;
+  if (REFUSAL.test(text)) {
+    return {
+      code: 'deletion-forbidden',
+      subject: typeSubject(type),
+      message: `may not be deleted by the namespace controller: ${text}`,
+      evidence: [text, `objects of this type were never asked to go${served}`],
+      scope: 'cluster',
+      remedies: [
+        role('now', {
+          text:
+            backend === undefined
+              ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
+              : `Give the namespace controller (${CONTROLLER}) list and deletecollection in the extension API behind ${serviceText(backend.service)}`,
+        }),
+      ],
+      blocksNamespace,
+    };
+  }
+  const path = `${rootOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`;
+  return {
+    code: 'api-failing',
+    subject: typeSubject(type),
+    message: `cannot be listed or deleted: ${text}`,
+    evidence: [text, `the group can be discovered, yet this type fails${served}`],
+    scope: 'cluster',
+    remedies: [
+      ...(backend === undefined
+        ? [
+            role('now', {
+              text: `Make the API of ${typeName(type)} answer; the log of kube-apiserver has the error`,
+            }),
+          ]
+        : backendRemedies(backend, 'other', 'Kubernetes then tries again within a minute')),
+      role('look', {
+        text: `See what comes back for ${typeName(type)} now`,
+        command: `${kubectl('get', '--raw', path)} || true`,
+      }),
+    ],
+    blocksNamespace,
+  };
+}
+
+/**
+ * A type that is being deleted itself. The CRD waits for its objects, not they for it, so this
+ * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
+ */
+export function crdTerminating({ now }: Context): RuleResult[] {
+  return Object.values(now.definitions).flatMap((read): RuleResult[] => {
+    const crd = read.ok ? read.value : undefined;
+    if (crd?.deletionTimestamp === undefined) return [];
+    const condition = crd.conditions.find(({ type }) => type === 'Terminating');
+    return [
+      {
+        code: 'crd-terminating',
+        subject: definitionSubject(crd.name),
+        message: 'is itself being deleted and waits for its last objects',
+        evidence: [
+          `deletionTimestamp ${crd.deletionTimestamp}`,
+          ...(condition === undefined
+            ? []
+            : [`Terminating=${condition.status} (${condition.reason}): ${condition.message}`]),
+        ],
+        since: crd.deletionTimestamp,
+        scope: 'cluster',
+        remedies: [
+          role('look', {
+            text: `Find what holds the remaining ${crd.name}, in any namespace; the CRD goes with the last one`,
+            command: kubectl('get', crd.name, '--all-namespaces'),
+          }),
+          role('next', {
+            text: 'For the next run: delete the objects first, then their operator, then the CRD',
+          }),
+        ],
+      },
+    ];
+  });
+}
+
+/** Objects that are going away right now: slow, not stuck. `isHeld`: something else holds the namespace. */
+export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean): RuleResult[] {
+  if (before === undefined) return [];
+  const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
+  // What only waits in the queue behind something that is held is no progress of its own.
+  const shrinking = shrinkingTypes(before, now).filter(({ isQueue }) => !isQueue || !isHeld);
+  const byType = Map.groupBy(shrinking, ({ content }) => typeName(content.type));
+  return [...byType.values()].map((list): RuleResult => {
+    const [{ content }] = list as [(typeof list)[number]];
+    const had = list.reduce((total, moving) => total + moving.before, 0);
+    const left = list.reduce((total, moving) => total + moving.now, 0);
+    const rate = (had - left) / seconds;
+    const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s to go` : '';
+    const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
+    return {
+      code: 'content-deleting',
+      subject: typeSubject(content.type),
+      message: `are still going away: ${had} objects ${seconds} s ago, ${left} now`,
+      evidence: [
+        `${had} then, ${left} now, ${(rate * 60).toFixed(rate * 60 < 10 ? 1 : 0)} a minute${more}`,
+        ...(finalizers.length === 0
+          ? []
+          : [`each still has ${finalizers.join(', ')}, which is being removed one by one`]),
+      ],
+      scope: 'namespace',
+      ...(left > 1 ? { count: left } : {}),
+      remedies: [moreTime(content.type)],
+      blocksNamespace: `${left} of them are left`,
+    };
+  });
+}
+
+function moreTime(type: ResourceType): Remedy {
+  return role('now', {
+    text: `Give it more time: raise the timeout; ${typeName(type)} are still going away`,
+  });
+}
+
+/** The API server cuts a collection delete off after 60 s; seen with 100,000 objects on two cores. */
+const CROWD = 5_000;
+
+/**
+ * A type with more objects than one request of the namespace controller can delete. Its request is cut
+ * off, the condition complains, and it begins again: that is slow, and no fault of the API, which
+ * answered our own LIST. `undefined` when there is no such crowd.
+ */
+function crowdedType(context: Context, type: ResourceType, text: string): RuleResult[] | undefined {
+  const content = context.now.content.find((entry) => entry.type === type);
+  if (content?.read.ok !== true || content.read.value.total < CROWD) return undefined;
+  const { total, queued } = content.read.value;
+  const moving = context.before === undefined ? [] : shrinkingTypes(context.before, context.now);
+  // "content-deleting" says it already, with the counts then and now.
+  if (moving.some((shrinking) => shrinking.content.type === type)) return [];
+  return [
+    {
+      code: 'content-deleting',
+      subject: typeSubject(type),
+      message: `are too many for one request of the namespace controller, which begins again after each: ${queued} of ${total} have not been asked to go yet`,
+      evidence: [text, `our own LIST of ${typeName(type)} was answered: ${total} objects`],
+      scope: 'namespace',
+      count: queued,
+      remedies: [moreTime(type)],
+      blocksNamespace: `${queued} of them have not been asked to go yet`,
+    },
+  ];
+}

@@ -1,0 +1,267 @@
+import type { Snapshot, Wanted } from '../model/snapshot.ts';
+import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
+import type { ContentError } from './errors.ts';
+import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
+import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
+import { catalogued, definitionNames, type Held, writerOf } from './owner/held.ts';
+import { ableAccounts } from './owner/rights.ts';
+import { matchesWebhook } from './rules/admission.ts';
+import { isUnprocessed } from './rules/controller.ts';
+import { heldBy } from './rules/finalizers.ts';
+import { isOverdue, terminatingPods } from './rules/pods.ts';
+import { isInitializing } from './rules/types.ts';
+
+/**
+ * What the content and its conditions make necessary. A clean namespace costs no request; where something
+ * is held, everything that could show its owner is read, since what was not read proves nothing.
+ */
+export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
+  const context = contextOf(now, before);
+  const wanted: Wanted = {
+    cluster: [],
+    places: [],
+    nodes: terminatingPods(context)
+      .filter((pod) => isOverdue(pod, context.nowMs))
+      .flatMap(({ nodeName }) => nodeName ?? []),
+    definitions: [],
+    details: [],
+    partners: [],
+    dependents: now.namespace.finalizers.includes('foregroundDeletion'),
+    trials: [],
+  };
+  wantForApis(context, wanted);
+  const held = heldBy(context);
+  if (held.length > 0) wantForOwners(context, held, wanted);
+  return wanted;
+}
+
+/** Errors that an extension API server may have sent, in which its type is not named. */
+const NAMELESS: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
+  'other',
+  'forbidden',
+  'unavailable',
+  'timeout',
+]);
+
+const WEBHOOKS = ['validatingWebhooks', 'mutatingWebhooks'] as const;
+const POLICIES = [
+  'validatingPolicies',
+  'validatingPolicyBindings',
+  'mutatingPolicies',
+  'mutatingPolicyBindings',
+] as const;
+
+/** Groups that fail, errors of the namespace controller, and whether it works at all. */
+function wantForApis(context: Context, wanted: Wanted): void {
+  const { now, conditions } = context;
+  const errors = conditions.contentFailure?.errors ?? [];
+  const has = (...kinds: ContentError['kind'][]): boolean =>
+    errors.some(({ kind }) => kinds.includes(kind));
+  const failsDiscovery =
+    !now.discovery.ok ||
+    now.discovery.value.failedGroups.length > 0 ||
+    conditions.discoveryFailures.length > 0;
+  const failsLists = now.content.some(
+    ({ read }) => !read.ok && ['server-error', 'throttled'].includes(read.failure.kind),
+  );
+  const isHanging = failsDiscovery || failsLists || errors.length > 0 || isUnprocessed(context);
+  if (!isHanging) return;
+  wanted.cluster.push('namespaces', 'leases');
+  if (failsDiscovery || failsLists || errors.some(({ kind }) => NAMELESS.has(kind))) {
+    wanted.cluster.push('apiServices');
+  }
+  const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
+  if (isRefused) wanted.cluster.push(...WEBHOOKS, ...POLICIES);
+  const initializing =
+    errors.some(isInitializing) ||
+    now.content.some(({ read }) => !read.ok && /re\)initializing/.test(read.failure.message));
+  if (initializing) {
+    wanted.cluster.push('definitions');
+    // Any of them may be the one: definitions do not say in their metadata whether they convert.
+    wanted.definitions.push(...listed(now.cluster.definitions).map(({ name }) => name));
+  }
+  for (const error of errors) {
+    if (error.kind !== 'conversion-failed') continue;
+    const failing = now.content.filter(
+      ({ type }) => type.group === error.group && type.kind === error.objectKind,
+    );
+    wanted.definitions.push(...failing.map(({ type }) => typeName(type)));
+  }
+  for (const { type, read } of now.content) {
+    if (!read.ok && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
+  }
+  wantBackends(context, wanted, errors, isRefused || failsDiscovery || initializing);
+}
+
+/** Services that the API server calls, and the workloads behind them. */
+function wantBackends(
+  { now, conditions }: Context,
+  wanted: Wanted,
+  errors: readonly ContentError[],
+  isCalled: boolean,
+): void {
+  const named = errors.flatMap((error) =>
+    error.kind === 'webhook-unreachable' || error.kind === 'conversion-failed'
+      ? (error.service?.namespace ?? [])
+      : [],
+  );
+  const failing = now.discovery.ok
+    ? now.discovery.value.failedGroups
+    : conditions.discoveryFailures;
+  const apis = listed(now.cluster.apiServices)
+    .filter(({ group, version }) =>
+      failing.some((entry) => entry.group === group && entry.version === version),
+    )
+    .flatMap(({ service }) => service?.namespace ?? []);
+  const conversions = Object.values(now.definitions).flatMap((read) =>
+    read.ok ? (read.value?.conversionService?.namespace ?? []) : [],
+  );
+  const namespaces = new Set([...named, ...apis, ...conversions]);
+  for (const namespace of namespaces) {
+    wanted.places.push({ namespace, sources: ['services', 'pods'] });
+  }
+  if (isCalled && namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
+}
+
+const OWN_RIGHTS = ['roles', 'roleBindings', 'events'] as const;
+
+/** Types without a status; what is in them is nobody's business. */
+const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
+
+function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted): void {
+  const { now } = context;
+  const own = now.namespace.name;
+  wanted.cluster.push(
+    'namespaces',
+    'leases',
+    'definitions',
+    'apiServices',
+    'clusterRoles',
+    'clusterRoleBindings',
+    'clusterServiceVersions',
+    ...WORKLOAD_SOURCES,
+    ...WEBHOOKS,
+    ...POLICIES,
+  );
+  wanted.places.push({ namespace: own, sources: [...OWN_RIGHTS] });
+  const places = new Set<string>();
+  for (const one of held) {
+    const known = catalogued(one);
+    if (known?.workload.some(({ namespace }) => namespace === 'kube-system')) {
+      wanted.cluster.push('providerNodes');
+    }
+    wanted.definitions.push(...definitionNames(context, one));
+    wantDetails(context, one, wanted);
+    wantPartners(context, one, wanted);
+    wantTrial(context, one, wanted);
+    const able = ableAccounts(context, one.type);
+    if (able.everywhere) wanted.cluster.push('pods');
+    for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
+    for (const namespace of able.namespaces) places.add(namespace);
+    for (const namespace of placesOfBackends(context, one)) places.add(namespace);
+    for (const namespace of placesOfNamesakes(context, one)) places.add(namespace);
+    for (const namespace of wantWebhookBackends(context, one, wanted)) places.add(namespace);
+  }
+  const existing = now.cluster.namespaces;
+  for (const namespace of places) {
+    // Accounts of namespaces that are gone are leftovers: nothing can be read there.
+    const isThere = existing?.ok !== true || existing.value.some(({ name }) => name === namespace);
+    if (!isThere) continue;
+    wanted.places.push({ namespace, sources: ['pods', 'services', 'events'] });
+  }
+}
+
+/** Workloads that are called as the writer or the well-known product, wherever they are. */
+function placesOfNamesakes(context: Context, held: Held): string[] {
+  const known = catalogued(held);
+  const names = [
+    writerOf(held)?.manager ?? '',
+    ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
+  ].filter(isTelling);
+  return actorsOf(context)
+    .filter(
+      ({ name, programs }) =>
+        programs.some((program) => names.includes(program)) ||
+        known?.workload.some((one) => one.name === name || name.endsWith(`-${one.name}`)) === true,
+    )
+    .map(({ namespace }) => namespace);
+}
+
+function wantWebhookBackends(context: Context, held: Held, wanted: Wanted): string[] {
+  const [object] = held.objects;
+  if (object === undefined) return [];
+  const services = webhooksOf(context)
+    .filter(
+      (webhook) =>
+        webhook.failurePolicy === 'Fail' &&
+        matchesWebhook(context, webhook, 'UPDATE', held.type, object.labels),
+    )
+    .flatMap(({ service }) => service?.namespace ?? []);
+  // Pods of controllers that cannot be created may be refused by a webhook that does not answer.
+  const failures = actorsOf(context).flatMap(({ conditions, namespace }) =>
+    conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True')
+      ? [namespace]
+      : [],
+  );
+  if (failures.length > 0) {
+    for (const webhook of webhooksOf(context)) {
+      const takesPods = webhook.rules.some(
+        ({ resources }) => resources.includes('pods') || resources.includes('*'),
+      );
+      if (takesPods && webhook.service !== undefined) services.push(webhook.service.namespace);
+    }
+  }
+  for (const namespace of services) {
+    wanted.places.push({ namespace, sources: ['services', 'pods'] });
+  }
+  return [];
+}
+
+function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted): void {
+  const hasStatus = !WITHOUT_STATUS.has(typeName(type));
+  const inside = objects.filter(({ namespace }) => namespace === now.namespace.name);
+  if (!hasStatus || inside.length === 0) return;
+  const content = now.content.find((entry) => typeName(entry.type) === typeName(type));
+  const total = content?.read.ok === true ? content.read.value.total : inside.length;
+  wanted.details.push({ type, objects: inside, total });
+  if (type.group === '' && type.resource === 'persistentvolumeclaims') {
+    wanted.cluster.push('volumeAttachments');
+  }
+}
+
+/** Objects outside that a held one names. */
+function wantPartners({ now }: Context, { objects, type }: Held, wanted: Wanted): void {
+  const types = now.discovery.ok ? now.discovery.value.types : [];
+  for (const { uid } of objects) {
+    const read = now.details[uid];
+    if (read?.ok !== true) continue;
+    for (const { group, kind, namespace, name } of read.value.references) {
+      const found = types.find(
+        (candidate) =>
+          candidate.kind === kind &&
+          (group === undefined
+            ? candidate.group === type.group || candidate.group === ''
+            : candidate.group === group),
+      );
+      if (found === undefined || !found.verbs.includes('list')) continue;
+      const isOutside =
+        !found.namespaced || (namespace ?? now.namespace.name) !== now.namespace.name;
+      if (!isOutside) continue;
+      wanted.partners.push({
+        type: found,
+        namespace: found.namespaced ? namespace : undefined,
+        name,
+      });
+    }
+  }
+}
+
+/** One removal for each group of objects: admission mostly treats them alike. */
+function wantTrial(context: Context, held: Held, wanted: Wanted): void {
+  const [object] = held.objects;
+  // Whether an aggregated server takes dry runs seriously is known only to itself.
+  const services = context.now.cluster.apiServices;
+  if (object === undefined || object.uid === '' || services?.ok !== true) return;
+  if (isAggregated(context, held.type)) return;
+  wanted.trials.push({ type: held.type, object, finalizer: held.finalizer });
+}
