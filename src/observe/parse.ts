@@ -210,7 +210,7 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
   const variables = new Map(
     arrayAt(container, 'env').map((entry) => [
       stringAt(entry, 'name') ?? '',
-      valueOf(entry, template, own),
+      variableOf(entry, template, own),
     ]),
   );
   const found = [...variables].flatMap(([name, value]) =>
@@ -229,7 +229,7 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
 }
 
 /** Undefined where it comes from somewhere that cannot be seen here. */
-function valueOf(entry: Json, template: Json | undefined, own: string): string | undefined {
+function variableOf(entry: Json, template: Json | undefined, own: string): string | undefined {
   const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
   if (field === 'metadata.namespace') return own;
   const annotation = /^metadata\.annotations\['([^']+)'\]$/.exec(field ?? '')?.[1];
