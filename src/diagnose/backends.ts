@@ -35,7 +35,11 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   if (place.pods?.ok !== true) return { ...base, isDead: undefined, text: WHY[failure ?? 'other'] };
   const [actor] = actors.filter(({ isGone }) => !isGone);
   if (actor === undefined) {
-    return { ...base, isDead: true, text: 'which selects pods of nothing that is there' };
+    return {
+      ...base,
+      isDead: true,
+      text: 'which has no ready endpoints, and selects pods that nothing makes',
+    };
   }
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready`;

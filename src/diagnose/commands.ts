@@ -48,7 +48,10 @@ export function removalPatch(
 }
 
 /** The object as an argument of kubectl, with its place. */
-export function target(type: ResourceType, { namespace, name }: ObjectFacts): string[] {
+export function target(
+  type: ResourceType,
+  { namespace, name }: Pick<ObjectFacts, 'namespace' | 'name'>,
+): string[] {
   return [...named(typeName(type), name), ...inNamespace(namespace)];
 }
 

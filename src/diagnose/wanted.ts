@@ -3,7 +3,7 @@ import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } fr
 import type { ContentError } from './errors.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
 import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
-import { catalogued, definitionNames, type Held, writerOf } from './owner/held.ts';
+import { catalogued, definitionNames, type Held, isOftenManaged, writerOf } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
 import { matchesWebhook } from './rules/admission.ts';
 import { isUnprocessed } from './rules/controller.ts';
@@ -146,10 +146,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   wanted.places.push({ namespace: own, sources: [...OWN_RIGHTS] });
   const places = new Set<string>();
   for (const one of held) {
-    const known = catalogued(one);
-    if (known?.workload.some(({ namespace }) => namespace === 'kube-system')) {
-      wanted.cluster.push('providerNodes');
-    }
+    if (isOftenManaged(one)) wanted.cluster.push('providerNodes');
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
     wantPartners(context, one, wanted);

@@ -18,7 +18,14 @@ import {
   type Pointer,
   pointersFor,
 } from './evidence.ts';
-import { catalogued, definitionNames, type Held, meantBy, writerOf } from './held.ts';
+import {
+  catalogued,
+  definitionNames,
+  type Held,
+  isOftenManaged,
+  meantBy,
+  writerOf,
+} from './held.ts';
 import {
   type Account,
   ableAccounts,
@@ -309,10 +316,8 @@ function abilityText({ change }: Rights): string {
   }
 }
 
-/** A cloud provider runs what belongs into kube-system where nobody can see it. */
 function outOfSight({ now }: Context, held: Held): string[] {
-  const known = catalogued(held);
-  if (known?.workload.some(({ namespace }) => namespace === 'kube-system') !== true) return [];
+  if (!isOftenManaged(held)) return [];
   const nodes = now.cluster.providerNodes;
   if (nodes?.ok !== true) return ['whether a cloud provider runs it could not be read'];
   const isProvider = nodes.value.some(
@@ -378,8 +383,7 @@ function goneOwner(
 
 /** A place where the owner would have to be: its type is defined here, or its product has known names. */
 function hasPlace(context: Context, held: Held): boolean {
-  const known = catalogued(held);
-  if (known !== undefined) return known.workload.length > 0;
+  if ((catalogued(held)?.workload.length ?? 0) > 0) return true;
   const { relation } = meantBy(context, held);
   if (relation === 'unclear' && !isTelling(writerOf(held)?.manager ?? '')) return false;
   const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);

@@ -44,6 +44,15 @@ export function isOfControllerManager(held: Held): boolean {
   return catalogued(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
 }
 
+/** A cloud provider runs what belongs into kube-system, or has no workload, where nobody can see it. */
+export function isOftenManaged(held: Held): boolean {
+  const workload = catalogued(held)?.workload;
+  return (
+    workload !== undefined &&
+    (workload.length === 0 || workload.some(({ namespace }) => namespace === 'kube-system'))
+  );
+}
+
 /**
  * Whose controllers a finalizer speaks for. `own`: those of the object's type. `other`: its domain names
  * another API group that is served, so whoever made that one is meant. `unclear`: nothing says.

@@ -1,16 +1,6 @@
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
-import { type ObjectFacts, partnerKey, type ResourceType, trialKey } from '../../model/snapshot.ts';
-import {
-  forceCommand,
-  inNamespace,
-  kubectl,
-  named,
-  patchCommand,
-  removalPatch,
-  role,
-  target,
-  withoutPeriod,
-} from '../commands.ts';
+import { trialKey } from '../../model/snapshot.ts';
+import { inNamespace, kubectl, named, role } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
@@ -29,21 +19,25 @@ import { controllerManager, inactiveControllerManager } from '../rules/controlle
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import { leasesOf, pointerText } from './evidence.ts';
+import { catalogued, type Held, isOfControllerManager, meantBy, writerOf } from './held.ts';
+import { childrenOf, type Link, partnerLinks } from './partners.ts';
 import {
-  catalogued,
-  definitionNames,
-  type Held,
-  isOfControllerManager,
-  meantBy,
-  writerOf,
-} from './held.ts';
+  cureRemedies,
+  knownRemedies,
+  logRemedy,
+  orderRemedy,
+  removalRemedies,
+  restartRemedies,
+  resumeRemedy,
+  wakeRemedies,
+} from './remedies.ts';
 import { departedGrant } from './rights.ts';
 import { foreignLease, pausedBy, quoted, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
   /** What the held object waits for. */
-  waitsFor: { id: string; because: string }[];
+  waitsFor: Link[];
   results: RuleResult[];
   /** While there is one, no pattern reaches the finalizer, and nothing is proven permanent. */
   reservations: string[];
@@ -61,7 +55,7 @@ export function ownerResults(
 ): OwnerResults {
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
   const attribution = attribute(context, held);
-  const removal = removalRemedies(held, siblings);
+  const removal = removalRemedies(context, held, siblings);
   const obstacles = obstaclesFor(context, held);
   const { verdict, owner } = attribution;
   const results =
@@ -75,7 +69,9 @@ export function ownerResults(
   const isWaiting = first.code === 'owner-running';
   const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
   const others = isWaiting && partners.length > 0 ? [] : results;
-  const extra = verdict === 'found' && !isRemovable ? [] : obstacles;
+  // What refuses a running owner stands below it; anybody else meets it when they act.
+  const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
+  const extra = isRunning ? [] : obstacles;
   return {
     waitsFor: [
       ...partners,
@@ -91,7 +87,7 @@ export function ownerResults(
   };
 }
 
-function linkTo(result: RuleResult): { id: string; because: string } {
+function linkTo(result: RuleResult): Link {
   return { id: findingId(result.code, result.subject, result.finalizer), because: BECAUSE };
 }
 
@@ -200,47 +196,6 @@ function asleepText({ kind, nodeSelector }: Actor): string {
       return 'is suspended';
     default:
       return 'is scaled to zero';
-  }
-}
-
-function wakeRemedies(actor: Actor): Remedy[] {
-  const { kind, namespace, name } = actor;
-  const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
-  const then = 'it then removes the finalizer, and the namespace goes within 10 s';
-  switch (kind) {
-    case 'Deployment':
-    case 'StatefulSet':
-    case 'ReplicaSet':
-      return [
-        role('now', {
-          text: `Scale ${actorText(actor)} up; ${then}`,
-          command: kubectl('scale', ...place, '--replicas=1'),
-        }),
-      ];
-    case 'DaemonSet':
-      return [
-        role('now', {
-          text: `Let nodes take the pods of ${actorText(actor)} again; ${then}`,
-          ...(Object.keys(actor.nodeSelector).length === 0
-            ? { command: kubectl('describe', ...place) }
-            : {
-                command: patchCommand(place, [
-                  { op: 'remove', path: '/spec/template/spec/nodeSelector' },
-                ]),
-                risk: 'its pods start on every node that its tolerations allow',
-              }),
-        }),
-      ];
-    case 'CronJob':
-    case 'Job':
-      return [
-        role('now', {
-          text: `Resume ${actorText(actor)}; ${then}`,
-          command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
-        }),
-      ];
-    default:
-      return [role('now', { text: `Give ${actorText(actor)} replicas again; ${then}` })];
   }
 }
 
@@ -408,51 +363,6 @@ function running(
   ];
 }
 
-/** `kubectl logs` takes a type only with a slash. */
-function logRemedy(actor: Actor): Remedy {
-  const { kind, namespace, name, pods } = actor;
-  const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
-    kind,
-  );
-  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
-  return role('look', {
-    text: `See what ${actorText(actor)} says`,
-    command: kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
-  });
-}
-
-function restartRemedies(actor: Actor): Remedy[] {
-  const { kind, namespace, name } = actor;
-  if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
-  return [
-    role('or', {
-      text: `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
-      command: kubectl(
-        'rollout',
-        'restart',
-        ...named(kind.toLowerCase(), name),
-        ...inNamespace(namespace),
-      ),
-    }),
-  ];
-}
-
-function resumeRemedy(held: Held, object: ObjectFacts, by: string): Remedy {
-  const text = `Let its controller act on ${object.kind} ${object.name} again: take ${by} away`;
-  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
-  const field = /^(spec\.\w+): true$/.exec(by)?.[1];
-  const place = target(held.type, object);
-  if (annotation !== undefined) {
-    return role('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
-  }
-  if (field === undefined) return role('now', { text });
-  const path = `/${field.replace('.', '/')}`;
-  return role('now', {
-    text,
-    command: patchCommand(place, [{ op: 'replace', path, value: false }]),
-  });
-}
-
 /**
  * What the owner needs was in this namespace and went with it: a Secret that the object names, the
  * RoleBinding that let it act here. Nothing can be created in a terminating namespace, so it is a circle.
@@ -486,140 +396,6 @@ function diedHere(
   return undefined;
 }
 
-function cureRemedies(
-  context: Context,
-  held: Held,
-  { account }: Candidate,
-  refusal: Refusal | undefined,
-  lacksRight: boolean,
-  isCircle: boolean,
-): Remedy[] {
-  const error = refusal?.error;
-  const user =
-    account?.namespace === undefined
-      ? undefined
-      : `system:serviceaccount:${account.namespace}:${account.name}`;
-  const first = isCircle ? [orderRemedy(held, 'what its controller needs')] : [];
-  if (error?.kind === 'forbidden' || (error === undefined && lacksRight)) {
-    const verb = error?.verb ?? 'patch';
-    const type =
-      error === undefined || error.resource === '' ? typeName(held.type) : typeName(error);
-    const who = error?.user ?? user;
-    if (who !== undefined) {
-      const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
-      return [
-        role('now', {
-          text: `Grant ${verb} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
-        }),
-        role('look', {
-          text: `Whether ${who} may do it now`,
-          command: `${kubectl('auth', 'can-i', verb, type, ...place, `--as=${who}`)} || true`,
-        }),
-        ...first,
-      ];
-    }
-  }
-  switch (error?.kind) {
-    case 'not-found':
-      return isCircle
-        ? [
-            role('now', {
-              text: `${held.subject.kind} ${held.subject.name} needs ${error.resource} "${error.name}", which cannot be restored here: its controller has to be told to do without, or its work done by hand`,
-            }),
-            ...first,
-          ]
-        : [
-            role('now', {
-              text: `Restore what it looks for: ${error.resource} "${error.name}" is not there`,
-            }),
-          ];
-    case 'namespace-terminating':
-      return [
-        role('now', {
-          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in the namespace, which a terminating namespace refuses`,
-        }),
-        ...first,
-      ];
-    case 'new-finalizers-refused':
-      return [
-        role('now', {
-          text: 'Update the controller to a version that does not add finalizers to what is being deleted',
-        }),
-      ];
-    case 'webhook-unreachable':
-    case 'webhook-denied':
-    case 'policy-denied':
-      return [];
-    case 'unavailable':
-    case 'timeout':
-      return [
-        role('now', { text: 'Make the service answer that the controller needs for its clean-up' }),
-      ];
-    case undefined:
-      return [];
-    default:
-      return [
-        role('now', {
-          text: `Fix what it says it fails at; it then removes the finalizer: ${quoted(error?.text ?? '')}`,
-        }),
-      ];
-  }
-}
-
-function orderRemedy(held: Held, before: string): Remedy {
-  const { kind } = held.subject;
-  return role('next', {
-    text: `For the next run: delete the ${kind} objects, and let that finish, before ${before} and the namespace`,
-    command: kubectl(
-      'delete',
-      typeName(held.type),
-      '--all',
-      ...inNamespace(held.subject.namespace),
-      '--wait',
-    ),
-  });
-}
-
-/** The last resort. `siblings` are removed in the same patch: two would invalidate each other. */
-function removalRemedies(held: Held, siblings: readonly string[]): Remedy[] {
-  const [object] = held.objects;
-  if (object === undefined) return [];
-  const remove = object.finalizers.filter(
-    (name) => name === held.finalizer || siblings.includes(name),
-  );
-  const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
-  const risk = leakText(held);
-  const name = `${object.kind} ${object.name}`;
-  const one = role('or', {
-    text: `If that is not possible, remove ${what} from ${name}${held.count > 1 ? `, the first of ${held.count}` : ''}`,
-    command: patchCommand(target(held.type, object), removalPatch(object, remove)),
-    risk,
-  });
-  const all = held.count > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
-  if (all === undefined) return [one];
-  return [
-    one,
-    role('or', {
-      text: `Or let this gate remove it from all ${held.count} ${held.type.resource}`,
-      command: all,
-      risk,
-    }),
-  ];
-}
-
-/** What removing the finalizer by hand costs. */
-export function leakText(held: Held): string {
-  const known = catalogued(held);
-  return known === undefined
-    ? 'what its controller would have cleaned up stays behind; nobody in the cluster can say what that is'
-    : withoutPeriod(known.leakIfRemoved);
-}
-
-function knownRemedies(held: Held): Remedy[] {
-  const known = catalogued(held);
-  return known === undefined ? [] : [role('now', { text: withoutPeriod(known.remedy) })];
-}
-
 /** "The workload that is known to be gone; else the object's CRD; else the object itself." */
 function missing(
   context: Context,
@@ -630,9 +406,15 @@ function missing(
   const { finalizer } = held;
   const known = catalogued(held);
   const gone = owner?.actor;
-  const inside = isInside(context, gone?.namespace ?? owner?.account?.namespace);
-  const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);
-  const definition = definitionNames(context, held).find((name) => definitions.includes(name));
+  const place = gone?.namespace ?? owner?.account?.namespace;
+  // Where nothing of it is left to be seen, its usual place says where it was.
+  const isUsual =
+    owner === undefined &&
+    known?.workload.some(({ namespace }) => isInside(context, namespace)) === true;
+  const inside = isUsual || isInside(context, place);
+  const definition = listed(context.now.cluster.definitions).find(
+    ({ name }) => name === typeName(held.type),
+  );
   const writer = writerOf(held);
   const product =
     known?.owner ??
@@ -641,7 +423,7 @@ function missing(
     gone !== undefined
       ? actorSubject(gone)
       : definition !== undefined
-        ? definitionSubject(definition)
+        ? definitionSubject(definition.name)
         : held.subject;
   const account = owner?.account;
   const message =
@@ -651,7 +433,7 @@ function missing(
         ? inside
           ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
           : `has no controller any more: nothing runs as ${accountText(account)}, which may remove ${finalizer}`
-        : `has no controller in the cluster that would remove ${finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}`}`;
+        : `has no controller in the cluster that would remove ${finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}${isUsual ? ', whose usual place is this namespace' : ''}`}`;
   return {
     code: 'owner-missing',
     subject,
@@ -687,7 +469,7 @@ function missing(
     ...(inside
       ? {
           waitsForNamespace:
-            'it was in this namespace, and nothing can be created in it before it is gone',
+            'nothing can be created in this namespace before it is gone, and its controller was in it',
         }
       : {}),
   };
@@ -712,8 +494,8 @@ function unknown(
   const known = catalogued(held);
   const writer = writerOf(held);
   const telling = candidates.filter(({ evidence }) => evidence.length > 0);
-  const named = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
-  const names = listWords(named.map(pointerText));
+  const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
+  const names = listWords(shown.map(pointerText));
   const why =
     unread.length > 0
       ? `who should remove it cannot be told: ${notRead(unread)}`
@@ -734,7 +516,7 @@ function unknown(
       writer === undefined
         ? 'managedFields name no writer of the finalizer'
         : `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`} (managedFields)`,
-      ...named.map(
+      ...shown.map(
         (candidate) =>
           `${pointerText(candidate)} could be it: ${evidenceFor(candidate).join('; ') || 'by its rights alone'}`,
       ),
@@ -752,7 +534,7 @@ function unknown(
         text: `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
         command: kubectl(
           'get',
-          ...named_(held.type, subject.name),
+          ...named(typeName(held.type), subject.name),
           ...inNamespace(subject.namespace),
           '-o',
           'yaml',
@@ -762,10 +544,6 @@ function unknown(
       ...removal,
     ],
   };
-}
-
-function named_(type: ResourceType, name: string): string[] {
-  return named(typeName(type), name);
 }
 
 /** A claim may wait for its volume to be detached. */
@@ -802,69 +580,6 @@ function obstaclesFor(context: Context, held: Held): RuleResult[] {
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, request))
     .filter(({ certainty }) => certainty !== 'unknown');
-}
-
-/** What the object waits for across a border: bound or referenced objects, children, dependents. */
-function partnerLinks(context: Context, held: Held): OwnerResults['waitsFor'] {
-  return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
-    ({ object, because }) =>
-      object.finalizers.map((finalizer) => ({
-        id: findingId(
-          'object-finalizer',
-          {
-            apiVersion: object.apiVersion,
-            kind: object.kind,
-            ...(object.namespace === '' ? {} : { namespace: object.namespace }),
-            name: object.name,
-          },
-          finalizer,
-        ),
-        because,
-      })),
-  );
-}
-
-/** Objects that a held one names and that are on their way out and held themselves. */
-export function partnersOf(
-  { now }: Context,
-  held: Held,
-): { object: ObjectFacts; because: string }[] {
-  return held.objects.flatMap(({ uid, apiVersion }) => {
-    const read = now.details[uid];
-    if (read?.ok !== true) return [];
-    const own = apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
-    return read.value.references.flatMap(({ group, kind, namespace, name, field }) =>
-      [group, own, '']
-        .flatMap((candidate) => {
-          const key = partnerKey({ group: candidate, kind, namespace, name });
-          const partner = now.partners[key];
-          const object = partner?.ok === true ? partner.value : undefined;
-          const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
-          return isHeld
-            ? [{ object, because: `${field} names it, and it is being deleted, too` }]
-            : [];
-        })
-        .slice(0, 1),
-    );
-  });
-}
-
-/** Terminating objects of the namespace that the held one owns, and that are held themselves. */
-function childrenOf({ now }: Context, held: Held): { object: ObjectFacts; because: string }[] {
-  const owners = new Set(held.objects.map(({ uid }) => uid));
-  if (owners.size === 0) return [];
-  return now.content
-    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
-    .filter(({ finalizers }) => finalizers.length > 0)
-    .flatMap((group) => {
-      const [first] = group.examples;
-      const isChild = group.examples.some(({ ownerReferences }) =>
-        ownerReferences.some(({ uid }) => owners.has(uid)),
-      );
-      return first !== undefined && isChild
-        ? [{ object: first, because: 'it owns it, and waits until it is gone' }]
-        : [];
-    });
 }
 
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */

@@ -1,12 +1,4 @@
-import { shellQuote } from '../../base/text.ts';
-import type { Remedy } from '../../model/finding.ts';
-import type {
-  NamespaceFacts,
-  ObjectFacts,
-  ObjectGroup,
-  TypeContent,
-} from '../../model/snapshot.ts';
-import { kubectl, patchCommand, removalPatch, role } from '../commands.ts';
+import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
 import {
   type Context,
   foldSubjects,
@@ -16,8 +8,9 @@ import {
   typeOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
-import { catalogued, type Held, NAMESPACE_TYPE } from '../owner/held.ts';
-import { leakText, type OwnerResults, ownerResults, partnersOf } from '../owner/owner.ts';
+import { type Held, NAMESPACE_TYPE } from '../owner/held.ts';
+import { type OwnerResults, ownerResults } from '../owner/owner.ts';
+import { partnersOf } from '../owner/partners.ts';
 import { isClaimInUse } from './pods.ts';
 
 /** Belongs to the namespace controller, which drops it when everything inside is gone. */
@@ -149,9 +142,7 @@ export function finalizers(context: Context): RuleResult[] {
 function ofObjects(context: Context, held: Held, blocksNamespace: boolean): RuleResult[] {
   const { finalizer, objects, count, since } = held;
   const [first] = objects as [ObjectFacts];
-  const siblings = first.finalizers.filter(
-    (name) => name !== finalizer && ownerResults(context, { ...held, finalizer: name }).isRemovable,
-  );
+  const siblings = removableSiblings(context, held, first.finalizers);
   const owner = ownerResults(context, held, siblings);
   const message = `is held by finalizer ${finalizer}`;
   return [
@@ -174,6 +165,13 @@ function ofObjects(context: Context, held: Held, blocksNamespace: boolean): Rule
   ];
 }
 
+function removableSiblings(context: Context, held: Held, all: readonly string[]): string[] {
+  return all.filter(
+    (finalizer) =>
+      finalizer !== held.finalizer && ownerResults(context, { ...held, finalizer }).isRemovable,
+  );
+}
+
 function evidenceOf(first: ObjectFacts, finalizer: string, count: number): string[] {
   const many = count > 1 ? `the first of ${count} such objects: ` : '';
   const writer = first.writers.find((entry) => entry.finalizer === finalizer);
@@ -194,8 +192,11 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
   const { namespace } = context.now;
   const { finalizer } = held;
   const isSpec = held.isInSpec === true;
+  const siblings = isSpec ? [] : removableSiblings(context, held, namespace.finalizers);
   const owner =
-    finalizer === 'foregroundDeletion' ? ofDependents(context, held) : ownerResults(context, held);
+    finalizer === 'foregroundDeletion'
+      ? ofDependents(context, held)
+      : ownerResults(context, held, siblings);
   const list = isSpec ? 'spec.finalizers' : 'metadata.finalizers';
   const entries = isSpec ? namespace.specFinalizers : namespace.finalizers;
   return [
@@ -214,11 +215,7 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
       ],
       ...(namespace.deletionTimestamp === undefined ? {} : { since: namespace.deletionTimestamp }),
       scope: 'namespace',
-      remedies: owner.isRemovable
-        ? isSpec
-          ? specRemedies(namespace, held)
-          : ownRemedies(namespace, held)
-        : [],
+      remedies: [],
       blocksNamespace: `${list} has the entry ${finalizer}`,
       waitsFor: owner.waitsFor,
       reservations: owner.reservations,
@@ -254,52 +251,4 @@ function ofDependents(context: Context, held: Held): OwnerResults {
 
 function groupSuffix({ apiVersion }: ObjectFacts): string {
   return apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : '';
-}
-
-function bringBack(held: Held): Remedy {
-  const known = catalogued(held);
-  return role('now', {
-    text:
-      known === undefined
-        ? `Bring back the controller that set ${held.finalizer}: it removes the entry`
-        : known.remedy.replace(/\.$/, ''),
-  });
-}
-
-/** An ordinary finalizer, so an ordinary patch; /finalize would drop whatever its body leaves out. */
-function ownRemedies(namespace: NamespaceFacts, held: Held): Remedy[] {
-  return [
-    bringBack(held),
-    role('or', {
-      text: `If that is not possible, remove this one entry from metadata.finalizers of Namespace ${namespace.name}`,
-      command: patchCommand(
-        ['namespace', namespace.name],
-        removalPatch(namespace, [held.finalizer]),
-      ),
-      risk: leakText(held),
-    }),
-  ];
-}
-
-/**
- * Writes to the namespace itself keep the stored spec.finalizers without an error; only PUT /finalize
- * changes it (kubernetes pkg/registry/core/namespace/strategy.go). The body carries uid and
- * resourceVersion as just read, which the server takes as preconditions.
- */
-function specRemedies(namespace: NamespaceFacts, held: Held): Remedy[] {
-  const { name } = namespace;
-  const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
-  const filter = `if .metadata.uid == ${JSON.stringify(namespace.uid)} then ${removal} else error("not this namespace") end`;
-  return [
-    bringBack(held),
-    role('or', {
-      text: `If that is not possible, remove this one entry of spec.finalizers; only PUT /finalize can change them (the command needs jq)`,
-      command: [
-        kubectl('get', 'namespace', name, '-o', 'json'),
-        `jq ${shellQuote(filter)}`,
-        kubectl('replace', '--raw', `/api/v1/namespaces/${name}/finalize`, '-f', '-'),
-      ].join(' | '),
-      risk: leakText(held),
-    }),
-  ];
 }

@@ -1,0 +1,66 @@
+import { type ObjectFacts, partnerKey } from '../../model/snapshot.ts';
+import { type Context, findingId, subjectOf } from '../context.ts';
+import type { Held } from './held.ts';
+
+/** What an object waits for, and why. */
+export interface Link {
+  id: string;
+  because: string;
+}
+
+/** What the object waits for across a border: bound or referenced objects, children, dependents. */
+export function partnerLinks(context: Context, held: Held): Link[] {
+  return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
+    ({ object, because }) =>
+      object.finalizers.map((finalizer) => ({
+        id: findingId('object-finalizer', subjectOf(object), finalizer),
+        because,
+      })),
+  );
+}
+
+/** Objects that a held one names and that are on their way out and held themselves. */
+export function partnersOf(
+  { now }: Context,
+  held: Held,
+): { object: ObjectFacts; because: string }[] {
+  return held.objects.flatMap(({ uid, apiVersion }) => {
+    const read = now.details[uid];
+    if (read?.ok !== true) return [];
+    const own = apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
+    return read.value.references.flatMap(({ group, kind, namespace, name, field }) =>
+      [group, own, '']
+        .flatMap((candidate) => {
+          const key = partnerKey({ group: candidate, kind, namespace, name });
+          const partner = now.partners[key];
+          const object = partner?.ok === true ? partner.value : undefined;
+          const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
+          return isHeld
+            ? [{ object, because: `${field} names it, and it is being deleted, too` }]
+            : [];
+        })
+        .slice(0, 1),
+    );
+  });
+}
+
+/** Terminating objects of the namespace that the held one owns, and that are held themselves. */
+export function childrenOf(
+  { now }: Context,
+  held: Held,
+): { object: ObjectFacts; because: string }[] {
+  const owners = new Set(held.objects.map(({ uid }) => uid));
+  if (owners.size === 0) return [];
+  return now.content
+    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+    .filter(({ finalizers }) => finalizers.length > 0)
+    .flatMap((group) => {
+      const [first] = group.examples;
+      const isChild = group.examples.some(({ ownerReferences }) =>
+        ownerReferences.some(({ uid }) => owners.has(uid)),
+      );
+      return first !== undefined && isChild
+        ? [{ object: first, because: 'it owns it, and waits until it is gone' }]
+        : [];
+    });
+}

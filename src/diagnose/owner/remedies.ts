@@ -1,0 +1,266 @@
+import { shellQuote } from '../../base/text.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { NamespaceFacts, ObjectFacts } from '../../model/snapshot.ts';
+import {
+  forceCommand,
+  inNamespace,
+  kubectl,
+  named,
+  patchCommand,
+  removalPatch,
+  role,
+  target,
+  withoutPeriod,
+} from '../commands.ts';
+import { type Context, typeName } from '../context.ts';
+import { type Actor, actorText } from './actors.ts';
+import type { Candidate } from './attribute.ts';
+import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
+import { quoted, type Refusal } from './state.ts';
+
+// What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
+
+export function wakeRemedies(actor: Actor): Remedy[] {
+  const { kind, namespace, name } = actor;
+  const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
+  const then = 'it then removes the finalizer, and the namespace goes within 10 s';
+  switch (kind) {
+    case 'Deployment':
+    case 'StatefulSet':
+    case 'ReplicaSet':
+      return [
+        role('now', {
+          text: `Scale ${actorText(actor)} up; ${then}`,
+          command: kubectl('scale', ...place, '--replicas=1'),
+        }),
+      ];
+    case 'DaemonSet':
+      return [
+        role('now', {
+          text: `Let nodes take the pods of ${actorText(actor)} again; ${then}`,
+          ...(Object.keys(actor.nodeSelector).length === 0
+            ? { command: kubectl('describe', ...place) }
+            : {
+                command: patchCommand(place, [
+                  { op: 'remove', path: '/spec/template/spec/nodeSelector' },
+                ]),
+                risk: 'its pods start on every node that its tolerations allow',
+              }),
+        }),
+      ];
+    case 'CronJob':
+    case 'Job':
+      return [
+        role('now', {
+          text: `Resume ${actorText(actor)}; ${then}`,
+          command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
+        }),
+      ];
+    default:
+      return [role('now', { text: `Give ${actorText(actor)} replicas again; ${then}` })];
+  }
+}
+
+/** `kubectl logs` takes a type only with a slash. */
+export function logRemedy(actor: Actor): Remedy {
+  const { kind, namespace, name, pods } = actor;
+  const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
+    kind,
+  );
+  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
+  return role('look', {
+    text: `See what ${actorText(actor)} says`,
+    command: kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
+  });
+}
+
+export function restartRemedies(actor: Actor): Remedy[] {
+  const { kind, namespace, name } = actor;
+  if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
+  return [
+    role('or', {
+      text: `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
+      command: kubectl(
+        'rollout',
+        'restart',
+        ...named(kind.toLowerCase(), name),
+        ...inNamespace(namespace),
+      ),
+    }),
+  ];
+}
+
+export function resumeRemedy(held: Held, object: ObjectFacts, by: string): Remedy {
+  const text = `Let its controller act on ${object.kind} ${object.name} again: take ${by} away`;
+  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
+  const field = /^(spec\.\w+): true$/.exec(by)?.[1];
+  const place = target(held.type, object);
+  if (annotation !== undefined) {
+    return role('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
+  }
+  if (field === undefined) return role('now', { text });
+  const path = `/${field.replace('.', '/')}`;
+  return role('now', {
+    text,
+    command: patchCommand(place, [{ op: 'replace', path, value: false }]),
+  });
+}
+
+export function cureRemedies(
+  context: Context,
+  held: Held,
+  { account }: Candidate,
+  refusal: Refusal | undefined,
+  lacksRight: boolean,
+  isCircle: boolean,
+): Remedy[] {
+  const error = refusal?.error;
+  const user =
+    account?.namespace === undefined
+      ? undefined
+      : `system:serviceaccount:${account.namespace}:${account.name}`;
+  const first = isCircle ? [orderRemedy(held, 'what its controller needs')] : [];
+  if (error?.kind === 'forbidden' || (error === undefined && lacksRight)) {
+    const verb = error?.verb ?? 'patch';
+    const type =
+      error === undefined || error.resource === '' ? typeName(held.type) : typeName(error);
+    const who = error?.user ?? user;
+    if (who !== undefined) {
+      const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
+      return [
+        role('now', {
+          text: `Grant ${verb} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+        }),
+        role('look', {
+          text: `Whether ${who} may do it now`,
+          command: `${kubectl('auth', 'can-i', verb, type, ...place, `--as=${who}`)} || true`,
+        }),
+        ...first,
+      ];
+    }
+  }
+  switch (error?.kind) {
+    case 'not-found':
+      return isCircle
+        ? [
+            role('now', {
+              text: `${held.subject.kind} ${held.subject.name} needs ${error.resource} "${error.name}", which cannot be restored here: its controller has to be told to do without, or its work done by hand`,
+            }),
+            ...first,
+          ]
+        : [
+            role('now', {
+              text: `Restore what it looks for: ${error.resource} "${error.name}" is not there`,
+            }),
+          ];
+    case 'namespace-terminating':
+      return [
+        role('now', {
+          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in the namespace, which a terminating namespace refuses`,
+        }),
+        ...first,
+      ];
+    case 'new-finalizers-refused':
+      return [
+        role('now', {
+          text: 'Update the controller to a version that does not add finalizers to what is being deleted',
+        }),
+      ];
+    case 'webhook-unreachable':
+    case 'webhook-denied':
+    case 'policy-denied':
+      return [];
+    case 'unavailable':
+    case 'timeout':
+      return [
+        role('now', { text: 'Make the service answer that the controller needs for its clean-up' }),
+      ];
+    case undefined:
+      return [];
+    default:
+      return [
+        role('now', {
+          text: `Fix what it says it fails at; it then removes the finalizer: ${quoted(error?.text ?? '')}`,
+        }),
+      ];
+  }
+}
+
+export function orderRemedy(held: Held, before: string): Remedy {
+  const { kind } = held.subject;
+  return role('next', {
+    text: `For the next run: delete the ${kind} objects, and let that finish, before ${before} and the namespace`,
+    command: kubectl(
+      'delete',
+      typeName(held.type),
+      '--all',
+      ...inNamespace(held.subject.namespace),
+      '--wait',
+    ),
+  });
+}
+
+/** The last resort. `siblings` are removed in the same patch: two would invalidate each other. */
+export function removalRemedies(
+  { now: { namespace } }: Context,
+  held: Held,
+  siblings: readonly string[],
+): Remedy[] {
+  if (held.isInSpec === true) return [specRemoval(namespace, held)];
+  const isNamespace = held.type === NAMESPACE_TYPE;
+  const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
+  if (object === undefined) return [];
+  const remove = object.finalizers.filter(
+    (name) => name === held.finalizer || siblings.includes(name),
+  );
+  const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
+  const risk = leakText(held);
+  const place = isNamespace ? 'metadata.finalizers of ' : '';
+  const one = role('or', {
+    text: `If that is not possible, remove ${what} from ${place}${object.kind} ${object.name}${held.count > 1 ? `, the first of ${held.count}` : ''}`,
+    command: patchCommand(target(held.type, object), removalPatch(object, remove)),
+    risk,
+  });
+  const all = held.count > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
+  if (all === undefined) return [one];
+  return [
+    one,
+    role('or', {
+      text: `Or let this gate remove it from all ${held.count} ${held.type.resource}`,
+      command: all,
+      risk,
+    }),
+  ];
+}
+
+/**
+ * Writes to the namespace itself keep the stored spec.finalizers without an error; only PUT /finalize
+ * changes it, and it drops whatever its body leaves out (kubernetes pkg/registry/core/namespace/strategy.go).
+ * The body carries uid and resourceVersion as just read, which the server takes as preconditions.
+ */
+function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
+  const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
+  const filter = `if .metadata.uid == ${JSON.stringify(uid)} then ${removal} else error("not this namespace") end`;
+  return role('or', {
+    text: `If that is not possible, remove this one entry from spec.finalizers of Namespace ${name}; only PUT /finalize can change them (the command needs jq)`,
+    command: [
+      kubectl('get', 'namespace', name, '-o', 'json'),
+      `jq ${shellQuote(filter)}`,
+      kubectl('replace', '--raw', `/api/v1/namespaces/${name}/finalize`, '-f', '-'),
+    ].join(' | '),
+    risk: leakText(held),
+  });
+}
+
+/** What removing the finalizer by hand costs. */
+function leakText(held: Held): string {
+  const known = catalogued(held);
+  return known === undefined
+    ? 'what its controller would have cleaned up stays behind; nobody in the cluster can say what that is'
+    : withoutPeriod(known.leakIfRemoved);
+}
+
+export function knownRemedies(held: Held): Remedy[] {
+  const known = catalogued(held);
+  return known === undefined ? [] : [role('now', { text: withoutPeriod(known.remedy) })];
+}
