@@ -21,7 +21,6 @@ export interface CatalogueEntry {
   protects: string;
   leakIfRemoved: string;
   remedy: string;
-  blocksNamespace: boolean;
   /** Where the finalizer was traced to; empty when it was only seen in use. */
   source: string;
 }

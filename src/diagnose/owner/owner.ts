@@ -1,6 +1,6 @@
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { trialKey } from '../../model/snapshot.ts';
-import { inNamespace, kubectl, named, role } from '../commands.ts';
+import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
@@ -450,6 +450,7 @@ function missing(
         : [
             `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`}, and nothing is called so`,
           ]),
+      ...purposeOf(held),
       'workloads of every kind, the pods of all who may change the type, RBAC, Leases, webhooks and CRDs were read: nobody who is there could be it',
       ...staleLeases(context, held),
       ...reservations,
@@ -473,6 +474,13 @@ function missing(
         }
       : {}),
   };
+}
+
+function purposeOf(held: Held): string[] {
+  const known = catalogued(held);
+  return known === undefined
+    ? []
+    : [`${held.finalizer} protects: ${withoutPeriod(known.protects)}`];
 }
 
 function staleLeases(context: Context, held: Held): string[] {
@@ -521,9 +529,9 @@ function unknown(
           `${pointerText(candidate)} could be it: ${evidenceFor(candidate).join('; ') || 'by its rights alone'}`,
       ),
       ...reservations,
-      known === undefined
-        ? 'it is no well-known finalizer'
-        : `well-known finalizer of ${known.owner}`,
+      ...(known === undefined
+        ? ['it is no well-known finalizer']
+        : [`well-known finalizer of ${known.owner}`, ...purposeOf(held)]),
       ...attachments(context, held),
     ],
     scope: 'namespace',
