@@ -25,7 +25,17 @@ const ONLY_IN_THE_ACTION: readonly string[] = [
   'pr-number',
   'comment-key',
 ];
-const FLAGS: readonly string[] = ['delete', 'fail-fast', 'force-pods', 'now', 'help', 'version'];
+const FLAGS: readonly string[] = [
+  'delete',
+  'fail-fast',
+  'force-pods',
+  'forecast',
+  'terminating',
+  'fail-on-left-behind',
+  'now',
+  'help',
+  'version',
+];
 
 export function parseArguments(args: readonly string[]): Command {
   if (args.length === 0) return { run: 'help', isMistake: true };
@@ -37,7 +47,9 @@ export function parseArguments(args: readonly string[]): Command {
     if (files.length === 0) throw usage('"stats" needs at least one report.json file');
     return { run: 'stats', files, format: choice(values['format'], STATS_FORMATS, 'text') };
   }
-  const inputs: Partial<Record<InputName, string>> = {};
+  const isForecast = positionals[0] === 'forecast';
+  if (isForecast) positionals.shift();
+  const inputs: Partial<Record<InputName, string>> = isForecast ? { forecast: 'true' } : {};
   for (const name of Object.keys(INPUT_DEFAULTS) as InputName[]) {
     const value = values[name];
     if (value === undefined) continue;
@@ -99,7 +111,8 @@ function withFlagValues(args: readonly string[]): string[] {
       continue;
     }
     const next = args[index + 1];
-    const hasValue = next === 'true' || next === 'false';
+    const hasValue =
+      next === 'true' || next === 'false' || (arg === '--delete' && next === 'ordered');
     out.push(`${arg === '-h' ? '--help' : arg}=${hasValue ? next : 'true'}`);
     if (hasValue) index++;
   }

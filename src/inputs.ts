@@ -12,6 +12,10 @@ export const INPUT_DEFAULTS = {
   namespace: '',
   selector: '',
   delete: 'false',
+  'order-timeout': '',
+  forecast: 'false',
+  terminating: 'false',
+  'terminating-for': '0s',
   timeout: '5m',
   'fail-fast': 'false',
   'fail-on': 'not-deleted',
@@ -28,6 +32,7 @@ export const INPUT_DEFAULTS = {
   'force-finalizers': '',
   'force-pods': 'false',
   'force-orphans': 'refuse',
+  'fail-on-left-behind': 'false',
   'report-dir': '',
 } as const;
 
@@ -39,7 +44,12 @@ export interface Inputs {
   selector: string;
   /** Every namespace that is terminating for at least this long joins. */
   terminating: { forMs: number } | undefined;
-  delete: boolean;
+  /** `ordered`: inside the namespace first what needs a living controller to go. */
+  delete: boolean | 'ordered';
+  /** How long an ordered deletion waits inside before it asks for the namespace's. */
+  orderTimeoutMs: number;
+  /** Change nothing and wait for nothing: say what would hold the namespaces. */
+  forecast: boolean;
   timeoutMs: number;
   failFast: boolean;
   policy: Policy;
@@ -50,6 +60,7 @@ export interface Inputs {
   prNumber: number | undefined;
   commentKey: string;
   force: ForcePolicy;
+  failOnLeftBehind: boolean;
   reportDir: string;
 }
 
@@ -61,12 +72,20 @@ export function readInputs(get: (name: InputName) => string): Inputs {
       get(name as InputName).trim() || fallback,
     ]),
   ) as RawInputs;
+  const timeoutMs = parseDuration('timeout', raw.timeout);
   const inputs: Inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
     selector: selector(raw.selector),
-    terminating: undefined,
-    delete: boolean('delete', raw.delete),
-    timeoutMs: parseDuration('timeout', raw.timeout),
+    terminating: boolean('terminating', raw.terminating)
+      ? { forMs: parseDuration('terminating-for', raw['terminating-for']) }
+      : undefined,
+    delete: raw.delete === 'ordered' ? 'ordered' : boolean('delete', raw.delete),
+    orderTimeoutMs:
+      raw['order-timeout'] === ''
+        ? timeoutMs / 2
+        : parseDuration('order-timeout', raw['order-timeout']),
+    forecast: boolean('forecast', raw.forecast),
+    timeoutMs,
     failFast: boolean('fail-fast', raw['fail-fast']),
     policy: {
       failOn: choice('fail-on', raw['fail-on'], FAIL_ON),
@@ -86,6 +105,7 @@ export function readInputs(get: (name: InputName) => string): Inputs {
       pods: boolean('force-pods', raw['force-pods']),
       orphans: choice('force-orphans', raw['force-orphans'], FORCE_ORPHANS),
     },
+    failOnLeftBehind: boolean('fail-on-left-behind', raw['fail-on-left-behind']),
     reportDir: raw['report-dir'],
   };
   checkTogether(inputs);
@@ -94,10 +114,16 @@ export function readInputs(get: (name: InputName) => string): Inputs {
 
 /** Rules that concern more than one input. */
 function checkTogether(inputs: Inputs): void {
-  if (inputs.namespaces.length === 0 && inputs.selector === '') {
+  const isNamed = inputs.namespaces.length > 0 || inputs.selector !== '';
+  if (!isNamed && inputs.terminating === undefined) {
     throw invalid(
       'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector',
       'When the value comes from the output of an earlier step, check that the step ran and has set it.',
+    );
+  }
+  if (inputs.forecast && (inputs.delete !== false || inputs.force.mode !== 'off')) {
+    throw invalid(
+      'input "forecast" is "true", and a forecast changes nothing; leave "delete" and "force-finalize" out',
     );
   }
   if (inputs.delete && inputs.selector !== '' && !hasPositiveTerm(inputs.selector)) {

@@ -1,7 +1,7 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { inNamespace, kubectl, named, role } from './commands.ts';
-import { type Context, isInside, listed, serviceText } from './context.ts';
+import { type Context, fateText, isGoing, isInside, listed, serviceText } from './context.ts';
 import type { CallFailure } from './errors.ts';
 import { type Actor, actorText, behindService } from './owner/actors.ts';
 
@@ -20,6 +20,9 @@ export interface Backend {
 export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
   const place = context.now.places[service.namespace];
   const base = { service, actor: undefined, isInside: isInside(context, service.namespace) };
+  if (isGoing(context, service.namespace)) {
+    return { ...base, isDead: true, text: `which ${fateText(context)}` };
+  }
   if (place?.services?.ok !== true) {
     return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
   }

@@ -2,7 +2,7 @@ import { shellQuote } from '../base/text.ts';
 import type { Remedy } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
-import { typeName } from './context.ts';
+import { type Context, typeName } from './context.ts';
 
 /** One kubectl call; every word is quoted, so names from the cluster stay words. */
 export function kubectl(...words: string[]): string {
@@ -75,4 +75,22 @@ export function withoutPeriod(sentence: string): string {
 
 export function role(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy, 'role'>): Remedy {
   return { ...remedy, role };
+}
+
+/**
+ * What has to be done before the namespace is deleted: the business of a forecast, else of the next run;
+ * then `late` helps this time. `text` begins with its verb in lower case.
+ */
+export function beforehand(
+  { now: { forecast } }: Context,
+  text: string,
+  rest: Pick<Remedy, 'command' | 'risk'> = {},
+  late: Remedy[] = [],
+): Remedy[] {
+  if (forecast !== undefined) {
+    return [role('now', { text: text.charAt(0).toUpperCase() + text.slice(1), ...rest })];
+  }
+  // The same command twice would fail the second time.
+  const own = late.length === 0 ? rest : {};
+  return [role('next', { text: `For the next run: ${text}`, ...own }), ...late];
 }

@@ -64,6 +64,18 @@ export function isInside({ now }: Context, namespace: string | undefined): boole
   return namespace === now.namespace.name;
 }
 
+/** In a forecast what is in the namespace is still there, and goes with it. */
+export function isGoing(context: Context, namespace: string | undefined): boolean {
+  return context.now.forecast !== undefined && isInside(context, namespace);
+}
+
+/** "was in this namespace and has been deleted with it", or what a forecast says of it. */
+export function fateText({ now }: Context): string {
+  return now.forecast === undefined
+    ? 'was in this namespace and has been deleted with it'
+    : 'is in this namespace and goes with it';
+}
+
 /** What names a resource type; more is welcome and ignored. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 

@@ -52,7 +52,8 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const trying = now.unread.length > 0 ? undefined : keepsTrying(context, blocking, moving);
   const movement = trying ?? moving;
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
-  if (blocking.length === 0 && now.unread.length === 0 && isStill) {
+  const isOver = now.forecast === undefined;
+  if (isOver && blocking.length === 0 && now.unread.length === 0 && isStill) {
     results.push(unexplained(context));
   }
   const graph = buildGraph(results);
@@ -69,8 +70,18 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     reservations: reservationsOf(results),
     movement,
     namespaceUnread: now.trouble !== undefined,
+    undecided: isUndecided(context),
     inspectedTypes: now.content.filter(({ read }) => read.ok).length,
   };
+}
+
+function isUndecided({ now }: Context): boolean {
+  const trials = Object.values(now.forecast?.deletions ?? {});
+  return (
+    !now.discovery.ok ||
+    now.content.some(({ read }) => !read.ok) ||
+    trials.some(({ answer }) => answer === 'unknown')
+  );
 }
 
 /** Nothing is in the way of the namespace controller: it has not begun, tries again, or is slow. */
@@ -85,12 +96,18 @@ function keepsTrying(
   return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
 }
 
-function notInspected({ unread, trouble, namespace }: Snapshot): Diagnosis['notInspected'] {
+function notInspected(now: Snapshot): Diagnosis['notInspected'] {
+  const { unread, trouble, namespace } = now;
   const own = { what: `namespace ${namespace.name}`, reason: trouble?.message ?? '' };
   const grant = { apiGroup: '', resource: 'namespaces', verb: 'get' };
   const first =
     trouble === undefined ? [] : [trouble.kind === 'forbidden' ? { ...own, grant } : own];
-  const all = [...first, ...unread.map(({ source: _, ...entry }) => entry)];
+  const unasked = Object.entries(now.forecast?.deletions ?? {}).flatMap(([type, trial]) =>
+    trial.answer === 'unknown'
+      ? [{ what: `whether admission lets ${type} be deleted`, reason: trial.message }]
+      : [],
+  );
+  const all = [...first, ...unread.map(({ source: _, ...entry }) => entry), ...unasked];
   return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
 }
 

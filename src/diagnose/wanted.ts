@@ -1,11 +1,18 @@
-import type { Snapshot, Wanted } from '../model/snapshot.ts';
+import type { Forecast, Snapshot, Wanted } from '../model/snapshot.ts';
 import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
 import type { ContentError } from './errors.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
 import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
-import { catalogued, definitionNames, type Held, isOftenManaged, writerOf } from './owner/held.ts';
+import {
+  catalogued,
+  definitionNames,
+  type Held,
+  isOftenManaged,
+  NAMESPACE_TYPE,
+  writerOf,
+} from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
-import { matchesWebhook } from './rules/admission.ts';
+import { admissionOf, matchesWebhook } from './rules/admission.ts';
 import { isUnprocessed } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
@@ -28,11 +35,52 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     partners: [],
     dependents: now.namespace.finalizers.includes('foregroundDeletion'),
     trials: [],
+    deletions: [],
   };
   wantForApis(context, wanted);
+  if (now.forecast !== undefined) wantForForecast(context, now.forecast, wanted);
   const held = heldBy(context);
   if (held.length > 0) wantForOwners(context, held, wanted);
   return wanted;
+}
+
+/** What stands in the way of deletions that nobody has asked for yet. */
+function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
+  const { now } = context;
+  const own = now.namespace.name;
+  wanted.cluster.push(
+    'namespaces',
+    'leases',
+    'apiServices',
+    'clusterRoles',
+    'clusterRoleBindings',
+    'conversions',
+    ...WEBHOOKS,
+    ...POLICIES,
+    ...WORKLOAD_SOURCES,
+  );
+  wanted.places.push({ namespace: own, sources: ['services', 'roles', 'roleBindings'] });
+  for (const { conversionService } of listed(now.cluster.conversions)) {
+    const namespace = conversionService?.namespace;
+    if (namespace !== undefined) wanted.places.push({ namespace, sources: ['services', 'pods'] });
+  }
+  wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
+  const present = forecast.present.content.filter(({ read }) => read.ok && read.value.total > 0);
+  const asked = [
+    ...present.flatMap(({ type, read }) =>
+      read.ok && read.value.sample !== undefined ? [{ type, object: read.value.sample }] : [],
+    ),
+    { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
+  ];
+  for (const { type, object } of asked) {
+    const { services, intercepted } = admissionOf(context, 'DELETE', type, object.labels);
+    for (const namespace of services) {
+      wanted.places.push({ namespace, sources: ['services', 'pods'] });
+    }
+    // Whether an aggregated server takes dry runs seriously is known only to itself.
+    const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
+    if (isOurs && intercepted) wanted.deletions.push({ type, object });
+  }
 }
 
 /** Errors that an extension API server may have sent, in which its type is not named. */
@@ -226,6 +274,9 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   }
 }
 
+/** They wait for nobody, so they matter only where they are about to be lost; nobody reads what is in them. */
+const PLAIN: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
+
 /** Objects outside that a held one names. */
 function wantPartners({ now }: Context, { objects, type }: Held, wanted: Wanted): void {
   const types = now.discovery.ok ? now.discovery.value.types : [];
@@ -233,6 +284,14 @@ function wantPartners({ now }: Context, { objects, type }: Held, wanted: Wanted)
     const read = now.details[uid];
     if (read?.ok !== true) continue;
     for (const { group, kind, namespace, name } of read.value.references) {
+      if (PLAIN.has(kind)) {
+        const isHere = now.forecast !== undefined && namespace === undefined;
+        const type = types.find((one) => one.group === '' && one.kind === kind);
+        if (isHere && type !== undefined) {
+          wanted.partners.push({ type, namespace: now.namespace.name, name });
+        }
+        continue;
+      }
       const found = types.find(
         (candidate) =>
           candidate.kind === kind &&

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/time.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
+import { foresee, predict } from '../forecast/forecast.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { counted } from '../kubernetes/counted.ts';
@@ -34,6 +35,11 @@ export interface Examined {
   baseline: Baseline | undefined;
 }
 
+/** Looks at what is there as if the namespaces were deleted now; since 1.33 pods would go first. */
+export interface Foresight {
+  isPodsFirst: boolean;
+}
+
 export interface ExamineDeps {
   api: KubernetesApi;
   clock: Clock;
@@ -45,6 +51,7 @@ export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
   deps: ExamineDeps,
+  foresight?: Foresight,
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const { api, requests } = counted(deps.api);
@@ -52,17 +59,27 @@ export async function examine(
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
   const complete = (snapshot: Snapshot): Snapshot => {
     const baseline = byName.get(snapshot.namespace.name)?.baseline;
-    return baseline === undefined ? snapshot : Object.assign(snapshot, { baseline });
+    if (baseline !== undefined) snapshot.baseline = baseline;
+    if (foresight !== undefined)
+      snapshot.forecast ??= {
+        deletions: {},
+        present: { content: snapshot.content, pods: snapshot.pods },
+      };
+    return snapshot;
   };
   const snapshots = await observe(
     namespaces.map(({ namespace }) => namespace),
-    (snapshot) => wantedFor(complete(snapshot), byName.get(snapshot.namespace.name)?.before),
+    (snapshot) =>
+      wantedFor(predict(complete(snapshot)), byName.get(snapshot.namespace.name)?.before),
     { ...deps, api, signal },
   );
   const cost = { requests: requests(), ms: deps.clock.now() - at };
   return snapshots.map(complete).map((snapshot) => ({
     snapshot,
-    diagnosis: diagnose(snapshot, byName.get(snapshot.namespace.name)?.before),
+    diagnosis:
+      foresight === undefined
+        ? diagnose(snapshot, byName.get(snapshot.namespace.name)?.before)
+        : foresee(snapshot, foresight.isPodsFirst),
     at,
     cost,
   }));

@@ -9,7 +9,8 @@ import { verdict } from '../model/outcome.ts';
 import { type ActivePolicy, isActive } from '../model/policy.ts';
 import type { RunResult } from '../model/result.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
-import type { Case, GateDeps } from './gate.ts';
+import type { Case } from './gate.ts';
+import type { GateDeps } from './run.ts';
 import { followNamespace, readNamespace } from './wait.ts';
 
 interface Planned {

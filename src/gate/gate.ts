@@ -1,9 +1,6 @@
-import { stringAt } from '../base/json.ts';
-import type { Log } from '../base/log.ts';
-import { type Clock, formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
+import { formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type Outcome, outcomeOf, verdict, worstOutcome } from '../model/outcome.ts';
+import { type Outcome, outcomeOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline } from '../model/snapshot.ts';
 import { isYoung, readBaseline } from '../observe/observe.ts';
@@ -16,19 +13,27 @@ import {
   withTrouble,
 } from './examine.ts';
 import { forceAll } from './forcing.ts';
+import { deletesPodsFirst, forecastAll } from './forecast.ts';
+import { deleteInOrder, type Ordered } from './order.ts';
 import { describeStart, noteWhenQuiet, Progress } from './progress.ts';
-import { cannot, findTargets, requestDeletions, type Target } from './targets.ts';
+import {
+  addLeftBehind,
+  type GateDeps,
+  logStart,
+  type Run,
+  resultOf,
+  runResult,
+  startRun,
+} from './run.ts';
+import {
+  cannot,
+  findTargets,
+  isDeletable,
+  requestDeletions,
+  type Target,
+  tryDeletions,
+} from './targets.ts';
 import { type Ended, type Follower, followNamespace } from './wait.ts';
-
-export interface GateDeps {
-  api: KubernetesApi;
-  clock: Clock;
-  log: Log;
-  signal: AbortSignal;
-  gateVersion: string;
-  /** Reports what is known before the first forced write: a write may destroy the evidence. */
-  announce?: (result: RunResult) => Promise<void>;
-}
 
 /** A namespace on its way through the run. */
 export interface Case {
@@ -46,81 +51,78 @@ export interface Case {
  * that stay, force what may be forced. Reporting is the caller's; it never changes what is decided here.
  */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
-  const startedAt = deps.clock.now();
-  const cluster = readCluster(deps);
-  const found = await findTargets(inputs, serverTime(deps), deps);
-  const { server, context } = deps.api.target;
-  deps.log.line(
-    `namespace-teardown-gate ${deps.gateVersion} · ${server} (Kubernetes ${(await cluster).version}), context ${context}`,
-  );
-  const targets = inputs.delete ? await deleteAll(found, deps) : found;
-  const cases = targets.map((target) => begin(target, inputs, startedAt, deps));
+  const run = await startRun(inputs, deps);
+  const found = await findTargets(inputs, serverTime(run), run);
+  logStart(run);
+  if (inputs.forecast) return runResult(await forecastAll(found, run), run);
+  const targets = inputs.delete ? await deleteAll(found, run) : found;
+  const cases = targets.map((target) => begin(target, run));
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
-      { cluster: await cluster, startedAt },
-      inputs,
-      deps,
+      run,
     );
   try {
-    await waitForAll(cases, inputs, startedAt, deps);
-    await forceAll(cases, inputs, deps, conclude);
+    await waitForAll(cases, run);
+    await forceAll(cases, inputs, run, conclude);
+    const went = cases.map(({ result }) => result);
+    await addLeftBehind(
+      went.filter(({ outcome }) => outcome === 'deleted' || outcome === 'forced'),
+      run,
+    );
   } finally {
     for (const { follower } of cases) follower?.stop();
   }
   return conclude();
 }
 
-/** Nice to know, and nothing to wait for. */
-async function readCluster({
-  api,
-  signal,
-}: GateDeps): Promise<{ version: string; uid: string | undefined }> {
-  const options = { signal, timeoutMs: 5_000, retries: 0 };
-  const [version, system] = await Promise.all([
-    api.get('/version', options),
-    api.get('/api/v1/namespaces/kube-system', options),
-  ]);
-  return {
-    version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
-    uid: system.ok ? stringAt(system.value, 'metadata', 'uid') : undefined,
-  };
-}
-
 /** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
-async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Target[]> {
+async function deleteAll(targets: readonly Target[], run: Run): Promise<Target[]> {
   const baselines = new Map(
     await Promise.all(
       targets.map(async (target): Promise<[string, Baseline | undefined]> => {
         const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
-        return [target.name, isActive ? await readBaseline(target.name, deps) : undefined];
+        return [target.name, isActive ? await readBaseline(target.name, run) : undefined];
       }),
     ),
   );
-  const asked = await requestDeletions(targets, deps);
+  const tried = await tryDeletions(targets, run);
+  const namespaces = tried.filter(isDeletable).flatMap(({ first }) => first ?? []);
+  const ordered =
+    run.inputs.delete === 'ordered'
+      ? await deleteInOrder(namespaces, deletesPodsFirst(run), run)
+      : new Map<string, Ordered>();
+  // What was deleted inside has changed nothing about the namespace itself.
+  const asked = await requestDeletions(tried, run);
   return asked.map((target) => {
     const baseline = baselines.get(target.name);
-    return baseline === undefined ? target : { ...target, baseline: Promise.resolve(baseline) };
+    const before = ordered.get(target.name);
+    return {
+      ...target,
+      ...(before === undefined ? {} : { ordered: before }),
+      ...(baseline === undefined ? {} : { baseline: Promise.resolve(baseline) }),
+    };
   });
 }
 
 /** What can be said at once, and a follower where there is something to wait for. */
-function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps): Case {
+function begin(target: Target, run: Run): Case {
+  const { inputs, startedAt } = run;
   const { name, first, refusal } = target;
   const idle = { target, follower: undefined, progress: undefined, baseline: undefined };
   const settled = (outcome: Outcome, event: string): Case => ({
     ...idle,
     examinations: [],
     result: {
-      ...resultOf(name, outcome, inputs, startedAt, deps),
+      ...resultOf(name, outcome, run),
       ...(first === undefined ? {} : { uid: first.uid, conditions: first.conditions }),
       ...(refusal === undefined ? {} : { refusal }),
-      timeline: [{ at: serverTimestamp(deps), event }],
+      timeline: [{ at: serverTimestamp(run), event }],
     },
   });
   if (first === undefined) return settled('not-found', 'it does not exist');
   if (first.deletionTimestamp === undefined && target.wentAtOnce !== true) {
-    if (deps.signal.aborted) return settled('cancelled', 'the run was cancelled');
+    if (run.signal.aborted) return settled('cancelled', 'the run was cancelled');
     return settled(
       'not-terminating',
       refusal === undefined
@@ -129,10 +131,10 @@ function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps
     );
   }
   const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
-  deps.log.line(`${name}: ${describeStart(first)}${wait}`);
-  const progress = new Progress(first, startedAt, deps);
+  run.log.line(`${name}: ${describeStart(first)}${wait}`);
+  const progress = new Progress(first, startedAt, run, target.ordered?.timeline);
   const follower = followNamespace(first, {
-    ...deps,
+    ...run,
     onChange: (last, trouble) => progress.changed(last, trouble),
     idle: inputs.timeoutMs === 0,
   });
@@ -142,10 +144,10 @@ function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps
     follower,
     baseline: undefined,
     examinations: [],
-    result: resultOf(name, 'stuck', inputs, startedAt, deps),
+    result: resultOf(name, 'stuck', run),
   };
-  const isEarly = inputs.timeoutMs > 0 && isYoung(first.deletionTimestamp, serverTime(deps));
-  const baseline = target.baseline ?? (isEarly ? readBaseline(name, deps) : undefined);
+  const isEarly = inputs.timeoutMs > 0 && isYoung(first.deletionTimestamp, serverTime(run));
+  const baseline = target.baseline ?? (isEarly ? readBaseline(name, run) : undefined);
   void baseline?.then((value) => {
     one.baseline = value;
   });
@@ -156,12 +158,8 @@ function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps
 }
 
 /** All at the same time, examined together; one that ends does not wait for the others. */
-async function waitForAll(
-  cases: readonly Case[],
-  inputs: Inputs,
-  startedAt: number,
-  deps: GateDeps,
-): Promise<void> {
+async function waitForAll(cases: readonly Case[], run: Run): Promise<void> {
+  const { clock, inputs, startedAt } = run;
   const waiting = cases.filter(({ follower }) => follower !== undefined);
   if (waiting.length === 0) return;
   const deadline = startedAt + inputs.timeoutMs;
@@ -171,17 +169,17 @@ async function waitForAll(
   for (const { follower, progress } of waiting) {
     if (follower === undefined || progress === undefined) continue;
     if (waiting.length <= MAX_QUIET_NOTES) {
-      void noteWhenQuiet(follower, progress, times[0] ?? deadline, deps);
+      void noteWhenQuiet(follower, progress, times[0] ?? deadline, run);
     }
   }
   const done = new Set<Case>();
   const open = (): Case[] =>
     waiting.filter((one) => !done.has(one) && one.follower?.over.aborted === false);
   for (const at of times) {
-    await deps.clock.sleep(Math.max(0, at - deps.clock.now()), allOver.signal);
+    await clock.sleep(Math.max(0, at - clock.now()), allOver.signal);
     if (open().length === 0) break;
-    const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - deps.clock.now());
-    if (latest > 0) await examineCases(open(), latest, allOver.signal, deps);
+    const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - clock.now());
+    if (latest > 0) await examineCases(open(), latest, allOver.signal, run);
     for (const one of open()) {
       const last = one.examinations.at(-1);
       if (last !== undefined) one.progress?.examined(last.diagnosis);
@@ -191,10 +189,10 @@ async function waitForAll(
     }
   }
   if (open().length > 0) {
-    await deps.clock.sleep(Math.max(0, deadline - deps.clock.now()), allOver.signal);
-    await examineCases(open(), EXAMINE_LIMIT_MS, allOver.signal, deps);
+    await clock.sleep(Math.max(0, deadline - clock.now()), allOver.signal);
+    await examineCases(open(), EXAMINE_LIMIT_MS, allOver.signal, run);
   }
-  await Promise.all(waiting.map((one) => settle(one, inputs, startedAt, deps)));
+  await Promise.all(waiting.map((one) => settle(one, run)));
 }
 
 /** An examination on the way may outlast the timeout by this; then the last one has its time. */
@@ -206,7 +204,7 @@ async function examineCases(
   cases: readonly Case[],
   limitMs: number,
   over: AbortSignal,
-  deps: GateDeps,
+  run: Run,
 ): Promise<void> {
   const found = await examine(
     cases.map(({ follower, examinations, baseline }) => ({
@@ -215,7 +213,7 @@ async function examineCases(
       baseline,
     })),
     limitMs,
-    { ...deps, signal: AbortSignal.any([deps.signal, over]) },
+    { ...run, signal: AbortSignal.any([run.signal, over]) },
   );
   cases.forEach((one, index) => {
     // The end came while it was being read: that is a mixture of two states.
@@ -224,7 +222,7 @@ async function examineCases(
 }
 
 /** From what was seen to the result. */
-async function settle(one: Case, inputs: Inputs, startedAt: number, deps: GateDeps): Promise<void> {
+async function settle(one: Case, run: Run): Promise<void> {
   const { follower, progress, examinations } = one;
   if (follower === undefined || progress === undefined) return;
   if (!follower.over.aborted) await follower.confirm();
@@ -235,11 +233,12 @@ async function settle(one: Case, inputs: Inputs, startedAt: number, deps: GateDe
   const finish = (outcome: Outcome, event: string): void => {
     const { name, uid, deletionTimestamp, conditions } = follower.last;
     one.result = {
-      ...resultOf(name, outcome, inputs, startedAt, deps),
+      ...resultOf(name, outcome, run),
       uid,
       deletionTimestamp,
       conditions,
       timeline: progress.end(event),
+      ...(one.target.ordered === undefined ? {} : { deletions: one.target.ordered.deletions }),
       ...(known === undefined || outcome === 'deleted' || outcome === 'recreated'
         ? {}
         : { diagnosis: known.diagnosis, examination: known.cost }),
@@ -256,7 +255,7 @@ async function settle(one: Case, inputs: Inputs, startedAt: number, deps: GateDe
     case 'recreated':
       return finish(ended.how, endedText(ended));
     case 'unauthorized':
-      throw cannot('get', `namespace "${one.target.name}"`, ended.failure, deps.api);
+      throw cannot('get', `namespace "${one.target.name}"`, ended.failure, run.api);
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }
@@ -266,61 +265,4 @@ function endedText(ended: Extract<Ended, { how: 'deleted' | 'recreated' }>): str
   return ended.how === 'deleted'
     ? 'gone'
     : `gone; a new namespace with the same name has UID ${ended.uid}`;
-}
-
-function resultOf(
-  name: string,
-  outcome: Outcome,
-  inputs: Inputs,
-  startedAt: number,
-  deps: GateDeps,
-): NamespaceResult {
-  return {
-    name,
-    uid: '',
-    outcome,
-    verdict: verdict(outcome, inputs.policy),
-    elapsedMs: deps.clock.now() - startedAt,
-    deletionTimestamp: undefined,
-    conditions: [],
-    diagnosis: undefined,
-    timeline: [],
-    forced: null,
-    leftBehind: undefined,
-    examination: undefined,
-  };
-}
-
-function runResult(
-  namespaces: NamespaceResult[],
-  {
-    cluster,
-    startedAt,
-  }: { cluster: { version: string; uid: string | undefined }; startedAt: number },
-  inputs: Inputs,
-  deps: GateDeps,
-): RunResult {
-  const outcome =
-    deps.signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, inputs);
-  return {
-    kind: 'teardown',
-    gateVersion: deps.gateVersion,
-    finishedAt: serverTimestamp(deps),
-    elapsedMs: deps.clock.now() - startedAt,
-    timeoutMs: inputs.timeoutMs,
-    cluster: { server: deps.api.target.server, ...cluster },
-    outcome,
-    verdict: verdict(outcome, inputs.policy),
-    namespaces,
-    sharedCauses: [],
-  };
-}
-
-/** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
-function worst(namespaces: readonly NamespaceResult[], inputs: Inputs): Outcome {
-  if (namespaces.length === 0) return inputs.terminating === undefined ? 'not-found' : 'deleted';
-  return worstOutcome(
-    namespaces.map(({ outcome }) => outcome),
-    inputs.policy,
-  );
 }

@@ -124,11 +124,17 @@ export class Progress {
   /** When something changed last (ms since the epoch). */
   newsAt: number;
 
-  constructor(start: NamespaceFacts, startedAt: number, deps: ProgressDeps) {
+  constructor(
+    start: NamespaceFacts,
+    startedAt: number,
+    deps: ProgressDeps,
+    earlier: readonly TimelineEntry[] = [],
+  ) {
     this.name = start.name;
     this.startedAt = startedAt;
     this.deps = deps;
     this.newsAt = deps.clock.now();
+    this.timeline.push(...earlier.slice(0, MAX_TIMELINE - 2));
     this.record(describeStart(start));
     this.changed(start, undefined);
   }
@@ -145,11 +151,8 @@ export class Progress {
   }
 
   examined(diagnosis: Diagnosis): void {
-    const cause = diagnosis.findings.find(({ id }) => id === diagnosis.rootCauses[0]);
-    if (cause === undefined) return;
-    const more =
-      diagnosis.rootCauses.length > 1 ? ` (and ${diagnosis.rootCauses.length - 1} more)` : '';
-    this.note(`${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`);
+    const cause = causeText(diagnosis);
+    if (cause !== undefined) this.note(cause);
   }
 
   note(text: string): void {
@@ -170,6 +173,14 @@ export class Progress {
     if (this.timeline.length >= MAX_TIMELINE) this.timeline.splice(MAX_TIMELINE - 1, 1);
     this.timeline.push({ at: serverTimestamp(this.deps), event });
   }
+}
+
+/** The first root cause as a sentence. */
+export function causeText({ findings, rootCauses }: Diagnosis): string | undefined {
+  const cause = findings.find(({ id }) => id === rootCauses[0]);
+  if (cause === undefined) return undefined;
+  const more = rootCauses.length > 1 ? ` (and ${rootCauses.length - 1} more)` : '';
+  return `${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`;
 }
 
 export function describeStart({ deletionTimestamp }: NamespaceFacts): string {

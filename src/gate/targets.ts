@@ -9,6 +9,7 @@ import type { FailureKind, ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { namespaceFacts } from '../observe/parse.ts';
 import { inParallel } from '../observe/sweep.ts';
+import type { Ordered } from './order.ts';
 import { readNamespace } from './wait.ts';
 
 /** A namespace to wait for; `first` is undefined when the name does not exist at the start. */
@@ -19,6 +20,8 @@ export interface Target {
   wentAtOnce?: boolean;
   /** Why its deletion was refused: then nobody has asked for it. */
   refusal?: string;
+  /** What was deleted in it before. */
+  ordered?: Ordered;
   /** Who was in it, asked before its content goes; never rejects. */
   baseline?: Promise<Baseline>;
 }
@@ -108,36 +111,51 @@ export function refuseProtected(targets: readonly Target[], api: KubernetesApi):
 const CONCURRENCY = 8;
 
 /**
- * Asks for the deletion of all that nobody has asked to go yet. Rights and admission of all of them are
- * tried as dry runs first; a refusal is the result of that namespace, not the end of the others.
+ * Rights and admission of all deletions, tried as dry runs before the first real one; a refusal is the result of
+ * that namespace, not the end of the others.
  */
-export async function requestDeletions(
+export async function tryDeletions(
   targets: readonly Target[],
-  deps: TargetDeps,
+  { api, log, signal }: TargetDeps,
 ): Promise<Target[]> {
-  const { api, log, signal } = deps;
-  const after = new Map(targets.map((target) => [target.name, target]));
-  const active = targets.filter(isActive);
-  refuseProtected(active, api);
+  refuseProtected(targets, api);
   if (!targets.some(({ first }) => first !== undefined)) {
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
   }
-  await inParallel(active, CONCURRENCY, async (target) => {
+  return mapParallel(targets, async (target) => {
+    if (!isDeletable(target)) return target;
     const refusal = await tryDeletion(target, api, signal);
-    if (refusal !== undefined) after.set(target.name, { ...target, refusal });
+    return refusal === undefined ? target : { ...target, refusal };
   });
-  await inParallel(active, CONCURRENCY, async ({ name }) => {
-    const target = after.get(name) as Target;
-    if (target.refusal !== undefined || signal.aborted) return;
-    const asked = await requestDeletion(target, api, signal);
-    after.set(name, asked);
-    if (asked.refusal === undefined) log.line(`${name}: asked for its deletion`);
-  });
-  return [...after.values()];
 }
 
-function isActive({ first }: Target): boolean {
-  return first !== undefined && first.deletionTimestamp === undefined;
+/** Asks for the deletion of all that nobody has asked to go yet. */
+export async function requestDeletions(
+  targets: readonly Target[],
+  { api, log, signal }: TargetDeps,
+): Promise<Target[]> {
+  return mapParallel(targets, async (target) => {
+    if (!isDeletable(target) || signal.aborted) return target;
+    const asked = await requestDeletion(target, api, signal);
+    if (asked.refusal === undefined) log.line(`${target.name}: asked for its deletion`);
+    return asked;
+  });
+}
+
+/** It is there, nobody has asked it to go, and nothing refuses that. */
+export function isDeletable({ first, refusal }: Target): boolean {
+  return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
+}
+
+async function mapParallel(
+  targets: readonly Target[],
+  work: (target: Target) => Promise<Target>,
+): Promise<Target[]> {
+  const after = [...targets];
+  await inParallel([...targets.entries()], CONCURRENCY, async ([index, target]) => {
+    after[index] = await work(target);
+  });
+  return after;
 }
 
 function deletionOf({ name }: Target, { uid, resourceVersion }: NamespaceFacts) {

@@ -117,6 +117,8 @@ export interface Diagnosis {
   movement: Movement;
   /** The namespace itself could not be read any more: nobody knows whether it is still there. */
   namespaceUnread: boolean;
+  /** What a forecast rests on is missing: content that nobody could read, admission that nobody could ask. */
+  undecided: boolean;
   /** Resource types whose content was read, for "all 38 resource types inspected". */
   inspectedTypes: number;
 }

@@ -68,6 +68,18 @@ export function outcomeOf(
   return 'inconclusive';
 }
 
+/** What a namespace that is not being deleted is called, if it were. */
+export function forecastOf({
+  findings,
+  rootCauses,
+  undecided,
+}: Diagnosis): Extract<Outcome, 'clear' | 'would-hang' | 'inconclusive'> {
+  const roots = findings.filter(({ id }) => rootCauses.includes(id));
+  if (roots.some(({ certainty }) => certainty !== 'unknown')) return 'would-hang';
+  // Who it depends on cannot be told, or more of the kind may be where nobody could look.
+  return roots.length > 0 || undecided ? 'inconclusive' : 'clear';
+}
+
 function isMoving({ movement: { kind } }: Diagnosis): boolean {
   return kind !== 'none' && kind !== 'unknown';
 }

@@ -1,5 +1,5 @@
 import type { TimelineEntry } from '../base/time.ts';
-import type { Diagnosis, Finding } from './finding.ts';
+import type { Diagnosis, Finding, NotInspected } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { Condition } from './snapshot.ts';
 
@@ -37,6 +37,22 @@ export interface LeftBehind {
   breaksOthers: boolean;
 }
 
+/** An object that an ordered deletion asked to go before its namespace. */
+export interface Deletion {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  /** "asked to go", "gone", or what came back. */
+  result: string;
+}
+
+/** What has to be deleted before the namespace, and why. */
+export interface OrderEntry {
+  why: string;
+  command: string;
+}
+
 export interface NamespaceResult {
   name: string;
   /** Empty when it was not there at the start. */
@@ -52,6 +68,12 @@ export interface NamespaceResult {
   forced: ForceRecord | null;
   /** Undefined where nobody looked for it: the namespace is still there. */
   leftBehind: LeftBehind[] | undefined;
+  /** What could not be read for that. */
+  leftBehindUnread?: NotInspected[];
+  /** Of a forecast: what has to go first, in this order. */
+  order?: OrderEntry[];
+  /** What an ordered deletion deleted inside of it. */
+  deletions?: Deletion[];
   /** Requests and time that the explanation took. */
   examination: { requests: number; ms: number } | undefined;
   /** Why its deletion was refused, where the gate asked for it. */

@@ -32,8 +32,18 @@ export interface Snapshot {
   trials: Record<string, Trial>;
   /** What was in the namespace when the gate began; only where it began early enough. */
   baseline?: Baseline;
+  /** What would become of the namespace if it were deleted now; absent where it is being deleted. */
+  forecast?: Forecast;
   /** What could not be read, and what a limit left out. */
   unread: Unread[];
+}
+
+/** Nothing of it is deleted yet: `content` and `pods` are what would be left after a deletion. */
+export interface Forecast {
+  /** Deletions that were tried as dry runs, by `deletionKey`. */
+  deletions: Record<string, Trial>;
+  /** Content and pods as they are now. */
+  present: Pick<Snapshot, 'content' | 'pods'>;
 }
 
 /** What was asked for and is not known. */
@@ -74,6 +84,8 @@ export interface ClusterSources {
   clusterRoleBindings: BindingFacts[];
   leases: LeaseFacts[];
   clusterServiceVersions: ClusterServiceVersionFacts[];
+  /** CRDs with a conversion webhook. */
+  conversions: DefinitionDetail[];
   volumeAttachments: AttachmentFacts[];
   /** One node tells whether they are a cloud provider's, whose own controllers run out of sight. */
   providerNodes: { providerId: string }[];
@@ -145,6 +157,8 @@ export interface ContentCount {
   terminating: ObjectGroup[];
   /** Queued objects that have finalizers, grouped in the same way: a deletion would terminate them. */
   guarded: ObjectGroup[];
+  /** One of the queued objects, to ask admission about. */
+  sample?: ObjectFacts;
 }
 
 /** Objects of one type with the same finalizers. Ten thousand are one group. */
@@ -472,8 +486,26 @@ export function partnerKey(ref: {
   return `${ref.kind}.${ref.group ?? ''}/${ref.namespace ?? ''}/${ref.name}`;
 }
 
+/** Of the type whose objects are deleted, as kubectl names it; `namespaces` for the namespace itself. */
+export function deletionKey({ group, resource }: Pick<ResourceType, 'group' | 'resource'>): string {
+  return group === '' ? resource : `${resource}.${group}`;
+}
+
 export function trialKey(uid: string, finalizer: string): string {
   return `${uid} ${finalizer}`;
+}
+
+/** Something cluster-scoped that points into a namespace, and by which field. */
+export interface Pointer {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  namespace: string;
+  field: string;
+  /** What the API says of its state, for people: "Released, reclaim policy Retain". */
+  state: string;
+  /** Refuses or loses requests of others while what it points to is not there. */
+  breaksOthers: boolean;
 }
 
 /** What a snapshot needs beyond the content to be explained, read already or not. */
@@ -490,4 +522,6 @@ export interface Wanted {
   dependents: boolean;
   /** Removals to try as dry runs; never of aggregated types, whose servers may ignore `dryRun`. */
   trials: { type: ResourceType; object: ObjectFacts; finalizer: string }[];
+  /** Deletions to try as dry runs, for a forecast; never of aggregated types. */
+  deletions: { type: ResourceType; object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'> }[];
 }

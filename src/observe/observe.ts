@@ -7,6 +7,7 @@ import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
   type ClusterSources,
+  deletionKey,
   type NamespaceFacts,
   type ObjectDetail,
   type ObjectFacts,
@@ -229,6 +230,17 @@ async function answer(
     const message = `only ${MAX_TRIALS} removals are tried`;
     snapshot.trials[trialKey(object.uid, finalizer)] = { answer: 'unknown', message };
   }
+  const { forecast } = snapshot;
+  const deletions = wanted.deletions.filter(
+    ({ type }) => forecast !== undefined && forecast.deletions[deletionKey(type)] === undefined,
+  );
+  for (const request of deletions) {
+    jobs.push(
+      tryDeletion(request, deps).then((trial) => {
+        if (forecast !== undefined) forecast.deletions[deletionKey(request.type)] = trial;
+      }),
+    );
+  }
   await Promise.all(jobs);
 }
 
@@ -346,6 +358,8 @@ async function readPartner(
     signal,
     fieldSelector: `metadata.name=${name}`,
     maxItems: 1,
+    // What is in Secrets and their like is nobody's business.
+    metadataOnly: type.group === '' && type.namespaced,
     onItem: (item) => {
       facts = objectFacts(item, type);
       detail = objectDetail(item);
@@ -382,7 +396,7 @@ async function readDependents(
  * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
  */
 const OUR_OWN =
-  /cannot patch resource|does not support dry run|the server rejected our request due to an error in our request/;
+  /cannot (?:patch|delete) resource|does not support dry run|the server rejected our request due to an error in our request/;
 
 /**
  * Would the API server let the finalizer be removed? Pinned to the UID and to the place of the
@@ -407,6 +421,27 @@ async function tryRemoval(
     },
     { signal },
   );
+  return trialOf(sent);
+}
+
+/** Would the API server let the object be deleted? Only ever as a dry run, and of exactly this object. */
+async function tryDeletion(
+  { type, object: { namespace, name, uid } }: Wanted['deletions'][number],
+  { api, signal }: ObserveDeps,
+): Promise<Trial> {
+  const sent = await api.send(
+    {
+      method: 'DELETE',
+      path: objectPath(type, namespace || undefined, name),
+      dryRun: true,
+      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } },
+    },
+    { signal },
+  );
+  return trialOf(sent);
+}
+
+function trialOf(sent: Read<unknown>): Trial {
   if (sent.ok) return { answer: 'accepted' };
   const { failure } = sent;
   const isOurs = OUR_OWN.test(failure.message);

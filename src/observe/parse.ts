@@ -312,24 +312,33 @@ function mention({ mentions }: ObjectDetail, value: string): void {
 /**
  * The conventions for naming another object: an ObjectReference under a key that ends in "Ref"
  * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of
- * a claim.
+ * a claim. `secretRef`, `secretKeyRef`, `secretName` and their like say the kind by their own name.
  */
 function reference({ references }: ObjectDetail, field: string, key: string, value: Json): void {
   if (references.length >= MAX_REFERENCES) return;
   const bound = /^bound([A-Z]\w*)Name$/.exec(key)?.[1];
   if (typeof value === 'string' && value !== '') {
-    const kind = bound ?? (field === 'spec.volumeName' ? 'PersistentVolume' : undefined);
+    const kind =
+      bound ??
+      (field === 'spec.volumeName' ? 'PersistentVolume' : undefined) ??
+      (/(?:Name|Ref)$/.test(key) ? kindIn(key) : undefined);
     if (kind === undefined) return;
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
     return;
   }
   if (!/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
-  const kind = stringAt(value, 'kind');
+  const kind = stringAt(value, 'kind') ?? kindIn(field.slice(field.lastIndexOf('.') + 1));
   const name = stringAt(value, 'name');
   if (kind === undefined || name === undefined) return;
   const apiVersion = stringAt(value, 'apiVersion');
   const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
   references.push({ group, kind, namespace: stringAt(value, 'namespace'), name, field });
+}
+
+function kindIn(key: string): string | undefined {
+  if (/secret/i.test(key)) return 'Secret';
+  if (/configMap/i.test(key)) return 'ConfigMap';
+  return /serviceAccount/i.test(key) ? 'ServiceAccount' : undefined;
 }
 
 function walk(
@@ -358,8 +367,8 @@ function groupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
 
-/** A controller watches its type and changes it; other verbs say nothing about ownership. */
-const VERBS: readonly string[] = ['watch', 'list', 'update', 'patch', '*'];
+/** A controller watches its type and changes it, the namespace controller deletes all; others tell nothing. */
+const VERBS: readonly string[] = ['watch', 'list', 'update', 'patch', 'deletecollection', '*'];
 
 export function roleFacts(role: JsonObject): RoleFacts {
   return {

@@ -9,6 +9,7 @@ import {
   attachmentFacts,
   bindingFacts,
   clusterServiceVersionFacts,
+  definitionDetail,
   definitionFacts,
   eventFacts,
   leaseFacts,
@@ -153,6 +154,20 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
     parse: leaseFacts,
     // One for each node is there, and none of them is a controller's.
     options: { fieldSelector: 'metadata.namespace!=kube-node-lease', maxItems: MANY },
+  },
+  conversions: {
+    label: 'CustomResourceDefinitions',
+    type: {
+      group: 'apiextensions.k8s.io',
+      version: 'v1',
+      resource: 'customresourcedefinitions',
+    },
+    parse: (item) => {
+      const definition = definitionDetail(item);
+      return definition.conversionService === undefined ? [] : definition;
+    },
+    // Their schemas make them the largest objects of a cluster.
+    options: { limit: 50, maxItems: MANY },
   },
   clusterServiceVersions: {
     label: 'ClusterServiceVersions',

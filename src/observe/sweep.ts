@@ -218,8 +218,11 @@ export class Fold {
     if (!isTerminating) count.queued++;
     const finalizers = metadata['finalizers'];
     const isGuarded = Array.isArray(finalizers) && finalizers.length > 0;
-    if (!isTerminating && !isGuarded) return;
+    const isSample = !isTerminating && count.sample === undefined;
+    if (!isTerminating && !isGuarded && !isSample) return;
     const facts = objectFacts(item, this.type);
+    if (isSample) count.sample = facts;
+    if (!isTerminating && !isGuarded) return;
     const managers = Object.fromEntries(
       facts.writers.map((writer) => [writer.finalizer, writer.manager]),
     );

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Json, type JsonObject, numberAt, stringAt, stringsAt } from '../../src/base/json.ts';
-import type { ActivePolicy } from '../../src/model/policy.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import type { ActivePolicy } from '../../src/model/policy.ts';
 import { mutationsBy } from './audit.ts';
 import type { Ref } from './client.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';

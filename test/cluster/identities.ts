@@ -9,6 +9,7 @@ export const IDENTITIES = [
   'teardown-partial', // reads everything but Secrets and widgets.example.com
   'teardown-reader', // reads everything a diagnosis needs
   'teardown-gate', // the same, and may delete namespaces
+  'teardown-forecaster', // reads everything, and may ask for deletions as dry runs
   'teardown-force', // the same, and may do what force-finalize does
   'teardown-guest', // nothing but what a Role in some namespace grants
 ] as const;
@@ -81,6 +82,7 @@ const RULES: Record<Identity, Rule[]> = {
   'teardown-partial': [...WAIT, ...CLUSTER, ...PARTIAL],
   'teardown-reader': READ,
   'teardown-gate': [...READ, ...DELETE],
+  'teardown-forecaster': [...READ, rule('*', ['*'], ['delete', 'patch'])],
   'teardown-force': [...READ, ...DELETE, ...FORCE],
   'teardown-guest': [],
 };

@@ -4,8 +4,10 @@ import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts
 import {
   type Context,
   definitionSubject,
+  fateText,
   findingId,
   isAggregated,
+  isGoing,
   isInside,
   listed,
   listNames,
@@ -14,18 +16,18 @@ import {
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../errors.ts';
-import { admissionResult, deadUpdateWebhooks } from '../rules/admission.ts';
+import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import { leasesOf, pointerText } from './evidence.ts';
 import { catalogued, type Held, isOfControllerManager, meantBy, writerOf } from './held.ts';
-import { childrenOf, type Link, partnerLinks } from './partners.ts';
+import { childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
 import {
   cureRemedies,
   knownRemedies,
   logRemedy,
-  orderRemedy,
+  orderRemedies,
   removalRemedies,
   restartRemedies,
   resumeRemedy,
@@ -43,7 +45,17 @@ export interface OwnerResults {
   reservations: string[];
   /** Nobody who lives will remove it: a person may. */
   isRemovable: boolean;
+  /** In a forecast: it lives, nothing speaks against it, and so it is presumed to do its work. */
+  isExpected: boolean;
 }
+
+const EXPECTED: OwnerResults = {
+  waitsFor: [],
+  results: [],
+  reservations: [],
+  isRemovable: false,
+  isExpected: true,
+};
 
 const BECAUSE = 'only its owner removes the finalizer';
 
@@ -64,7 +76,8 @@ export function ownerResults(
       : verdict === 'missing'
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
-  const first = results[0] as RuleResult;
+  const [first] = results;
+  if (first === undefined) return EXPECTED;
   const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
   const isWaiting = first.code === 'owner-running';
   const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
@@ -84,6 +97,7 @@ export function ownerResults(
     results: [...others, ...extra],
     reservations: reservationsOf(attribution, first),
     isRemovable,
+    isExpected: false,
   };
 }
 
@@ -151,6 +165,7 @@ function ofActor(
   obstacles: RuleResult[],
 ): RuleResult[] {
   const { certainty, unread } = attribution;
+  if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
   const common = {
     subject: actorSubject(actor),
@@ -324,6 +339,19 @@ function running(
       ...causes,
     ];
   }
+  const local = candidate.rights.isLocal && isForeseen(context, held);
+  if (local) {
+    const [because] = candidate.rights.because;
+    return [
+      {
+        ...common,
+        code: 'owner-failing',
+        message: `${duty} and runs, but may do so only by ${because}, which goes with this namespace`,
+        remedies: orderRemedies(context, held, 'its rights'),
+        waitsForNamespace: 'the binding that lets it act here goes with this namespace',
+      },
+    ];
+  }
   const lease = foreignLease(context, actor, leasesOf(context, meantBy(context, held)));
   if (lease !== undefined) {
     const { namespace, name, holder, renewTime } = lease;
@@ -349,6 +377,7 @@ function running(
       },
     ];
   }
+  if (isForeseen(context, held)) return needing(context, held, common, duty);
   return [
     {
       ...common,
@@ -362,6 +391,34 @@ function running(
     },
   ];
 }
+
+/** Nobody has asked for its deletion yet; what is terminating already is judged by what happens. */
+function isForeseen({ now: { forecast, takenAt } }: Context, { since }: Held): boolean {
+  return forecast !== undefined && since === takenAt;
+}
+
+/**
+ * A running owner is presumed to do its work. Where the object names credentials that go with the
+ * namespace, nobody but the owner knows whether it needs them for that.
+ */
+function needing(context: Context, held: Held, common: Common, duty: string): RuleResult[] {
+  const needs = needsHere(context, held).filter(({ field }) => CREDENTIALS.test(field));
+  if (needs.length === 0) return [];
+  const names = listNames(needs.map(({ kind, name, field }) => `${kind} ${name} (${field})`));
+  return [
+    {
+      ...common,
+      code: 'owner-failing',
+      certainty: 'unknown',
+      message: `${duty} and runs; whether it can without ${names}, which ${needs.length === 1 ? 'goes' : 'go'} with this namespace, cannot be known`,
+      remedies: orderRemedies(context, held, names),
+      waitsForNamespace: `${names}: in this namespace, and gone before it could be used`,
+    },
+  ];
+}
+
+const CREDENTIALS =
+  /credential|auth|token|passw|login|kubeconfig|connection|serviceAccount|spec\.secretRef/i;
 
 /**
  * What the owner needs was in this namespace and went with it: a Secret that the object names, the
@@ -428,7 +485,7 @@ function missing(
   const account = owner?.account;
   const message =
     gone !== undefined
-      ? `was ${inside ? 'in this namespace and was deleted with it' : 'deleted'}, so nobody is left to remove ${finalizer}`
+      ? `${inside ? fateText(context) : 'was deleted'}, so nobody is left to remove ${finalizer}`
       : account !== undefined
         ? inside
           ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
@@ -451,7 +508,11 @@ function missing(
             `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`}, and nothing is called so`,
           ]),
       ...purposeOf(held),
-      'workloads of every kind, the pods of all who may change the type, RBAC, Leases, webhooks and CRDs were read: nobody who is there could be it',
+      ...(isGoing(context, gone?.namespace)
+        ? []
+        : [
+            'workloads of every kind, the pods of all who may change the type, RBAC, Leases, webhooks and CRDs were read: nobody who is there could be it',
+          ]),
       ...staleLeases(context, held),
       ...reservations,
     ],
@@ -459,18 +520,24 @@ function missing(
     certainty,
     remedies: [
       ...(inside && held.objects.length > 0
-        ? [orderRemedy(held, gone === undefined ? 'its controller' : actorText(gone))]
+        ? orderRemedies(context, held, gone === undefined ? 'its controller' : actorText(gone))
         : []),
-      role('now', {
-        text: `Install ${product} again${inside ? ' in another namespace' : ''}: it removes ${finalizer}, and the namespace then goes within 10 s`,
-      }),
-      ...knownRemedies(held),
-      ...removal,
+      ...(isGoing(context, gone?.namespace)
+        ? []
+        : [
+            role('now', {
+              text: `Install ${product} again${inside ? ' in another namespace' : ''}: it removes ${finalizer}, and the namespace then goes within 10 s`,
+            }),
+            ...knownRemedies(held),
+            ...removal,
+          ]),
     ],
     ...(inside
       ? {
           waitsForNamespace:
-            'nothing can be created in this namespace before it is gone, and its controller was in it',
+            gone !== undefined
+              ? `it ${fateText(context)}`
+              : 'nothing can be created in this namespace before it is gone, and its controller was in it',
         }
       : {}),
   };
@@ -581,9 +648,11 @@ function obstaclesFor(context: Context, held: Held): RuleResult[] {
   const [object] = held.objects;
   if (object === undefined || isAggregated(context, held.type)) return [];
   const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
-  if (trial?.answer === 'accepted') return [];
+  // A webhook that answers now may go with the namespace.
+  const isForecast = context.now.forecast !== undefined;
+  if (trial?.answer === 'accepted' && !isForecast) return [];
   const request = `UPDATE of ${typeName(held.type)}`;
-  if (trial?.answer !== 'refused') return deadUpdateWebhooks(context, held.type, object);
+  if (trial?.answer !== 'refused') return deadWebhooks(context, held.type, object, 'UPDATE');
   return classifyErrorText(trial.message)
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, request))
@@ -602,6 +671,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       results: [result],
       reservations: [],
       isRemovable: false,
+      isExpected: false,
     };
   }
   const obstacles = obstaclesFor(context, held);
@@ -619,6 +689,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
     evidence: [`${held.finalizer} is removed by the ${name}`, manager.evidence],
   };
   const [first] = refusals;
+  if (isForeseen(context, held) && obstacles.length === 0) return EXPECTED;
   const result: RuleResult =
     obstacles.length > 0 || first !== undefined
       ? {
@@ -643,5 +714,6 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
     results: isWaiting ? [] : [result, ...obstacles],
     reservations: ['kube-controller-manager should remove it'],
     isRemovable: false,
+    isExpected: false,
   };
 }

@@ -1,4 +1,9 @@
-import { type ObjectFacts, partnerKey } from '../../model/snapshot.ts';
+import {
+  type ObjectFacts,
+  partnerKey,
+  type Reference,
+  type Snapshot,
+} from '../../model/snapshot.ts';
 import { type Context, findingId, subjectOf } from '../context.ts';
 import type { Held } from './held.ts';
 
@@ -63,4 +68,32 @@ export function childrenOf(
         ? [{ object: first, because: 'it owns it, and waits until it is gone' }]
         : [];
     });
+}
+
+/** What the objects' specs name in their own namespace and do not own: their owner may need it. */
+export function needsHere({ now }: Context, held: Held): Reference[] {
+  const found = new Map<string, Reference>();
+  for (const { uid, namespace } of held.objects) {
+    const read = now.details[uid];
+    if (read?.ok !== true || namespace === '') continue;
+    for (const reference of read.value.references) {
+      const { field, kind, name } = reference;
+      const isHere = (reference.namespace ?? namespace) === now.namespace.name;
+      // What does not exist, or was made from the object, is nothing that it needs.
+      const isOutput = isOwned(now, kind, name, uid);
+      if (field.startsWith('spec.') && isHere && !isOutput) found.set(`${kind} ${name}`, reference);
+    }
+  }
+  return [...found.values()];
+}
+
+function isOwned(
+  { partners, namespace }: Snapshot,
+  kind: string,
+  name: string,
+  uid: string,
+): boolean {
+  const read = partners[partnerKey({ group: '', kind, namespace: namespace.name, name })];
+  const object = read?.ok === true ? read.value : undefined;
+  return read?.ok === true && (object?.ownerReferences.some((o) => o.uid === uid) ?? true);
 }

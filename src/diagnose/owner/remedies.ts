@@ -2,6 +2,7 @@ import { shellQuote } from '../../base/text.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts } from '../../model/snapshot.ts';
 import {
+  beforehand,
   forceCommand,
   inNamespace,
   kubectl,
@@ -119,7 +120,7 @@ export function cureRemedies(
     account?.namespace === undefined
       ? undefined
       : `system:serviceaccount:${account.namespace}:${account.name}`;
-  const first = isCircle ? [orderRemedy(held, 'what its controller needs')] : [];
+  const first = isCircle ? orderRemedies(context, held, 'what its controller needs') : [];
   if (error?.kind === 'forbidden' || (error === undefined && lacksRight)) {
     const verb = error?.verb ?? 'patch';
     const type =
@@ -186,10 +187,11 @@ export function cureRemedies(
   }
 }
 
-export function orderRemedy(held: Held, before: string): Remedy {
+/** Objects before what their finalizers need; the gate can do it by itself (`delete: ordered`). */
+export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
   const { kind } = held.subject;
-  return role('next', {
-    text: `For the next run: delete the ${kind} objects, and let that finish, before ${before} and the namespace`,
+  const text = `delete the ${kind} objects, and let that finish, before ${before} and the namespace`;
+  return beforehand(context, text, {
     command: kubectl(
       'delete',
       typeName(held.type),

@@ -16,6 +16,8 @@ export interface Rights {
   watch: 'named' | 'everything' | undefined;
   /** A rule names the type's status or finalizers: its holder reconciles the type. */
   reconciles: boolean;
+  /** It may change them only by bindings of the namespace itself. */
+  isLocal: boolean;
   /** The rules that count, for people. */
   because: string[];
 }
@@ -24,6 +26,7 @@ export const NO_RIGHTS: Rights = {
   change: undefined,
   watch: undefined,
   reconciles: false,
+  isLocal: false,
   because: [],
 };
 
@@ -34,6 +37,8 @@ interface Grant {
   rule: RuleFacts;
   because: string;
 }
+
+const CHANGING: readonly string[] = ['update', 'patch', '*'];
 
 const GRANTS = new WeakMap<object, Grant[]>();
 
@@ -94,6 +99,7 @@ export function rightsOf(
 ): Rights {
   const rights: Rights = { ...NO_RIGHTS, because: [] };
   const verbs = { named: new Set<string>(), everything: new Set<string>() };
+  let isGlobal = false;
   for (const grant of grantsOf(context)) {
     if (!isFor(grant.subject, grant.namespace, account)) continue;
     if (!reachesPlace(context, grant.namespace, type)) continue;
@@ -112,6 +118,8 @@ export function rightsOf(
     if (!isAboutThem) continue;
     const how = isOwn ? 'named' : 'everything';
     for (const verb of rule.verbs) verbs[how].add(verb);
+    isGlobal ||=
+      grant.namespace === undefined && rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!rights.because.includes(because)) rights.because.push(because);
   }
   const has = (wanted: readonly string[], every: boolean): Rights['change'] => {
@@ -120,7 +128,8 @@ export function rightsOf(
     const both = new Set([...verbs.named, ...verbs.everything]);
     return test(verbs.named) ? 'named' : test(both) ? 'everything' : undefined;
   };
-  rights.change = has(['update', 'patch'], false);
+  rights.change = has(CHANGING, false);
+  rights.isLocal = rights.change !== undefined && !isGlobal;
   rights.watch = has(['list', 'watch'], true);
   return rights;
 }
@@ -155,6 +164,32 @@ function isFor(
     default:
       return false;
   }
+}
+
+/** Who empties namespaces, with and without `--use-service-account-credentials`. */
+const NAMESPACE_CONTROLLERS: readonly Account[] = [
+  { namespace: 'kube-system', name: 'namespace-controller' },
+  { namespace: undefined, name: 'system:kube-controller-manager' },
+];
+
+/** Whether the namespace controller may list and delete the type; yes where RBAC could not be read. */
+export function mayEmpty(context: Context, type: ResourceType): boolean {
+  if (!isRbacRead(context)) return true;
+  return NAMESPACE_CONTROLLERS.some((account) => {
+    const verbs = new Set(
+      grantsOf(context)
+        .filter(
+          ({ subject, namespace, rule }) =>
+            isFor(subject, namespace, account) &&
+            reachesPlace(context, namespace, type) &&
+            rule.resourceNames.length === 0 &&
+            [type.group, '*'].some((group) => rule.apiGroups.includes(group)) &&
+            [type.resource, '*'].some((resource) => rule.resources.includes(resource)),
+        )
+        .flatMap(({ rule }) => rule.verbs),
+    );
+    return verbs.has('*') || (verbs.has('list') && verbs.has('deletecollection'));
+  });
 }
 
 /** Accounts that some rule lets watch or change the type; a group stands for whole namespaces. */

@@ -9,8 +9,15 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies } from '../backends.ts';
-import { kubectl, named, patchCommand, role } from '../commands.ts';
-import { type Context, listed, type RuleResult, serviceText, typeName } from '../context.ts';
+import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
+import {
+  type Context,
+  fateText,
+  listed,
+  type RuleResult,
+  serviceText,
+  typeName,
+} from '../context.ts';
 import type { AdmissionError, CallFailure } from '../errors.ts';
 import { webhooksOf } from '../owner/evidence.ts';
 
@@ -90,7 +97,7 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
     remedies: webhookRemedies(context, webhook, call, backend),
     ...(inside && backend !== undefined
       ? {
-          waitsForNamespace: `${serviceText(backend.service)} was in this namespace and has been deleted with it`,
+          waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
         }
       : {}),
   };
@@ -140,16 +147,18 @@ function webhookRemedies(
       }),
     ];
   }
-  return [
-    role('next', {
-      text: `For the next run: delete ${kind} ${configuration} before the namespace that serves it`,
-    }),
-    role('now', {
-      text: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so nobody can answer any more`,
-      ...remove,
-    }),
-    ignore,
-  ];
+  return beforehand(
+    context,
+    `delete ${kind} ${configuration} before the namespace that serves it`,
+    remove,
+    [
+      role('now', {
+        text: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so nobody can answer any more`,
+        ...remove,
+      }),
+      ignore,
+    ],
+  );
 }
 
 const THEN = 'Kubernetes then tries again within a minute';
@@ -305,20 +314,22 @@ function policyRemedies(
 }
 
 /**
- * Webhooks that are certain to refuse an UPDATE of the object: they match it, fail closed, and nothing is
+ * Webhooks that are certain to refuse the operation on the object: they match it, fail closed, and nothing is
  * behind their Service. CEL match conditions cannot be judged here, so such webhooks are left out.
  */
-export function deadUpdateWebhooks(
+export function deadWebhooks(
   context: Context,
   type: ResourceType,
-  object: ObjectFacts,
+  object: Pick<ObjectFacts, 'labels'>,
+  operation: 'UPDATE' | 'DELETE',
 ): RuleResult[] {
+  const request = `${operation} of ${typeName(type)}`;
   return webhooksOf(context)
     .filter(
       (webhook) =>
         webhook.failurePolicy === 'Fail' &&
         !webhook.hasMatchConditions &&
-        matchesWebhook(context, webhook, 'UPDATE', type, object.labels),
+        matchesWebhook(context, webhook, operation, type, object.labels),
     )
     .flatMap((webhook) => {
       const { service } = webhook;
@@ -330,10 +341,45 @@ export function deadUpdateWebhooks(
         name: webhook.name,
         service,
         failure: exists ? 'no-endpoints' : 'service-not-found',
-        request: `UPDATE of ${typeName(type)}`,
-        evidence: [`it matches UPDATE of ${typeName(type)} in this namespace and fails closed`],
+        request,
+        evidence: [`it matches ${request} in this namespace and fails closed`],
       });
     });
+}
+
+/**
+ * Whether a webhook or policy takes the operation, as far as that can be seen (configurations that could not be
+ * read may), and where the webhooks are served that fail closed.
+ */
+export function admissionOf(
+  context: Context,
+  operation: 'UPDATE' | 'DELETE',
+  type: ResourceType,
+  labels: Record<string, string>,
+): { intercepted: boolean; services: string[] } {
+  const { cluster } = context.now;
+  const webhooks = webhooksOf(context).filter((webhook) =>
+    matchesWebhook(context, webhook, operation, type, labels),
+  );
+  const policies = [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
+  const isJudged = policies.some(
+    ({ rules, namespaceSelector, objectSelector }) =>
+      rules.some((rule) => matchesRule(rule, operation, type, false)) &&
+      matchesPlace(context, namespaceSelector, type) &&
+      matchesLabels(objectSelector, labels),
+  );
+  const sources = [
+    cluster.validatingWebhooks,
+    cluster.mutatingWebhooks,
+    cluster.validatingPolicies,
+    cluster.mutatingPolicies,
+  ];
+  return {
+    intercepted: webhooks.length > 0 || isJudged || sources.some((source) => source?.ok === false),
+    services: webhooks.flatMap(({ failurePolicy, service }) =>
+      failurePolicy === 'Fail' && service !== undefined ? [service.namespace] : [],
+    ),
+  };
 }
 
 /** Sources: apiserver pkg/admission/plugin/webhook/predicates. */
@@ -347,9 +393,19 @@ export function matchesWebhook(
   const isExact = webhook.matchPolicy === 'Exact';
   return (
     webhook.rules.some((rule) => matchesRule(rule, operation, type, isExact)) &&
-    (!type.namespaced || matchesLabels(webhook.namespaceSelector, context.now.namespace.labels)) &&
+    matchesPlace(context, webhook.namespaceSelector, type) &&
     matchesLabels(webhook.objectSelector, labels)
   );
+}
+
+/** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
+function matchesPlace(
+  { now: { namespace } }: Context,
+  selector: readonly LabelRequirement[],
+  { namespaced, group, resource }: ResourceType,
+): boolean {
+  const hasLabels = namespaced || (group === '' && resource === 'namespaces');
+  return !hasLabels || matchesLabels(selector, namespace.labels);
 }
 
 /** With matchPolicy Equivalent a request in another version of the type is converted and matched. */

@@ -1,9 +1,11 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies } from '../backends.ts';
-import { kubectl, named, role } from '../commands.ts';
+import { beforehand, kubectl, named, role } from '../commands.ts';
 import {
   type Context,
+  fateText,
+  isGoing,
   listed,
   namespaceSubject,
   type RuleResult,
@@ -28,7 +30,11 @@ interface FailingGroup {
  * Group-versions that cannot be discovered now. Our own discovery decides; the namespace's condition,
  * up to a minute old, is added as evidence, and stands alone only when discovery could not be read.
  */
-function failingGroups({ now: { discovery }, conditions }: Context): FailingGroup[] {
+function failingGroups(context: Context): FailingGroup[] {
+  const {
+    now: { discovery },
+    conditions,
+  } = context;
   const said = conditions.discoveryFailures;
   const found: FailingGroup[] = discovery.ok
     ? discovery.value.failedGroups.map(({ group, version, reason }) => ({
@@ -37,6 +43,7 @@ function failingGroups({ now: { discovery }, conditions }: Context): FailingGrou
         reasons: [`discovery of ${group}/${version}: ${reason}`],
       }))
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
+  found.push(...goingGroups(context, found));
   for (const failing of found) {
     const named = said.find(
       ({ group, version }) => group === failing.group && version === failing.version,
@@ -48,6 +55,17 @@ function failingGroups({ now: { discovery }, conditions }: Context): FailingGrou
     }
   }
   return found;
+}
+
+/** In a forecast: groups whose backend goes with the namespace, so that nothing can be finished any more. */
+function goingGroups(context: Context, known: readonly FailingGroup[]): FailingGroup[] {
+  return listed(context.now.cluster.apiServices)
+    .filter(({ service }) => service !== undefined && isGoing(context, service.namespace))
+    .filter(
+      ({ group, version }) =>
+        !known.some((other) => other.group === group && other.version === version),
+    )
+    .map(({ group, version }) => ({ group, version, reasons: [] }));
 }
 
 /**
@@ -63,7 +81,9 @@ export function failingApis(context: Context): RuleResult[] {
     const service = listed(services).find(
       (entry) => entry.group === group.group && entry.version === group.version,
     );
-    return service !== undefined && service.available?.status !== 'True'
+    const isDown =
+      service?.available?.status !== 'True' || isGoing(context, service.service?.namespace);
+    return service !== undefined && isDown
       ? unavailable(context, service, group)
       : undiscovered(context, service, group, services?.ok === true);
   });
@@ -82,10 +102,10 @@ export function failingApis(context: Context): RuleResult[] {
   ];
 }
 
-function circle(backend: Backend | undefined): { waitsForNamespace?: string } {
+function circle(context: Context, backend: Backend | undefined): { waitsForNamespace?: string } {
   return backend?.isInside === true
     ? {
-        waitsForNamespace: `${serviceText(backend.service)} was in this namespace and has been deleted with it`,
+        waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
       }
     : {};
 }
@@ -108,13 +128,13 @@ function unavailable(
   return {
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(service.name),
-    message: `does not answer: ${where}`,
+    message: `${isGoing(context, service.service?.namespace) ? 'will not answer any more' : 'does not answer'}: ${where}`,
     evidence: [state, ...reasons],
     ...(available?.since === undefined ? {} : { since: available.since }),
     scope: 'cluster',
-    remedies: unavailableRemedies(service, backend),
+    remedies: unavailableRemedies(context, service, backend),
     blocksNamespace: `no namespace is finished before every API group answers, and ${group}/${version} does not`,
-    ...circle(backend),
+    ...circle(context, backend),
   };
 }
 
@@ -137,20 +157,26 @@ function explainReason({ available }: ApiServiceFacts): string {
   }
 }
 
-function unavailableRemedies(service: ApiServiceFacts, backend: Backend | undefined): Remedy[] {
+function unavailableRemedies(
+  context: Context,
+  service: ApiServiceFacts,
+  backend: Backend | undefined,
+): Remedy[] {
   const remove = deleteApiService(service);
   if (backend === undefined) return [remove];
   if (backend.isInside) {
-    return [
-      role('next', {
-        text: `For the next run: delete APIService ${service.name} before its backend, or install the backend in a namespace that stays`,
-      }),
-      {
-        ...remove,
-        role: 'now',
-        text: `Delete APIService ${service.name}: its backend, ${serviceText(backend.service)}, is being deleted with the namespace; ${HEALS}`,
-      },
-    ];
+    const { text: _, ...rest } = remove;
+    return beforehand(
+      context,
+      `delete APIService ${service.name} before its backend, or install the backend in a namespace that stays`,
+      rest,
+      [
+        role('now', {
+          text: `Delete APIService ${service.name}: its backend, ${serviceText(backend.service)}, is being deleted with the namespace; ${HEALS}`,
+          ...rest,
+        }),
+      ],
+    );
   }
   const place = serviceText(backend.service);
   const { namespace, name } = backend.service;
@@ -220,7 +246,7 @@ function undiscovered(
     scope: 'cluster',
     remedies: discoveryRemedies(group, version, service, backend),
     blocksNamespace: `no namespace is finished before every API group can be discovered, and ${group}/${version} cannot`,
-    ...circle(backend),
+    ...circle(context, backend),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Remedy } from '../../model/finding.ts';
-import type { NodeFacts, ObjectFacts, PodFacts } from '../../model/snapshot.ts';
-import { kubectl, named, role } from '../commands.ts';
+import type { NodeFacts, ObjectFacts, PodFacts, Snapshot } from '../../model/snapshot.ts';
+import { beforehand, kubectl, named, role } from '../commands.ts';
 import {
   type Context,
   findingId,
@@ -45,9 +45,10 @@ export function podGracePeriod(context: Context): RuleResult[] {
         role('now', {
           text: `Give it more time: a timeout above the grace period of ${seconds} s`,
         }),
-        role('next', {
-          text: `For the next run: let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
-        }),
+        ...beforehand(
+          context,
+          `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
+        ),
         role('or', {
           text: `Shorten the grace period of Pod ${last.name} now`,
           command: kubectl(
@@ -81,6 +82,13 @@ export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   return pod.nodeName !== undefined && !isConfirmed && !inGrace(pod, nowMs);
 }
 
+/** Nobody may confirm its end; pods of a node that is gone are collected. */
+export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
+  const read = nodes[nodeName ?? ''];
+  const node = read?.ok === true ? read.value : undefined;
+  return node !== undefined && node.ready !== 'True';
+}
+
 /**
  * Pods whose grace period is over. Only the kubelet of their node may confirm that nothing runs any
  * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
@@ -91,11 +99,12 @@ export function podOverdue(context: Context): RuleResult[] {
   return [...byNode].map(([name, pods]) => ofNode(context, name, pods));
 }
 
-function ofNode({ now }: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+  const { now } = context;
   const first = pods[0] as PodFacts;
   const read = now.nodes[nodeName];
   const names = listNames(pods.map(({ name }) => name));
-  const overdue = `${pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`} overdue: the grace period ended at ${first.deletionTimestamp}`;
+  const overdue = now.forecast === undefined ? overdueText(pods, names) : `it runs Pod ${names}`;
   const node = read?.ok === true ? read.value : undefined;
   if (read?.ok === true && node?.ready !== 'True') {
     return {
@@ -106,6 +115,8 @@ function ofNode({ now }: Context, nodeName: string, pods: PodFacts[]): RuleResul
       evidence: [overdue, nodeEvidence(nodeName, node)],
       ...(node?.readySince === undefined ? {} : { since: node.readySince }),
       scope: 'cluster',
+      // A kubelet that reports itself as not ready may still end pods.
+      ...(now.forecast !== undefined && node?.ready === 'False' ? { certainty: 'unknown' } : {}),
       remedies: nodeRemedies(nodeName, node, pods),
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
@@ -134,6 +145,11 @@ function ofNode({ now }: Context, nodeName: string, pods: PodFacts[]): RuleResul
     ],
     blocksNamespace: `it should have ended at ${first.deletionTimestamp}`,
   };
+}
+
+function overdueText(pods: readonly PodFacts[], names: string): string {
+  const which = pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`;
+  return `${which} overdue: the grace period ended at ${pods[0]?.deletionTimestamp}`;
 }
 
 function nodeEvidence(name: string, node: NodeFacts | undefined): string {

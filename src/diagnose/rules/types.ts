@@ -1,18 +1,22 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type {
-  DefinitionDetail,
-  ResourceType,
-  ServiceRef,
-  TypeContent,
+import {
+  type DefinitionDetail,
+  deletionKey,
+  type Forecast,
+  type ResourceType,
+  type ServiceRef,
+  type TypeContent,
 } from '../../model/snapshot.ts';
 import { backendOf, backendRemedies } from '../backends.ts';
-import { kubectl, named, patchCommand, role } from '../commands.ts';
+import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
 import {
   apiVersionOf,
   type Context,
   definitionSubject,
+  fateText,
   isAggregated,
   isBuiltIn,
+  isGoing,
   isInside,
   listed,
   namespaceSubject,
@@ -29,7 +33,9 @@ import {
   isAdmissionError,
 } from '../errors.ts';
 import { shrinkingTypes } from '../movement.ts';
-import { admissionResult } from './admission.ts';
+import { NAMESPACE_TYPE } from '../owner/held.ts';
+import { mayEmpty } from '../owner/rights.ts';
+import { admissionResult, deadWebhooks } from './admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -42,7 +48,110 @@ export function failingTypes(context: Context): RuleResult[] {
   const said = (context.conditions.contentFailure?.errors ?? []).flatMap((error) =>
     ofError(context, error),
   );
-  return [...said, ...context.now.content.flatMap((content) => ofFailedList(context, content))];
+  return [
+    ...said,
+    ...context.now.content.flatMap((content) => ofFailedList(context, content)),
+    ...foreseenFailures(context),
+  ];
+}
+
+/**
+ * What a forecast can know about the deletion of single types: what admission answers to a dry run, webhooks
+ * and conversions that nobody will answer, and what the namespace controller may not delete.
+ */
+function foreseenFailures(context: Context): RuleResult[] {
+  const { forecast, namespace } = context.now;
+  if (forecast === undefined || namespace.deletionTimestamp !== context.now.takenAt) return [];
+  const refusals = forecast.present.content.flatMap(({ type, read }) =>
+    read.ok && read.value.sample !== undefined && !isAggregated(context, type)
+      ? foreseenRefusals(context, type, read.value.sample.labels, forecast)
+      : [],
+  );
+  const own = foreseenRefusals(context, NAMESPACE_TYPE, namespace.labels, forecast);
+  return [
+    ...[...refusals, ...own].map((result) => ({
+      ...result,
+      blocksNamespace: 'what must be deleted would be refused',
+    })),
+    ...listed(context.now.cluster.conversions).flatMap((crd) =>
+      foreseenConversion(context, crd, forecast),
+    ),
+    ...foreseenForbidden(context),
+  ];
+}
+
+function foreseenRefusals(
+  context: Context,
+  type: ResourceType,
+  labels: Record<string, string>,
+  { deletions }: Forecast,
+): RuleResult[] {
+  const trial = deletions[deletionKey(type)];
+  const request = `DELETE of ${typeName(type)}`;
+  const refused =
+    trial?.answer === 'refused'
+      ? classifyErrorText(trial.message)
+          .filter(isAdmissionError)
+          .map((error) => admissionResult(context, error, request))
+      : [];
+  return refused.length > 0 ? refused : deadWebhooks(context, type, { labels }, 'DELETE');
+}
+
+/**
+ * Objects that are stored in another version than the served one need the webhook to be read at all, wherever
+ * they are. Of those elsewhere nobody knows whether there are any.
+ */
+function foreseenConversion(
+  context: Context,
+  crd: DefinitionDetail,
+  { present }: Forecast,
+): RuleResult[] {
+  const content = present.content.find(({ type }) => typeName(type) === crd.name);
+  const service = crd.conversionService;
+  // Where our own LIST failed, that is the finding.
+  if (content?.read.ok !== true || service === undefined) return [];
+  const { type, read } = content;
+  const needsIt = crd.storedVersions.some((version) => version !== type.version);
+  const isGone = isGoing(context, service.namespace);
+  if (!needsIt || backendOf(context, service).isDead !== true) return [];
+  if (isGone && read.value.total === 0) return [];
+  const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
+  const result = conversionFailing(context, {
+    kind: 'conversion-failed',
+    group: type.group,
+    version: type.version,
+    objectKind: type.kind,
+    cause: 'service-not-found',
+    service,
+    url: undefined,
+    text,
+    count: 1,
+  });
+  return [{ ...result, ...(isGone ? {} : { certainty: 'unknown' as const }) }];
+}
+
+const MAX_FORBIDDEN = 10;
+
+/** Judged only where RBAC grants Kubernetes' own controllers their rights, and everything of it was read. */
+function foreseenForbidden(context: Context): RuleResult[] {
+  const roles = listed(context.now.cluster.clusterRoles);
+  if (!roles.some(({ name }) => name.startsWith('system:controller:'))) return [];
+  return context.now.content
+    .filter(({ type }) => !isAggregated(context, type) && !mayEmpty(context, type))
+    .slice(0, MAX_FORBIDDEN)
+    .map(({ type }) => {
+      const words = `no rule lets ${CONTROLLER} list and delete ${typeName(type)} in this namespace`;
+      return deletionForbidden(context, {
+        kind: 'forbidden',
+        user: CONTROLLER,
+        verb: 'deletecollection',
+        resource: type.resource,
+        group: type.group,
+        message: words,
+        text: `RBAC: ${words}`,
+        count: 1,
+      });
+    });
 }
 
 function ofError(context: Context, error: ContentError): RuleResult[] {
@@ -153,7 +262,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     blocksNamespace: `${name} cannot be listed or deleted, and no namespace is finished before every type is`,
     ...(backend?.isInside === true
       ? {
-          waitsForNamespace: `${serviceText(backend.service)} was in this namespace and has been deleted with it`,
+          waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
         }
       : {}),
   };
@@ -182,15 +291,17 @@ function conversionRemedies(
       }),
     ];
   }
-  return [
-    role('next', {
-      text: `For the next run: delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
-    }),
-    role('now', {
-      text: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
-      ...stop,
-    }),
-  ];
+  return beforehand(
+    context,
+    `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
+    {},
+    [
+      role('now', {
+        text: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
+        ...stop,
+      }),
+    ],
+  );
 }
 
 /**
@@ -417,8 +528,8 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
  * A type that is being deleted itself. The CRD waits for its objects, not they for it, so this
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
-export function crdTerminating({ now }: Context): RuleResult[] {
-  return Object.values(now.definitions).flatMap((read): RuleResult[] => {
+export function crdTerminating(context: Context): RuleResult[] {
+  return Object.values(context.now.definitions).flatMap((read): RuleResult[] => {
     const crd = read.ok ? read.value : undefined;
     if (crd?.deletionTimestamp === undefined) return [];
     const condition = crd.conditions.find(({ type }) => type === 'Terminating');
@@ -440,9 +551,7 @@ export function crdTerminating({ now }: Context): RuleResult[] {
             text: `Find what holds the remaining ${crd.name}, in any namespace; the CRD goes with the last one`,
             command: kubectl('get', crd.name, '--all-namespaces'),
           }),
-          role('next', {
-            text: 'For the next run: delete the objects first, then their operator, then the CRD',
-          }),
+          ...beforehand(context, 'delete the objects first, then their operator, then the CRD'),
         ],
       },
     ];

@@ -1,0 +1,101 @@
+import { type Context, contextOf, subjectOf, typeOf } from '../diagnose/context.ts';
+import { diagnose } from '../diagnose/diagnose.ts';
+import { ownerResults } from '../diagnose/owner/owner.ts';
+import { controllerManager } from '../diagnose/rules/controller.ts';
+import { isLost, isOverdue } from '../diagnose/rules/pods.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import { type Read, read } from '../model/read.ts';
+import type {
+  ContentCount,
+  ObjectFacts,
+  ObjectGroup,
+  PodFacts,
+  ResourceType,
+  Snapshot,
+} from '../model/snapshot.ts';
+
+/**
+ * What a deletion of the namespace would leave of it, by how kube-controller-manager works: what has
+ * finalizers terminates, what has none goes, and pods go if their kubelet lives. Who should remove the
+ * finalizers is read from what is there now; the rules know that everything inside goes with the namespace
+ * (`Snapshot.forecast`). A namespace that is terminating already is left as it is. `onlyPods`: pods stand in
+ * the way, and nothing else is asked to go before them.
+ */
+export function predict(now: Snapshot, onlyPods = false): Snapshot {
+  if (now.forecast === undefined || now.namespace.deletionTimestamp !== undefined) return now;
+  const namespace = { ...now.namespace, deletionTimestamp: now.takenAt, phase: 'Terminating' };
+  const asked = { ...now, namespace };
+  // Nobody would empty it: everything stays as it is.
+  if (controllerManager(contextOf(now)).state === 'stale') return asked;
+  const context = contextOf(asked);
+  const pods: Snapshot['pods'] = now.pods.ok
+    ? read(
+        now.pods.value
+          .filter((pod) => staysPut(context, pod))
+          .map((pod) => overdue(pod, now.takenAt)),
+      )
+    : now.pods;
+  const content = now.content.map(({ type, read: count }) => ({
+    type,
+    read: onlyPods && !isPods(type) ? count : after(count, now.takenAt),
+  }));
+  return { ...asked, pods, content };
+}
+
+/** Nobody ends it, or something holds it whose owner will not let go. */
+function staysPut(context: Context, pod: PodFacts): boolean {
+  const { now, nowMs } = context;
+  if (isLost(now, pod)) return true;
+  if (pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs)) return true;
+  const type = typeOf(context, pod);
+  return pod.finalizers.some((finalizer) => {
+    if (type === undefined) return true;
+    const { writers } = pod;
+    const held = { finalizer, subject: subjectOf(pod), type, objects: [pod], count: 1, writers };
+    return !ownerResults(context, { ...held, since: pod.deletionTimestamp ?? now.takenAt })
+      .isExpected;
+  });
+}
+
+function after(count: Read<ContentCount>, at: string): Read<ContentCount> {
+  if (!count.ok) return count;
+  const { terminating, guarded } = count.value;
+  const left = [...terminating, ...guarded.map((group) => terminatedGroup(group, at))];
+  const total = left.reduce((sum, group) => sum + group.count, 0);
+  return read({ total, queued: 0, terminating: left, guarded: [] });
+}
+
+/** Its grace period will be over some day, and nobody will have confirmed its end. */
+function overdue(pod: PodFacts, at: string): PodFacts {
+  const gone = terminated(pod, at);
+  return pod.deletionTimestamp === undefined ? { ...gone, deletionGracePeriodSeconds: 0 } : gone;
+}
+
+function terminatedGroup(group: ObjectGroup, since: string): ObjectGroup {
+  return { ...group, since, examples: group.examples.map((object) => terminated(object, since)) };
+}
+
+/** A deletion raises the generation (apiserver, rest.BeforeDelete): what was said before is about another. */
+function terminated<T extends ObjectFacts>(object: T, deletionTimestamp: string): T {
+  if (object.deletionTimestamp !== undefined) return object;
+  const { generation } = object;
+  return {
+    ...object,
+    deletionTimestamp,
+    generation: generation === undefined ? undefined : generation + 1,
+  };
+}
+
+function isPods({ group, resource }: Pick<ResourceType, 'group' | 'resource'>): boolean {
+  return group === '' && resource === 'pods';
+}
+
+/** Since 1.33 pods go first (KEP-5080): while one is held, nothing else is asked to go. */
+export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
+  const all = diagnose(predict(now));
+  const holdsPods = all.findings.some(
+    ({ id, code, subject }) =>
+      all.blockers.includes(id) && (subject.kind === 'Pod' || code === 'pod-node-unavailable'),
+  );
+  return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
+}

@@ -1,0 +1,244 @@
+import { kubectl } from '../diagnose/commands.ts';
+import {
+  type Context,
+  contextOf,
+  groupOf,
+  isGoing,
+  listed,
+  listWords,
+  serviceText,
+  typeName,
+} from '../diagnose/context.ts';
+import { actorText } from '../diagnose/owner/actors.ts';
+import { attribute } from '../diagnose/owner/attribute.ts';
+import { webhooksOf } from '../diagnose/owner/evidence.ts';
+import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
+import { needsHere } from '../diagnose/owner/partners.ts';
+import { matchesWebhook } from '../diagnose/rules/admission.ts';
+import { heldObjects } from '../diagnose/rules/finalizers.ts';
+import type {
+  ObjectFacts,
+  OwnerReference,
+  ResourceType,
+  ServiceRef,
+  Snapshot,
+  TypeContent,
+} from '../model/snapshot.ts';
+import { predict } from './forecast.ts';
+
+/** Objects of one type that have to be gone before the namespace is deleted. */
+export interface OrderStep {
+  type: ResourceType;
+  /** Which of them: all, those with one of these finalizers, or just these. */
+  which: 'all' | { finalizers: string[] } | { uids: string[] };
+  /** The first of them, for people. */
+  names: string[];
+  /** Whether these are all objects of the type in the namespace. */
+  isWhole: boolean;
+  why: string;
+  /** Steps of the same place go together, lower ones first. */
+  place: number;
+}
+
+/**
+ * What needs a living controller to go, and would lose it with the namespace: objects whose controller runs in it
+ * or needs something in it. What made them goes before them, and so does what would create them again.
+ */
+export function orderOf(now: Snapshot): OrderStep[] {
+  const context = contextOf(predict(now));
+  const present = (now.forecast?.present.content ?? []).filter(
+    ({ read }) => read.ok && read.value.total > 0,
+  );
+  const whole = present.flatMap((content) => wholeType(context, content));
+  const byType = Map.groupBy(
+    heldObjects(context).filter((held) => dependsOnNamespace(context, held) !== undefined),
+    ({ type }) => typeName(type),
+  );
+  const children = [...byType.values()].map((held) => guarded(context, held, present));
+  const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
+  if (whole.length + children.length === 0) return [];
+  const all = [...recreators(present), ...parentsOf(context, objects), ...whole, ...children];
+  const steps = all.filter(
+    ({ type }, index) =>
+      all.findIndex((other) => typeName(other.type) === typeName(type)) === index,
+  );
+  return placed(context, steps, objects);
+}
+
+function guarded(
+  context: Context,
+  held: readonly Held[],
+  present: readonly TypeContent[],
+): OrderStep {
+  const [{ type }] = held as [Held];
+  const content = present.find((one) => typeName(one.type) === typeName(type));
+  const total = content?.read.ok === true ? content.read.value.total : 0;
+  const count = held.reduce((most, one) => Math.max(most, one.count), 0);
+  const why = new Set(held.flatMap((one) => dependsOnNamespace(context, one) ?? []));
+  return {
+    type,
+    which: { finalizers: [...new Set(held.map(({ finalizer }) => finalizer))] },
+    names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
+    isWhole: count >= total,
+    why: listWords([...why]),
+    place: 0,
+  };
+}
+
+/** Types of which no object can be deleted any more once a server in the namespace is gone. */
+function wholeType(context: Context, { type, read }: TypeContent): OrderStep[] {
+  const labels = (read.ok && read.value.sample?.labels) || {};
+  const goes = (service: ServiceRef | undefined): service is ServiceRef =>
+    service !== undefined && isGoing(context, service.namespace);
+  const { conversions, apiServices } = context.now.cluster;
+  const services = [
+    ...webhooksOf(context)
+      .filter(
+        (webhook) =>
+          webhook.failurePolicy === 'Fail' &&
+          matchesWebhook(context, webhook, 'DELETE', type, labels),
+      )
+      .map(({ service }) => service),
+    ...listed(conversions)
+      .filter(
+        ({ name, storedVersions }) =>
+          name === typeName(type) && storedVersions.some((version) => version !== type.version),
+      )
+      .map(({ conversionService }) => conversionService),
+    ...listed(apiServices)
+      .filter(({ group, version }) => group === type.group && version === type.version)
+      .map(({ service }) => service),
+  ].filter(goes);
+  const [service] = services;
+  if (service === undefined) return [];
+  const why = `${serviceText(service)}, which has to answer for their deletion, is in it`;
+  return [{ type, which: 'all', names: [], isWhole: true, why, place: 0 }];
+}
+
+/** Why the finalizer's owner cannot do its work once the namespace is being deleted. */
+function dependsOnNamespace(context: Context, held: Held): string | undefined {
+  if (isOfControllerManager(held)) return undefined;
+  const { owner, candidates } = attribute(context, held);
+  const inside = [owner, ...candidates]
+    .flatMap((candidate) => candidate?.actor ?? [])
+    .find(({ namespace }) => isGoing(context, namespace));
+  if (inside !== undefined) return `${actorText(inside)}, which removes their finalizer, is in it`;
+  if (owner === undefined) return undefined;
+  if (owner.rights.isLocal) return `what lets their controller act is in it`;
+  const needs = needsHere(context, held);
+  if (needs.length > 0) {
+    return `their controller may need ${listWords(needs.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`))}`;
+  }
+  const guard = webhooksOf(context).find(
+    (webhook) =>
+      webhook.failurePolicy === 'Fail' &&
+      isGoing(context, webhook.service?.namespace) &&
+      matchesWebhook(context, webhook, 'UPDATE', held.type, held.objects[0]?.labels ?? {}),
+  );
+  return guard === undefined ? undefined : `webhook ${guard.name}, which has to answer, is in it`;
+}
+
+/** What GitOps tools apply they apply again: their own objects have to go first. */
+const RECREATING =
+  /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
+const RECREATING_KINDS: ReadonlySet<string> = new Set([
+  'Application',
+  'ApplicationSet',
+  'Kustomization',
+  'HelmRelease',
+  'GitRepo',
+  'Bundle',
+  'App',
+]);
+
+function recreators(present: readonly TypeContent[]): OrderStep[] {
+  return present
+    .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.has(type.kind))
+    .map(({ type }) => ({
+      type,
+      which: 'all' as const,
+      names: [],
+      isWhole: true,
+      why: 'they would create again what is deleted',
+      place: 0,
+    }));
+}
+
+/** Objects of the namespace that made the ones to be deleted, and would make them again. */
+function parentsOf(context: Context, objects: readonly ObjectFacts[]): OrderStep[] {
+  const own = new Set(objects.map(({ uid }) => uid));
+  const parents = new Map<string, OwnerReference>();
+  for (const { ownerReferences } of objects) {
+    for (const reference of ownerReferences) {
+      if (reference.controller && !own.has(reference.uid)) parents.set(reference.uid, reference);
+    }
+  }
+  const types = context.now.discovery.ok ? context.now.discovery.value.types : [];
+  const byType = Map.groupBy(parents.values(), ({ apiVersion, kind }) =>
+    types.find(
+      (type) => type.namespaced && type.group === groupOf(apiVersion) && type.kind === kind,
+    ),
+  );
+  return [...byType].flatMap(([type, references]) =>
+    type === undefined
+      ? []
+      : [
+          {
+            type,
+            which: { uids: references.map(({ uid }) => uid) },
+            names: references.map(({ name }) => name),
+            isWhole: false,
+            why: 'they made what has to go first, and would make it again',
+            place: 0,
+          },
+        ],
+  );
+}
+
+/** Parents before children, what names another object before that; types that wait for each other go together. */
+function placed(
+  context: Context,
+  steps: readonly OrderStep[],
+  objects: readonly ObjectFacts[],
+): OrderStep[] {
+  const before = new Map<string, Set<string>>();
+  const kinds = new Map(steps.map(({ type }) => [`${type.group}/${type.kind}`, typeName(type)]));
+  const byKind = new Map(steps.map(({ type }) => [type.kind, typeName(type)]));
+  const precede = (first: string | undefined, second: string | undefined): void => {
+    if (first === undefined || second === undefined || first === second) return;
+    before.set(second, (before.get(second) ?? new Set()).add(first));
+  };
+  for (const object of objects) {
+    const own = kinds.get(`${groupOf(object.apiVersion)}/${object.kind}`);
+    for (const { apiVersion, kind } of object.ownerReferences) {
+      precede(kinds.get(`${groupOf(apiVersion)}/${kind}`), own);
+    }
+    const detail = context.now.details[object.uid];
+    for (const { kind, field } of detail?.ok === true ? detail.value.references : []) {
+      if (field.startsWith('spec.')) precede(own, byKind.get(kind));
+    }
+  }
+  for (const { type } of steps) {
+    if (!RECREATING.test(type.group)) continue;
+    for (const other of steps) {
+      if (!RECREATING.test(other.type.group)) precede(typeName(type), typeName(other.type));
+    }
+  }
+  const placeOf = (name: string, seen: ReadonlySet<string>): number => {
+    const earlier = [...(before.get(name) ?? [])].filter((other) => !seen.has(other));
+    const within = new Set([...seen, name]);
+    return Math.max(0, ...earlier.map((other) => placeOf(other, within) + 1));
+  };
+  return steps
+    .map((step) => ({
+      ...step,
+      place: placeOf(typeName(step.type), new Set([typeName(step.type)])),
+    }))
+    .sort((a, b) => a.place - b.place);
+}
+
+/** As a person would do it by hand. */
+export function orderCommand(namespace: string, { type, isWhole, names }: OrderStep): string {
+  const which = isWhole ? ['--all'] : names;
+  return kubectl('delete', typeName(type), ...which, '-n', namespace, '--wait');
+}

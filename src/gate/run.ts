@@ -1,0 +1,122 @@
+import { stringAt } from '../base/json.ts';
+import type { Log } from '../base/log.ts';
+import { type Clock, serverTimestamp } from '../base/time.ts';
+import { leftBehind } from '../forecast/left-behind.ts';
+import type { Inputs } from '../inputs.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
+import { readPointers } from '../observe/left-behind.ts';
+
+export interface GateDeps {
+  api: KubernetesApi;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+  gateVersion: string;
+  /** Reports what is known before the first forced write: a write may destroy the evidence. */
+  announce?: (result: RunResult) => Promise<void>;
+}
+
+/** One run of the gate, and what all its namespaces have in common. */
+export interface Run extends GateDeps {
+  inputs: Inputs;
+  /** In ms since the epoch. */
+  startedAt: number;
+  cluster: { version: string; uid: string | undefined };
+}
+
+export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
+  const startedAt = deps.clock.now();
+  return { ...deps, inputs, startedAt, cluster: await readCluster(deps) };
+}
+
+export function logStart({ api, cluster, gateVersion, log }: Run): void {
+  const { server, context } = api.target;
+  log.line(
+    `namespace-teardown-gate ${gateVersion} · ${server} (Kubernetes ${cluster.version}), context ${context}`,
+  );
+}
+
+/** Nice to know, and nothing to wait for. */
+async function readCluster({ api, signal }: GateDeps): Promise<Run['cluster']> {
+  const options = { signal, timeoutMs: 5_000, retries: 0 };
+  const [version, system] = await Promise.all([
+    api.get('/version', options),
+    api.get('/api/v1/namespaces/kube-system', options),
+  ]);
+  return {
+    version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
+    uid: system.ok ? stringAt(system.value, 'metadata', 'uid') : undefined,
+  };
+}
+
+/** It is a bonus: nobody waits long for it. */
+const LEFT_BEHIND_MS = 10_000;
+
+/** What stayed, or would stay, outside of these namespaces and still points into them; read once for all. */
+export async function addLeftBehind(
+  results: readonly NamespaceResult[],
+  { api, inputs, signal }: Run,
+): Promise<void> {
+  if (results.length === 0 || signal.aborted) return;
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(LEFT_BEHIND_MS)]);
+  const { pointers, unread } = await readPointers(results, { api, signal: limited });
+  for (const result of results) {
+    result.leftBehind = leftBehind(result.name, pointers, !inputs.forecast);
+    result.leftBehindUnread = unread.map(({ source: _, ...entry }) => entry);
+    if (inputs.failOnLeftBehind && result.leftBehind.length > 0) result.verdict = 'fail';
+  }
+}
+
+/** What is said of a namespace of which nothing more is known. */
+export function resultOf(
+  name: string,
+  outcome: Outcome,
+  { clock, inputs, startedAt }: Run,
+): NamespaceResult {
+  return {
+    name,
+    uid: '',
+    outcome,
+    verdict: verdict(outcome, inputs.policy),
+    elapsedMs: clock.now() - startedAt,
+    deletionTimestamp: undefined,
+    conditions: [],
+    diagnosis: undefined,
+    timeline: [],
+    forced: null,
+    leftBehind: undefined,
+    examination: undefined,
+  };
+}
+
+export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
+  const { api, clock, cluster, gateVersion, inputs, signal, startedAt } = run;
+  const outcome =
+    signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, inputs);
+  return {
+    kind: inputs.forecast ? 'forecast' : 'teardown',
+    gateVersion,
+    finishedAt: serverTimestamp(run),
+    elapsedMs: clock.now() - startedAt,
+    timeoutMs: inputs.timeoutMs,
+    cluster: { server: api.target.server, ...cluster },
+    outcome,
+    // What stayed behind may fail a run whose namespaces all went.
+    verdict: namespaces.some((one) => one.verdict === 'fail')
+      ? 'fail'
+      : verdict(outcome, inputs.policy),
+    namespaces,
+    sharedCauses: [],
+  };
+}
+
+/** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
+function worst(namespaces: readonly NamespaceResult[], { policy, terminating }: Inputs): Outcome {
+  if (namespaces.length === 0) return terminating === undefined ? 'not-found' : 'deleted';
+  return worstOutcome(
+    namespaces.map(({ outcome }) => outcome),
+    policy,
+  );
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Finding } from '../../src/model/finding.ts';
+import type { ReportNamespace } from '../../src/model/result.ts';
+import { mutationsBy } from './audit.ts';
+import {
+  type Cluster,
+  clusterFor,
+  foreignKubeconfig,
+  sharedCluster,
+  skipReason,
+} from './clusters.ts';
+import { findingText } from './compare.ts';
+import { dropBundle, runGate, theBundle } from './run-gate.ts';
+import type { Scenario } from './scenario.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+import { World } from './world.ts';
+
+/**
+ * Every situation whose cause exists before the deletion is first foreseen and then lived through, in one
+ * test: what was predicted is compared with what the explanation says afterwards.
+ */
+const UNSEEN: Record<string, string> = {
+  S42: 'its owner backs off only when it has tried',
+  'S42-patient': 'its owner backs off only when it has tried',
+  S46: 'its owner puts the finalizer back only when it is being deleted',
+  'SEED-5c': 'its owner says only when it tries that it fails',
+  S29: 'the node is deleted after the namespace',
+  'S29-held': 'the node is deleted after the namespace',
+  'SEED-5a': 'a kubelet that reports itself as ready does not confirm',
+  'SEED-2c-repaired': 'one of the causes is repaired while the namespace waits',
+  'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
+  'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
+  unexplained: 'nothing explains it afterwards either',
+};
+
+const TIMEOUT = '8s';
+const LIMIT_MS = 200_000;
+
+beforeAll(theBundle);
+afterAll(dropBundle);
+
+const foreseeable = SCENARIOS.filter(
+  (scenario) =>
+    scenario.delete !== false && scenario.needs === undefined && !(scenario.id in UNSEEN),
+);
+
+describe.concurrent('predicted = happened, on one cluster', () => {
+  let cluster: Promise<Cluster>;
+  beforeAll(async () => {
+    cluster = sharedCluster();
+    await cluster;
+  });
+  afterAll(async () => (await cluster).stop());
+  for (const scenario of foreseeable.filter(({ own }) => !own)) {
+    declare(scenario, async () => live(scenario, await cluster));
+  }
+});
+
+if (foreignKubeconfig() === undefined) {
+  describe.concurrent('predicted = happened, on a control plane of its own', () => {
+    for (const scenario of foreseeable.filter(({ own }) => own)) {
+      declare(scenario, async () => {
+        const own = await clusterFor(scenario);
+        try {
+          return await live(scenario, own);
+        } finally {
+          await own.stop();
+        }
+      });
+    }
+  });
+}
+
+function declare(scenario: Scenario, run: () => Promise<string[]>): void {
+  const title = `${scenario.id}: ${scenario.title}`;
+  const reason = skipReason(scenario);
+  if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`);
+  else test(title, async () => expect(await run()).toEqual([]));
+}
+
+async function live(scenario: Scenario, cluster: Cluster): Promise<string[]> {
+  const world = new World({
+    ...cluster,
+    namespace: scenario.namespace ?? `preview-${scenario.id.toLowerCase()}`,
+  });
+  const identity = scenario.identity ?? 'teardown-forecaster';
+  const look = async (inputs: Record<string, string>): Promise<ReportNamespace | undefined> => {
+    const run = await runGate(
+      {
+        namespace: world.namespace,
+        kubeconfig: await world.kubeconfig(identity),
+        comment: 'off',
+        ...inputs,
+      },
+      { limitMs: LIMIT_MS },
+    );
+    return run.report?.namespaces.find(({ name }) => name === world.namespace);
+  };
+  try {
+    await scenario.setUp(world);
+    if (scenario.id === 'S44') await world.leaderLeaseExpires();
+    const predicted = await look({ forecast: 'true' });
+    const made = world.plane
+      ? await mutationsBy(
+          world.plane.auditLog,
+          identity,
+          (space, name) => space === world.namespace || name === world.namespace,
+        )
+      : [];
+    const ask = scenario.delete;
+    await (typeof ask === 'function' ? ask(world) : world.deleteNamespace());
+    await (scenario.settle ?? ((there: World) => there.settled()))(world);
+    const happened = await look({ timeout: TIMEOUT });
+    return [
+      ...made.map((one) => `the forecast changed something: ${one}`),
+      ...compare(predicted, happened),
+    ];
+  } finally {
+    await world.end();
+  }
+}
+
+/** When the gate comes late, nothing shows any more which workload it was. */
+function textOf(finding: Finding): string {
+  return finding.code === 'owner-missing'
+    ? `owner-missing ${finding.finalizer}`
+    : findingText(finding);
+}
+
+function compare(
+  predicted: ReportNamespace | undefined,
+  happened: ReportNamespace | undefined,
+): string[] {
+  if (predicted === undefined || happened === undefined) return ['there is no report'];
+  const roots = ({ findings, rootCauses }: ReportNamespace): string[] =>
+    findings
+      .filter(({ id }) => rootCauses.includes(id))
+      .map(textOf)
+      .sort();
+  const [before, after] = [roots(predicted), roots(happened)];
+  const isOpen = [...predicted.findings].some(({ certainty }) => certainty === 'unknown');
+  const wanted = {
+    stuck: isOpen ? ['would-hang', 'inconclusive'] : ['would-hang'],
+    inconclusive: ['inconclusive'],
+  }[happened.outcome as string] ?? ['clear'];
+  const problems = [
+    ...before
+      .filter((text) => !after.includes(text))
+      .map((text) => `predicted, and did not happen: ${text}`),
+    ...after
+      .filter((text) => !before.includes(text) && !text.startsWith('pod-grace-period'))
+      .map((text) => `happened, and was not predicted: ${text}`),
+    ...(wanted.includes(predicted.outcome)
+      ? []
+      : [`predicted ${predicted.outcome}, became ${happened.outcome}`]),
+  ];
+  return problems.length === 0
+    ? []
+    : [
+        ...problems,
+        ...predicted.findings.map((f) => `  predicted: ${findingText(f)}: ${f.message}`),
+        ...predicted.notInspected.map(({ what, reason }) => `  not inspected: ${what}: ${reason}`),
+      ];
+}
