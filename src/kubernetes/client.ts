@@ -1,7 +1,7 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import { Throttle } from '../base/throttle.ts';
 import type { Clock } from '../base/time.ts';
-import { failed, type Read } from '../model/read.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type {
   CallOptions,
   ClusterTarget,
@@ -13,40 +13,34 @@ import type {
   WatchEnd,
   WatchOptions,
 } from './api.ts';
-import type { Connection, HttpRequest } from './connection.ts';
 import { discoverTypes } from './discovery.ts';
-import { MAX_REQUESTS } from './dispatchers.ts';
-import type { Exchange } from './exchange.ts';
-import { listPages, PLAIN_JSON } from './list.ts';
+import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
 import { objectNameIn, withQuery } from './paths.ts';
-import { ABORTED, type Attempt, withRetries } from './retry.ts';
-import { readEvents, watchPath } from './watch.ts';
+import { type Attempt, STOPPED, withRetries } from './retry.ts';
+import { type HttpRequest, type Limits, MAX_REQUESTS, type Transport } from './transport.ts';
 
 const TIMEOUT_MS = 15_000;
 const RETRIES = 3;
 const THROTTLED_RETRIES = 8;
 
-export interface ClientParts {
-  target: ClusterTarget;
-  connection: Connection;
-  exchange: Exchange;
-  clock: Clock;
-  random: () => number;
-}
-
-/** The API as the gate uses it, over one connection to one cluster. */
+/** The API as the gate uses it, over one transport to one cluster. */
 export class Client implements KubernetesApi {
   readonly target: ClusterTarget;
-  private readonly parts: ClientParts;
+  private readonly transport: Transport;
+  private readonly clock: Clock;
+  private readonly random: () => number;
   private readonly throttle = new Throttle(MAX_REQUESTS);
 
-  constructor(parts: ClientParts) {
-    this.target = parts.target;
-    this.parts = parts;
+  /** `random`: 0 to 1, for the jitter of retries. */
+  constructor(target: ClusterTarget, transport: Transport, clock: Clock, random: () => number) {
+    this.target = target;
+    this.transport = transport;
+    this.clock = clock;
+    this.random = random;
   }
 
   clockOffsetMs(): number {
-    return this.parts.connection.clockOffsetMs;
+    return this.transport.clockOffsetMs;
   }
 
   async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
@@ -64,16 +58,10 @@ export class Client implements KubernetesApi {
 
   async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
     options.onRequest?.();
-    const opened = await this.parts.exchange.open(
-      { method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON, isWatch: true },
-      limits(options),
-    );
-    if (!opened.ok) {
-      return opened.failure.status === 410
-        ? { ok: true, value: 'expired' }
-        : failed(opened.failure);
-    }
-    return readEvents(opened.value.body, options);
+    const request = { method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON } as const;
+    const opened = await this.transport.open(request, limits(options));
+    if (opened.ok) return readEvents(opened.value, options);
+    return opened.failure.status === 410 ? read('expired') : failed(opened.failure);
   }
 
   discover(options: CallOptions = {}): Promise<Read<Discovery>> {
@@ -102,17 +90,16 @@ export class Client implements KubernetesApi {
   }
 
   close(): Promise<void> {
-    return this.parts.connection.close();
+    return this.transport.close();
   }
 
   private getJson(path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> {
-    const { clock, random } = this.parts;
     return withRetries(() => this.inTurn({ method: 'GET', path, accept }, options), {
       retries: options.retries ?? RETRIES,
       throttledRetries: options.retries ?? THROTTLED_RETRIES,
       signal: options.signal,
-      clock,
-      random,
+      clock: this.clock,
+      random: this.random,
     });
   }
 
@@ -123,19 +110,19 @@ export class Client implements KubernetesApi {
       .run(
         () => {
           options.onRequest?.();
-          return this.parts.exchange.json(request, limits(options));
+          return this.transport.json(request, limits(options));
         },
         (result) => !result.ok && result.isThrottled === true,
         signal,
       )
       .catch((error: unknown) => {
-        if (signal?.aborted) return { ok: false, failure: ABORTED, isTransient: false };
+        if (signal?.aborted) return STOPPED;
         throw error;
       });
   }
 }
 
-function limits(options: CallOptions): { signal: AbortSignal | undefined; timeoutMs: number } {
+function limits(options: CallOptions): Limits {
   return { signal: options.signal, timeoutMs: options.timeoutMs ?? TIMEOUT_MS };
 }
 
