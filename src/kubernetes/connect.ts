@@ -1,11 +1,27 @@
+import { type JsonObject, stringAt } from '../base/json.ts';
 import type { Redactor } from '../base/redact.ts';
+import { Throttle } from '../base/throttle.ts';
 import { type Clock, systemClock } from '../base/time.ts';
-import type { KubernetesApi } from './api.ts';
-import { Client } from './client.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import type {
+  CallOptions,
+  ClusterTarget,
+  Discovery,
+  KubernetesApi,
+  ListEnd,
+  ListOptions,
+  Mutation,
+  WatchEnd,
+  WatchOptions,
+} from './api.ts';
 import { announcer, Credentials } from './credentials.ts';
+import { discoverTypes } from './discovery.ts';
 import { findAccess, ownNamespace, type Search } from './kubeconfig.ts';
+import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
+import { objectNameIn, withQuery } from './paths.ts';
 import { chooseProxy } from './proxy.ts';
-import { Transport } from './transport.ts';
+import { type Attempt, STOPPED, withRetries } from './retry.ts';
+import { type HttpRequest, type Limits, MAX_REQUESTS, Transport } from './transport.ts';
 
 export interface ConnectOptions extends Search {
   redactor: Redactor;
@@ -49,4 +65,130 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
     ownNamespace: ownNamespace(server, login.ca, options),
   };
   return new Client(target, transport, clock, random);
+}
+
+const TIMEOUT_MS = 15_000;
+const RETRIES = 3;
+const THROTTLED_RETRIES = 8;
+
+/** The API as the gate uses it, over one transport to one cluster. */
+class Client implements KubernetesApi {
+  readonly target: ClusterTarget;
+  private readonly transport: Transport;
+  private readonly clock: Clock;
+  private readonly random: () => number;
+  private readonly throttle = new Throttle(MAX_REQUESTS);
+
+  /** `random`: 0 to 1, for the jitter of retries. */
+  constructor(target: ClusterTarget, transport: Transport, clock: Clock, random: () => number) {
+    this.target = target;
+    this.transport = transport;
+    this.clock = clock;
+    this.random = random;
+  }
+
+  clockOffsetMs(): number {
+    return this.transport.clockOffsetMs;
+  }
+
+  async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
+    const answer = await this.getJson(path, PLAIN_JSON, options);
+    if (!answer.ok || isWhatWasAsked(answer.value, path)) return answer;
+    return failed({
+      kind: 'unreadable',
+      message: `the server at ${this.target.server} did not answer with the object that ${path} names`,
+    });
+  }
+
+  list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
+    return listPages(path, options, (page, accept) => this.getJson(page, accept, options));
+  }
+
+  async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
+    options.onRequest?.();
+    const request = { method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON } as const;
+    const opened = await this.transport.open(request, limits(options));
+    if (opened.ok) return readEvents(opened.value, options);
+    return opened.failure.status === 410 ? read('expired') : failed(opened.failure);
+  }
+
+  discover(options: CallOptions = {}): Promise<Read<Discovery>> {
+    return discoverTypes((path, accept) => this.getJson(path, accept, options));
+  }
+
+  async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
+    const { method, path, dryRun } = request;
+    const body = bodyOf(request);
+    const patchType = request.contentType ?? 'application/json-patch+json';
+    const result = await this.inTurn(
+      {
+        method,
+        path: withQuery(path, { dryRun: dryRun === true ? 'All' : undefined }),
+        accept: PLAIN_JSON,
+        ...(body === undefined
+          ? {}
+          : {
+              body: JSON.stringify(body),
+              contentType: method === 'PATCH' ? patchType : 'application/json',
+            }),
+      },
+      options,
+    );
+    return result.ok ? result : failed(result.failure);
+  }
+
+  close(): Promise<void> {
+    return this.transport.close();
+  }
+
+  private getJson(path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> {
+    return withRetries(() => this.inTurn({ method: 'GET', path, accept }, options), {
+      retries: options.retries ?? RETRIES,
+      throttledRetries: options.retries ?? THROTTLED_RETRIES,
+      signal: options.signal,
+      clock: this.clock,
+      random: this.random,
+    });
+  }
+
+  /** Between two tries nobody's turn is taken. */
+  private inTurn(request: HttpRequest, options: CallOptions): Promise<Attempt<JsonObject>> {
+    const { signal } = options;
+    return this.throttle
+      .run(
+        () => {
+          options.onRequest?.();
+          return this.transport.json(request, limits(options));
+        },
+        (result) => !result.ok && result.isThrottled === true,
+        signal,
+      )
+      .catch((error: unknown) => {
+        if (signal?.aborted) return STOPPED;
+        throw error;
+      });
+  }
+}
+
+function limits(options: CallOptions): Limits {
+  return { signal: options.signal, timeoutMs: options.timeoutMs ?? TIMEOUT_MS };
+}
+
+/**
+ * JSON alone proves nothing: portals and gateways speak it too, and a namespace without its UID would
+ * look like a new one.
+ */
+function isWhatWasAsked(answer: JsonObject, path: string): boolean {
+  if (!/^\/apis?\//.test(path)) return true;
+  if (stringAt(answer, 'kind') === undefined || stringAt(answer, 'apiVersion') === undefined) {
+    return false;
+  }
+  const name = objectNameIn(path);
+  return name === undefined || stringAt(answer, 'metadata', 'name') === name;
+}
+
+/** A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go): there it goes inside. */
+function bodyOf({ method, body, dryRun }: Mutation): Mutation['body'] {
+  if (method !== 'DELETE' || dryRun !== true || Array.isArray(body)) return body;
+  return { apiVersion: 'v1', kind: 'DeleteOptions', ...body, dryRun: ['All'] };
 }

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
@@ -31,8 +32,6 @@ export interface Login {
 export class Credentials {
   private readonly session: Session;
   private readonly owner: string;
-  /** Tried in this order. */
-  private readonly users: readonly User[];
   private readonly closing = new AbortController();
   private login: Login | undefined;
   private running: Promise<Login> | undefined;
@@ -43,8 +42,8 @@ export class Credentials {
     this.session = session;
     this.owner = `user "${user.name}"`;
     announceSecrets(user, session.announce);
-    this.users = usersFor(user, written.user, this.owner);
-    if (this.users[0]?.exec) checkPlugin(this.users[0].exec, this.owner);
+    const { exec } = userFor(user, written.user, this.owner);
+    if (exec) checkPlugin(exec, this.owner);
   }
 
   /** Fresh enough to be sent. Throws an `ActionError` when there is nothing to be had. */
@@ -85,19 +84,10 @@ export class Credentials {
     return this.running;
   }
 
-  private async logIn(): Promise<Login> {
-    const [user, substitute] = this.users as [User, User?];
-    try {
-      return await this.logInAs(user);
-    } catch (error) {
-      if (substitute === undefined || this.login !== undefined) throw error;
-      return this.logInAs(substitute);
-    }
-  }
-
   /** A new KubeConfig each time: it keeps what it was given, and after a 401 it has to ask again. */
-  private async logInAs(user: User): Promise<Login> {
+  private async logIn(): Promise<Login> {
     const { access, clock, announce } = this.session;
+    const user = userFor(access.user, access.written.user, this.owner);
     const { signal } = this.closing;
     const { authProvider, ...others } = user;
     const config = new KubeConfig();
@@ -172,34 +162,32 @@ function plainCluster({ proxyUrl: _, caFile, caData, ...cluster }: Cluster): Clu
 }
 
 /**
- * One method, in client-go's order; a client certificate comes on top. A token file wins over a token,
- * which is used as long as the file cannot be read: KubeConfig would prefer the token, run a plugin for
- * nothing, and send a missing password as "undefined".
+ * With one way to log in, in client-go's order; a client certificate comes on top. KubeConfig would
+ * prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
  */
-function usersFor(user: User, written: JsonObject, owner: string): User[] {
+function userFor(user: User, written: JsonObject, owner: string): User {
   const { token, username, password, exec, authProvider, certFile, keyFile, ...bare } = user;
-  const base: User = {
-    ...bare,
-    ...(bare.certData || !certFile ? {} : { certFile }),
-    ...(bare.keyData || !keyFile ? {} : { keyFile }),
-  };
-  const provider = isObject(authProvider) ? String(authProvider['name']) : 'oidc';
-  const tokenFile = stringAt(written, 'tokenFile');
-  if (provider !== 'oidc' && provider !== 'tokenFile') {
+  const provider = isObject(authProvider) ? String(authProvider['name']) : '';
+  if (provider !== '' && provider !== 'oidc' && provider !== 'tokenFile') {
     throw configError(
       `${owner} logs in through the auth provider "${provider}", which is no longer supported`,
       HINTS[provider] ?? 'Use an exec credential plugin or a token instead',
     );
   }
-  const withToken: User[] = token ? [{ ...base, token: token.trim() }] : [];
-  if (tokenFile) {
-    const byFile = { ...base, authProvider: { name: 'tokenFile', config: { tokenFile } } };
-    return [byFile, ...withToken];
+  const base: User = {
+    ...bare,
+    ...(bare.certData || !certFile ? {} : { certFile }),
+    ...(bare.keyData || !keyFile ? {} : { keyFile }),
+  };
+  const tokenFile = stringAt(written, 'tokenFile') ?? '';
+  // A token beside it is for as long as there is nothing in the file.
+  if (tokenFile !== '' && !(token && !statSync(tokenFile, { throwIfNoEntry: false })?.size)) {
+    return { ...base, authProvider: { name: 'tokenFile', config: { tokenFile } } };
   }
-  if (token) return withToken;
-  if (username) return [{ ...base, username, password: password ?? '' }];
-  if (exec) return [{ ...base, exec }];
-  return [authProvider ? { ...base, authProvider } : base];
+  if (token) return { ...base, token: token.trim() };
+  if (username) return { ...base, username, password: password ?? '' };
+  if (exec) return { ...base, exec };
+  return authProvider ? { ...base, authProvider } : base;
 }
 
 /** kubectl dropped them in 1.26; client-node would run the shell command of the kubeconfig for gcp. */

@@ -47,7 +47,11 @@ export async function listPages(
     const next = stringAt(page, 'metadata', 'continue') ?? '';
     const resourceVersion = stringAt(page, 'metadata', 'resourceVersion') ?? '';
     if (items.length > room || (next !== '' && items.length >= room)) {
-      return read({ resourceVersion, complete: false, ...remaining(page, items.length - room) });
+      return read({
+        resourceVersion,
+        complete: false,
+        ...remaining(page, next, items.length - room),
+      });
     }
     if (next === '') return read({ resourceVersion, complete: true });
     if (next === token) return notAList(path, 'the same page over and over');
@@ -72,9 +76,13 @@ function isList(page: JsonObject): boolean {
   return isListKind && (Array.isArray(items) || items === null || items === undefined);
 }
 
-function remaining(page: JsonObject, unused: number): { remaining?: number } {
-  const beyond = numberAt(page, 'metadata', 'remainingItemCount');
-  return beyond === undefined && unused === 0 ? {} : { remaining: (beyond ?? 0) + unused };
+/**
+ * What was not handed over: `unused` items of the last page and what the server says is beyond it, which
+ * it does not for lists with a selector (metav1.ListMeta, remainingItemCount).
+ */
+function remaining(page: JsonObject, next: string, unused: number): { remaining?: number } {
+  const beyond = next === '' ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
+  return beyond === undefined ? {} : { remaining: beyond + unused };
 }
 
 function notAList(path: string, what: string): Read<never> {

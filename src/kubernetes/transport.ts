@@ -209,7 +209,7 @@ export class Transport {
     const login = await this.credentials.current();
     const old = this.prepared;
     if (old?.login === login) return old;
-    if (old !== undefined && old.login.cert === login.cert && old.login.key === login.key) {
+    if (old !== undefined && isSameTls(old.login, login)) {
       this.prepared = { ...old, login };
       return this.prepared;
     }
@@ -235,6 +235,10 @@ export class Transport {
       );
     }
   }
+}
+
+function isSameTls(one: Login, other: Login): boolean {
+  return one.ca === other.ca && one.cert === other.cert && one.key === other.key;
 }
 
 class BodyTooLarge extends Error {}
