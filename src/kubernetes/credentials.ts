@@ -95,7 +95,11 @@ export class Credentials {
     let endOf = (): number => Number.POSITIVE_INFINITY;
     try {
       if (authProvider?.name === 'oidc') {
-        const { token, expiresAt } = await validIdToken(authProvider.config, this.session, signal);
+        const { token, expiresAt } = await validIdToken(
+          authProvider.config ?? {},
+          this.session,
+          signal,
+        );
         config.loadFromClusterAndUser(plainCluster(access.cluster), { ...others, token });
         endOf = () => expiresAt;
       } else {
@@ -167,8 +171,8 @@ function plainCluster({ proxyUrl: _, caFile, caData, ...cluster }: Cluster): Clu
  */
 function userFor(user: User, written: JsonObject, owner: string): User {
   const { token, username, password, exec, authProvider, certFile, keyFile, ...bare } = user;
-  const provider = isObject(authProvider) ? String(authProvider['name']) : '';
-  if (provider !== '' && provider !== 'oidc' && provider !== 'tokenFile') {
+  const provider = isObject(authProvider) ? String(authProvider['name']) : 'oidc';
+  if (provider !== 'oidc') {
     throw configError(
       `${owner} logs in through the auth provider "${provider}", which is no longer supported`,
       HINTS[provider] ?? 'Use an exec credential plugin or a token instead',

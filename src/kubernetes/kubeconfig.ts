@@ -287,7 +287,7 @@ function inClusterAccess({ env, root = '' }: Search): Access | undefined {
     source: "the pod's service account",
     context: 'in-cluster',
     cluster: { ...cluster, server, ...(existsSync(caFile) ? { caFile } : {}) },
-    user: { ...(config.getCurrentUser() as User), name: 'service account of this pod' },
+    user: { name: 'service account of this pod' },
     written: { cluster: {}, user: { tokenFile } },
     userFile: undefined,
   };
