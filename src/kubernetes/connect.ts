@@ -3,25 +3,21 @@ import type { Redactor } from '../base/redact.ts';
 import { Throttle } from '../base/throttle.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import type {
-  CallOptions,
-  ClusterTarget,
-  Discovery,
-  KubernetesApi,
-  ListEnd,
-  ListOptions,
-  Mutation,
-  WatchEnd,
-  WatchOptions,
-} from './api.ts';
-import { announcer, Credentials } from './credentials.ts';
+import type { CallOptions, ClusterTarget, KubernetesApi, Mutation } from './api.ts';
+import { announcer, keepCredentials } from './credentials.ts';
 import { discoverTypes } from './discovery.ts';
 import { findAccess, ownNamespace, type Search } from './kubeconfig.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { chooseProxy } from './proxy.ts';
 import { type Attempt, STOPPED, withRetries } from './retry.ts';
-import { type HttpRequest, type Limits, MAX_REQUESTS, Transport } from './transport.ts';
+import {
+  type HttpRequest,
+  type Limits,
+  MAX_REQUESTS,
+  openTransport,
+  type Transport,
+} from './transport.ts';
 
 export interface ConnectOptions extends Search {
   redactor: Redactor;
@@ -50,11 +46,11 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const announce = announcer(redactor, options.onSecret);
   const access = findAccess(options);
   const session = { access, env, clock, redactor, announce, debug, userAgent, pluginTimeoutMs };
-  const credentials = new Credentials(session);
+  const credentials = keepCredentials(session);
   const { server, proxyUrl } = access.cluster;
   const proxy = chooseProxy(server, proxyUrl, env);
   announce(decodeURIComponent(proxy?.password ?? ''));
-  const transport = new Transport(session, credentials, proxy);
+  const transport = openTransport(session, credentials, proxy);
 
   const stop = (): void => credentials.close();
   signal?.addEventListener('abort', stop, { once: true });
@@ -64,110 +60,76 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
     context: access.context,
     ownNamespace: ownNamespace(server, login.ca, options),
   };
-  return new Client(target, transport, clock, random);
+  return clientOf(target, transport, clock, random);
 }
 
 const TIMEOUT_MS = 15_000;
 const RETRIES = 3;
 const THROTTLED_RETRIES = 8;
 
-/** The API as the gate uses it, over one transport to one cluster. */
-class Client implements KubernetesApi {
-  readonly target: ClusterTarget;
-  private readonly transport: Transport;
-  private readonly clock: Clock;
-  private readonly random: () => number;
-  private readonly throttle = new Throttle(MAX_REQUESTS);
+/** The API as the gate uses it, over one transport; `random` (0 to 1) is for the jitter of retries. */
+function clientOf(
+  target: ClusterTarget,
+  transport: Transport,
+  clock: Clock,
+  random: () => number,
+): KubernetesApi {
+  const throttle = new Throttle(MAX_REQUESTS);
 
-  /** `random`: 0 to 1, for the jitter of retries. */
-  constructor(target: ClusterTarget, transport: Transport, clock: Clock, random: () => number) {
-    this.target = target;
-    this.transport = transport;
-    this.clock = clock;
-    this.random = random;
-  }
-
-  clockOffsetMs(): number {
-    return this.transport.clockOffsetMs;
-  }
-
-  async get(path: string, options: CallOptions = {}): Promise<Read<JsonObject>> {
-    const answer = await this.getJson(path, PLAIN_JSON, options);
-    if (!answer.ok || isWhatWasAsked(answer.value, path)) return answer;
-    return failed({
-      kind: 'unreadable',
-      message: `the server at ${this.target.server} did not answer with the object that ${path} names`,
+  /** Between two tries nobody's turn is taken. */
+  const inTurn = (request: HttpRequest, options: CallOptions): Promise<Attempt<JsonObject>> => {
+    const { signal } = options;
+    const ask = (): Promise<Attempt<JsonObject>> => {
+      options.onRequest?.();
+      return transport.json(request, limits(options));
+    };
+    const wasThrottled = (result: Attempt<JsonObject>) => !result.ok && result.isThrottled === true;
+    return throttle.run(ask, wasThrottled, signal).catch((error: unknown) => {
+      if (signal?.aborted) return STOPPED;
+      throw error;
     });
-  }
-
-  list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
-    return listPages(path, options, (page, accept) => this.getJson(page, accept, options));
-  }
-
-  async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
-    options.onRequest?.();
-    const request = { method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON } as const;
-    const opened = await this.transport.open(request, limits(options));
-    if (opened.ok) return readEvents(opened.value, options);
-    return opened.failure.status === 410 ? read('expired') : failed(opened.failure);
-  }
-
-  discover(options: CallOptions = {}): Promise<Read<Discovery>> {
-    return discoverTypes((path, accept) => this.getJson(path, accept, options));
-  }
-
-  async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
-    const { method, path, dryRun } = request;
-    const body = bodyOf(request);
-    const patchType = request.contentType ?? 'application/json-patch+json';
-    const result = await this.inTurn(
-      {
-        method,
-        path: withQuery(path, { dryRun: dryRun === true ? 'All' : undefined }),
-        accept: PLAIN_JSON,
-        ...(body === undefined
-          ? {}
-          : {
-              body: JSON.stringify(body),
-              contentType: method === 'PATCH' ? patchType : 'application/json',
-            }),
-      },
-      options,
-    );
-    return result.ok ? result : failed(result.failure);
-  }
-
-  close(): Promise<void> {
-    return this.transport.close();
-  }
-
-  private getJson(path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> {
-    return withRetries(() => this.inTurn({ method: 'GET', path, accept }, options), {
+  };
+  const getJson = (path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> =>
+    withRetries(() => inTurn({ method: 'GET', path, accept }, options), {
       retries: options.retries ?? RETRIES,
       throttledRetries: options.retries ?? THROTTLED_RETRIES,
       signal: options.signal,
-      clock: this.clock,
-      random: this.random,
+      clock,
+      random,
     });
-  }
 
-  /** Between two tries nobody's turn is taken. */
-  private inTurn(request: HttpRequest, options: CallOptions): Promise<Attempt<JsonObject>> {
-    const { signal } = options;
-    return this.throttle
-      .run(
-        () => {
-          options.onRequest?.();
-          return this.transport.json(request, limits(options));
-        },
-        (result) => !result.ok && result.isThrottled === true,
-        signal,
-      )
-      .catch((error: unknown) => {
-        if (signal?.aborted) return STOPPED;
-        throw error;
-      });
-  }
+  return {
+    target,
+    clockOffsetMs: transport.clockOffsetMs,
+    async get(path, options = {}) {
+      const answer = await getJson(path, PLAIN_JSON, options);
+      if (!answer.ok || isWhatWasAsked(answer.value, path)) return answer;
+      const message = `the server at ${target.server} did not answer with the object that ${path} names`;
+      return failed({ kind: 'unreadable', message });
+    },
+    list: (path, options) =>
+      listPages(path, options, (page, accept) => getJson(page, accept, options)),
+    async watch(path, options) {
+      options.onRequest?.();
+      const request = {
+        method: 'GET',
+        path: watchPath(path, options),
+        accept: PLAIN_JSON,
+      } as const;
+      const opened = await transport.open(request, limits(options));
+      if (opened.ok) return readEvents(opened.value, options);
+      return opened.failure.status === 410 ? read('expired') : failed(opened.failure);
+    },
+    discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
+    async send(mutation, options = {}) {
+      const { method, path, dryRun } = mutation;
+      const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });
+      const request = { method, path: asked, accept: PLAIN_JSON, body: bodyOf(mutation) };
+      const result = await inTurn(request, options);
+      return result.ok ? result : failed(result.failure);
+    },
+    close: transport.close,
+  };
 }
 
 function limits(options: CallOptions): Limits {

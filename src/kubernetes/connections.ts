@@ -19,7 +19,7 @@ export function tlsOptions({ ca, cert, key, servername, isInsecure = false }: Tr
   return {
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
-    ...(servername === undefined ? {} : { servername }),
+    ...(servername ? { servername } : {}),
     // Said outright, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment cannot switch it off.
     rejectUnauthorized: !isInsecure,
     // Made once: undici would parse all certificates again for each connection.

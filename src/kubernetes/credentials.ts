@@ -4,7 +4,7 @@ import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import { MIN_SECRET_LENGTH, type Redactor } from '../base/redact.ts';
-import { configError, type Session } from './kubeconfig.ts';
+import { type Access, configError, type Session } from './kubeconfig.ts';
 import { validIdToken } from './oidc.ts';
 import { checkPlugin, guardPlugin } from './plugin.ts';
 
@@ -28,126 +28,118 @@ export interface Login {
   expiresAt: number;
 }
 
-/** What KubeConfig makes of the chosen cluster and user, kept until it has to be renewed. */
-export class Credentials {
-  private readonly session: Session;
-  private readonly owner: string;
-  private readonly closing = new AbortController();
-  private login: Login | undefined;
-  private running: Promise<Login> | undefined;
-
-  /** Throws an `ActionError` for a user that nobody could log in as. */
-  constructor(session: Session) {
-    const { user, written } = session.access;
-    this.session = session;
-    this.owner = `user "${user.name}"`;
-    announceSecrets(user, session.announce);
-    const { exec } = userFor(user, written.user, this.owner);
-    if (exec) checkPlugin(exec, this.owner);
-  }
-
+export interface Credentials {
   /** Fresh enough to be sent. Throws an `ActionError` when there is nothing to be had. */
-  async current(): Promise<Login> {
-    const { login } = this;
-    const now = this.session.clock.now();
-    if (login !== undefined && now < login.renewAt) return login;
-    try {
-      return await this.renew();
-    } catch (error) {
-      // A hiccup of the plugin, or a token file that is just being replaced.
-      if (login === undefined || this.session.clock.now() >= login.expiresAt) throw error;
-      login.renewAt = this.session.clock.now() + TRY_AGAIN_MS;
-      return login;
-    }
-  }
-
+  current(): Promise<Login>;
   /** After a 401 for these: is there something else to try? */
-  async refresh(rejected: Login): Promise<boolean> {
-    if (this.login !== undefined && this.login !== rejected) return true;
-    return (await this.renew()) !== rejected;
-  }
+  refresh(rejected: Login): Promise<boolean>;
+  close(): void;
+}
 
-  close(): void {
-    this.closing.abort();
-  }
+/** What KubeConfig makes of the chosen user; throws an `ActionError` for one that cannot log in. */
+export function keepCredentials(session: Session): Credentials {
+  const { access, clock, announce } = session;
+  const closing = new AbortController();
+  let login: Login | undefined;
+  let running: Promise<Login> | undefined;
+  announceSecrets(access.user, announce);
+  const { exec } = userFor(access);
+  if (exec) checkPlugin(exec, ownerOf(access));
 
   /** Sixty calls at once must not start sixty logins. */
-  private renew(): Promise<Login> {
-    this.running ??= this.logIn()
+  const renew = (): Promise<Login> => {
+    running ??= logIn(session, closing.signal)
       .then((fresh) => {
-        this.login = this.login !== undefined && isSame(this.login, fresh) ? this.login : fresh;
-        return Object.assign(this.login, { renewAt: fresh.renewAt, expiresAt: fresh.expiresAt });
+        if (login === undefined || !isSame(login, fresh)) login = fresh;
+        return Object.assign(login, { renewAt: fresh.renewAt, expiresAt: fresh.expiresAt });
       })
       .finally(() => {
-        this.running = undefined;
+        running = undefined;
       });
-    return this.running;
-  }
-
-  /** A new KubeConfig each time: it keeps what it was given, and after a 401 it has to ask again. */
-  private async logIn(): Promise<Login> {
-    const { access, clock, announce } = this.session;
-    const user = userFor(access.user, access.written.user, this.owner);
-    const { signal } = this.closing;
-    const { authProvider, ...others } = user;
-    const config = new KubeConfig();
-    const wire: RequestOptions = {};
-    let endOf = (): number => Number.POSITIVE_INFINITY;
-    try {
-      if (authProvider?.name === 'oidc') {
-        const { token, expiresAt } = await validIdToken(
-          authProvider.config ?? {},
-          this.session,
-          signal,
-        );
-        config.loadFromClusterAndUser(plainCluster(access.cluster), { ...others, token });
-        endOf = () => expiresAt;
-      } else {
-        config.loadFromClusterAndUser(plainCluster(access.cluster), user);
-        if (user.exec) endOf = guardPlugin(config, this.session, signal);
+    return running;
+  };
+  return {
+    async current() {
+      if (login !== undefined && clock.now() < login.renewAt) return login;
+      try {
+        return await renew();
+      } catch (error) {
+        // A hiccup of the plugin, or a token file that is just being replaced.
+        if (login === undefined || clock.now() >= login.expiresAt) throw error;
+        login.renewAt = clock.now() + TRY_AGAIN_MS;
+        return login;
       }
-      await config.applyToHTTPSOptions(wire);
-    } catch (error) {
-      endOf();
-      throw this.explained(error);
-    }
-    const expiresAt = endOf();
-    const isFile = authProvider?.name === 'tokenFile';
-    const authorization = authorizationOf(wire, isFile, this.owner, announce);
-    const cert = pem(wire.cert, `the client-certificate of ${this.owner}`);
-    const key = pem(wire.key, `the client-key of ${this.owner}`);
-    announce(key);
-    if ((cert === undefined) !== (key === undefined)) {
-      // One file may hold both; kubectl accepts that only when it is named twice.
-      throw configError(
-        `${this.owner} of the kubeconfig has no "client-${cert === undefined ? 'certificate' : 'key'}"`,
-        'A client certificate needs both, client-certificate(-data) and client-key(-data)',
-      );
-    }
-    const now = clock.now();
-    // Half of a lifetime that is shorter than the margin: else every call would start the plugin.
-    const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
-    return {
-      headers: { ...authorization, ...impersonation(access.written.user) },
-      ca: pem(wire.ca, `the certificate-authority of cluster "${access.cluster.name}"`),
-      cert,
-      key,
-      renewAt: isFile ? now + READ_AGAIN_MS : expiresAt - margin,
-      expiresAt,
-    };
-  }
+    },
+    refresh: async (rejected) =>
+      (login !== undefined && login !== rejected) || (await renew()) !== rejected,
+    close: () => closing.abort(),
+  };
+}
 
-  private explained(error: unknown): ActionError {
-    if (error instanceof ActionError) return error;
-    const { source } = this.session.access;
-    if (error instanceof Error && 'path' in error && 'code' in error) {
-      const why = error.code === 'ENOENT' ? 'no such file' : String(error.code);
-      const hint = 'Relative paths in a kubeconfig are relative to its folder';
-      return configError(`cannot read ${error.path}, which ${source} names: ${why}`, hint);
-    }
-    // No words of client-node: JSON.parse, for one, quotes what it cannot read.
-    return configError(`cannot log in as ${this.owner} of ${source}`);
+function ownerOf({ user }: Access): string {
+  return `user "${user.name}"`;
+}
+
+/** By a new KubeConfig each time: it keeps what it was given, and after a 401 it has to ask again. */
+async function logIn(session: Session, signal: AbortSignal): Promise<Login> {
+  const { access, clock, announce } = session;
+  const owner = ownerOf(access);
+  const { authProvider, ...user } = userFor(access);
+  const isFile = authProvider?.name === 'tokenFile';
+  const config = new KubeConfig();
+  const wire: RequestOptions = {};
+  let endOf = (): number => Number.POSITIVE_INFINITY;
+  try {
+    const isOidc = authProvider?.name === 'oidc';
+    const valid = isOidc && (await validIdToken(authProvider.config ?? {}, session, signal));
+    if (valid) endOf = () => valid.expiresAt;
+    const method = valid ? { token: valid.token } : isFile ? { authProvider } : {};
+    config.loadFromClusterAndUser(clusterFor(access), { ...user, ...method });
+    if (user.exec) endOf = guardPlugin(config, session, signal);
+    await config.applyToHTTPSOptions(wire);
+  } catch (error) {
+    endOf();
+    throw explained(error, access);
   }
+  const expiresAt = endOf();
+  const authorization = authorizationOf(wire, isFile, owner, announce);
+  const cert = pem(wire.cert, `the client-certificate of ${owner}`);
+  const key = pem(wire.key, `the client-key of ${owner}`);
+  announce(key);
+  if ((cert === undefined) !== (key === undefined)) {
+    // One file may hold both; kubectl accepts that only when it is named twice.
+    throw configError(
+      `${owner} of the kubeconfig has no "client-${cert === undefined ? 'certificate' : 'key'}"`,
+      'A client certificate needs both, client-certificate(-data) and client-key(-data)',
+    );
+  }
+  const now = clock.now();
+  // Half of a lifetime that is shorter than the margin: else every call would start the plugin.
+  const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
+  return {
+    headers: { ...authorization, ...impersonation(access.written.user) },
+    ca: pem(wire.ca, `the certificate-authority of cluster "${access.cluster.name}"`),
+    cert,
+    key,
+    renewAt: isFile ? now + READ_AGAIN_MS : expiresAt - margin,
+    expiresAt,
+  };
+}
+
+function explained(error: unknown, access: Access): ActionError {
+  if (error instanceof ActionError) return error;
+  if (error instanceof Error && 'path' in error && 'code' in error) {
+    const { path, code } = error;
+    const entries = Object.entries({ ...access.written.cluster, ...access.written.user });
+    const [field = 'file'] = entries.find(([, value]) => value === path) ?? [];
+    const why = code === 'ENOENT' ? 'no such file' : String(code);
+    return configError(
+      `cannot read the ${field} that ${access.source} names, ${path}: ${why}`,
+      'Relative paths in a kubeconfig are relative to its folder',
+    );
+  }
+  // No words of client-node: JSON.parse, for one, quotes what it cannot read.
+  return configError(`cannot log in as ${ownerOf(access)} of ${access.source}`);
 }
 
 function isSame(one: Login, other: Login): boolean {
@@ -156,25 +148,24 @@ function isSame(one: Login, other: Login): boolean {
 }
 
 /** kubectl prefers the data to the file; client-node does not (config.ts, bufferFromFileOrString). */
-function plainCluster({ proxyUrl: _, caFile, caData, ...cluster }: Cluster): Cluster {
-  // http is for loopback only here, where KubeConfig would refuse it.
-  if (cluster.skipTLSVerify || cluster.server.startsWith('http:')) {
-    return { ...cluster, skipTLSVerify: true };
-  }
-  if (caData) return { ...cluster, caData };
-  return caFile ? { ...cluster, caFile } : cluster;
+function clusterFor(access: Access): Cluster {
+  const { proxyUrl: _, caFile, caData, ...cluster } = access.cluster;
+  if (cluster.skipTLSVerify) return cluster;
+  const ca = caData ? { caData } : caFile ? { caFile } : {};
+  // KubeConfig would refuse http; here it is for loopback only.
+  return { ...cluster, ...ca, skipTLSVerify: cluster.server.startsWith('http:') };
 }
 
 /**
  * With one way to log in, in client-go's order; a client certificate comes on top. KubeConfig would
  * prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
  */
-function userFor(user: User, written: JsonObject, owner: string): User {
-  const { token, username, password, exec, authProvider, certFile, keyFile, ...bare } = user;
+function userFor(access: Access): User {
+  const { token, username, password, exec, authProvider, certFile, keyFile, ...bare } = access.user;
   const provider = isObject(authProvider) ? String(authProvider['name']) : 'oidc';
   if (provider !== 'oidc') {
     throw configError(
-      `${owner} logs in through the auth provider "${provider}", which is no longer supported`,
+      `${ownerOf(access)} logs in through the auth provider "${provider}", which is no longer supported`,
       HINTS[provider] ?? 'Use an exec credential plugin or a token instead',
     );
   }
@@ -183,7 +174,7 @@ function userFor(user: User, written: JsonObject, owner: string): User {
     ...(bare.certData || !certFile ? {} : { certFile }),
     ...(bare.keyData || !keyFile ? {} : { keyFile }),
   };
-  const tokenFile = stringAt(written, 'tokenFile') ?? '';
+  const tokenFile = stringAt(access.written.user, 'tokenFile') ?? '';
   // A token beside it is for as long as there is nothing in the file.
   if (tokenFile !== '' && !(token && !statSync(tokenFile, { throwIfNoEntry: false })?.size)) {
     return { ...base, authProvider: { name: 'tokenFile', config: { tokenFile } } };

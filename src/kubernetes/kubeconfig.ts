@@ -153,6 +153,9 @@ interface Entry {
 }
 type Merged = Record<(typeof SECTIONS)[number], Map<string, Entry>> & { currentContext: string };
 
+const TEXTS =
+  /^(server|certificate-authority|client-|tls-server|proxy-|token|user|password|as(-uid)?$|cluster)/;
+
 /**
  * kubectl's rule: the first file that sets a value or a name wins, and entries are never mixed: of two
  * users "red" the second is ignored as a whole. KubeConfig.mergeConfig refuses a name that comes twice
@@ -179,9 +182,11 @@ function merge(found: readonly Found[]): Merged {
         const kind = section.slice(0, -1);
         const content = withAbsolutePaths(at(item, kind), file);
         // YAML turns an unquoted 12345678 into a number, and kubectl refuses it as well.
-        const number = Object.keys(content).find((field) => typeof content[field] === 'number');
-        if (number !== undefined) {
-          throw configError(`"${number}" of ${kind} "${name}" must be a text; put it in quotes`);
+        const wrong = Object.keys(content).find(
+          (field) => TEXTS.test(field) && typeof (content[field] ?? '') !== 'string',
+        );
+        if (wrong !== undefined) {
+          throw configError(`"${wrong}" of ${kind} "${name}" must be a text; put it in quotes`);
         }
         merged[section].set(name, { file, content });
       }

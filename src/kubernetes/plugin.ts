@@ -55,7 +55,7 @@ export function guardPlugin(
   let stdout = '';
   let stderr = '';
   /** Clauses: how it went wrong, what to do. */
-  let problem: string | undefined;
+  let problem: string | undefined = 'cannot be run as it is configured';
   let hint: string | undefined;
   let startError: string | undefined;
 
@@ -67,6 +67,7 @@ export function guardPlugin(
       detached: process.platform !== 'win32',
       windowsHide: true,
     });
+    problem = undefined;
     const stop = (why: string): void => {
       problem ??= why;
       killTree(child);

@@ -4,9 +4,11 @@ import type { Dispatcher } from 'undici';
 import { ActionError, describeError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { ReadFailure } from '../model/read.ts';
-import { createDispatcher, tlsOptions } from './connections.ts';
+import type { Mutation } from './api.ts';
+import { createDispatcher, type TlsOptions, tlsOptions } from './connections.ts';
 import type { Credentials, Login } from './credentials.ts';
 import {
+  type Asked,
   type BadAnswer,
   clause,
   contentTypeOf,
@@ -15,7 +17,7 @@ import {
   refusal,
   unreadable,
 } from './failures.ts';
-import { configError, type Session } from './kubeconfig.ts';
+import { type Access, configError, type Session } from './kubeconfig.ts';
 import { type Attempt, type Failed, STOPPED } from './retry.ts';
 
 /**
@@ -32,14 +34,25 @@ export interface HttpRequest {
   /** With query, without the server and its prefix. */
   path: string;
   accept: string;
-  body?: string;
-  contentType?: string;
+  body?: Mutation['body'];
 }
 
 export interface Limits {
   signal: AbortSignal | undefined;
   /** Of one answer; a login is not the server's time. */
   timeoutMs: number;
+}
+
+/** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
+export interface Transport {
+  /** The first login; throws an `ActionError` when there is none, or its certificates are of no use. */
+  prepare(): Promise<Login>;
+  /** The whole answer. */
+  json(request: HttpRequest, limits: Limits): Promise<Attempt<JsonObject>>;
+  /** The body of a watch, still to come; the time limit ends with the headers. */
+  open(request: HttpRequest, limits: Limits): Promise<Attempt<Readable>>;
+  clockOffsetMs(): number;
+  close(): Promise<void>;
 }
 
 interface Answer {
@@ -57,183 +70,149 @@ interface Prepared {
   watches: Dispatcher;
 }
 
-/** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
-export class Transport {
-  clockOffsetMs = 0;
-  private readonly session: Session;
-  private readonly credentials: Credentials;
-  private readonly proxy: URL | undefined;
-  private readonly server: URL;
-  private readonly via: string;
-  private prepared: Prepared | undefined;
-  private readonly dispatchers: Dispatcher[] = [];
-  private readonly closing = new AbortController();
+export function openTransport(
+  session: Session,
+  credentials: Credentials,
+  proxy: URL | undefined,
+): Transport {
+  const { access, clock, redactor, userAgent } = session;
+  const server = new URL(access.cluster.server);
+  const prefix = server.pathname.replace(/\/$/, '');
+  const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
+  const closing = new AbortController();
+  const dispatchers: Dispatcher[] = [];
+  let prepared: Prepared | undefined;
+  let clockOffsetMs = 0;
+  const debug = (line: string): void => session.debug(redactor.redact(line));
 
-  constructor(session: Session, credentials: Credentials, proxy: URL | undefined) {
-    this.session = session;
-    this.credentials = credentials;
-    this.proxy = proxy;
-    this.server = new URL(session.access.cluster.server);
-    this.via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
-  }
-
-  /** The first login; throws an `ActionError` when there is none, or its certificates are of no use. */
-  async prepare(): Promise<Login> {
-    const { login } = await this.current();
-    const { context, source, cluster } = this.session.access;
-    this.debug(`context ${context} from ${source}: ${cluster.server}${this.via}`);
-    return login;
-  }
-
-  /** The whole answer. */
-  json(request: HttpRequest, limits: Limits): Promise<Attempt<JsonObject>> {
-    return this.attempt(request, limits, 'calls', async (answer) => {
-      const text = await readBody(answer, MAX_BODY_BYTES);
-      const body = parse(text);
-      return isObject(body)
-        ? { ok: true, value: body }
-        : unreadable({ ...answer, text }, this.asked(request));
-    });
-  }
-
-  /** The body of a watch, still to come; the time limit ends with the headers. */
-  open(request: HttpRequest, limits: Limits): Promise<Attempt<Readable>> {
-    return this.attempt(request, limits, 'watches', async (answer) => {
-      if (contentTypeOf(answer) === 'application/json') return { ok: true, value: answer.body };
-      discard(answer.body);
-      return unreadable({ ...answer, text: '' }, this.asked(request));
-    });
-  }
-
-  async close(): Promise<void> {
-    this.closing.abort();
-    this.credentials.close();
-    await Promise.all(this.dispatchers.map((dispatcher) => dispatcher.destroy()));
-  }
-
-  private async attempt<T>(
-    request: HttpRequest,
-    limits: Limits,
-    kind: 'calls' | 'watches',
-    understand: (answer: Answer) => Promise<Attempt<T>>,
-  ): Promise<Attempt<T>> {
-    const startedAt = this.session.clock.now();
-    const once = (prepared: Prepared): Promise<Attempt<T>> =>
-      within(limits, async (signal) => {
-        const answer = await this.send(request, prepared, kind, signal);
-        const isSuccess = answer.status >= 200 && answer.status < 300;
-        return isSuccess ? understand(answer) : this.refused(request, answer);
-      });
-    let result: Attempt<T>;
-    try {
-      const prepared = await unlessAborted(this.current(), limits.signal);
-      result = await once(prepared);
-      if (!result.ok && result.failure.status === 401) {
-        const refreshed = this.credentials.refresh(prepared.login);
-        if (await unlessAborted(refreshed, limits.signal)) {
-          result = await once(await unlessAborted(this.current(), limits.signal));
-        }
-      }
-    } catch (error) {
-      result = this.broken(error, limits);
+  const current = async (): Promise<Prepared> => {
+    const login = await credentials.current();
+    if (prepared?.login === login) return prepared;
+    if (prepared !== undefined && isSameTls(prepared.login, login)) {
+      prepared = { ...prepared, login };
+      return prepared;
     }
-    if (!result.ok) result = { ...result, failure: this.clean(result.failure) };
-    const ms = this.session.clock.now() - startedAt;
-    const end = result.ok ? 'ok' : result.failure.message;
-    this.debug(`${request.method} ${request.path.split('?')[0]}: ${end} (${ms} ms)`);
-    return result;
-  }
+    // Requests on the old connections may still run; `close` ends what is left of them.
+    const options = { tls: tlsOf(login, access), proxy, ca: login.ca, closing: closing.signal };
+    const calls = createDispatcher({ ...options, connections: MAX_REQUESTS });
+    const watches = createDispatcher(options);
+    dispatchers.push(calls, watches);
+    prepared = { login, calls, watches };
+    return prepared;
+  };
 
-  private async send(
-    request: HttpRequest,
-    prepared: Prepared,
+  const send = async (
+    { method, path, accept, body }: HttpRequest,
+    { login, ...by }: Prepared,
     kind: 'calls' | 'watches',
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<Answer> => {
+    const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';
     // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
-    const sent = prepared[kind].request({
-      origin: this.server.origin,
-      path: this.server.pathname.replace(/\/$/, '') + request.path,
-      method: request.method,
+    const sent = by[kind].request({
+      origin: server.origin,
+      path: prefix + path,
+      method,
       headers: {
-        ...prepared.login.headers,
-        'user-agent': this.session.userAgent,
-        accept: request.accept,
+        ...login.headers,
+        'user-agent': userAgent,
+        accept,
         ...(kind === 'watches' ? {} : { 'accept-encoding': 'gzip' }),
-        ...(request.contentType === undefined ? {} : { 'content-type': request.contentType }),
+        ...(body === undefined ? {} : { 'content-type': type }),
       },
-      ...(request.body === undefined ? {} : { body: request.body }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal,
     });
     // undici looks at the signal only once there is a connection, which can take 10 s to fail.
-    const { statusCode, headers, body } = await unlessAborted(sent, signal);
-    const serverNow = Date.parse(headerOf({ headers }, 'date') ?? '');
-    if (!Number.isNaN(serverNow)) this.clockOffsetMs = serverNow - this.session.clock.now();
-    return { status: statusCode, headers, body };
-  }
+    const answer = await unlessAborted(sent, signal);
+    const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
+    if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
+    return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+  };
 
-  private async refused(request: HttpRequest, answer: Answer): Promise<Failed> {
-    const text = await readBody(answer, MAX_ERROR_BYTES).catch((error: unknown) => {
-      if (error instanceof BodyTooLarge) return '';
-      throw error;
-    });
-    return refusal({ ...answer, text }, this.asked(request), this.session.clock.now());
-  }
+  const broken = (error: unknown, { signal }: Limits): Failed => {
+    if (signal?.aborted || closing.signal.aborted) return STOPPED;
+    const own = failureOf(error);
+    if (own !== undefined) return { ok: false, failure: own, isTransient: false };
+    const { failure, ...rest } = networkFailure(error);
+    return { ...rest, failure: { ...failure, message: failure.message + via } };
+  };
 
-  private broken(error: unknown, limits: Limits): Failed {
-    if (limits.signal?.aborted || this.closing.signal.aborted) return STOPPED;
-    const kind = kindOf(error);
-    if (kind !== undefined) {
-      const failure = { kind, message: error instanceof Error ? error.message : '' };
-      return { ok: false, failure, isTransient: false };
-    }
-    const network = networkFailure(error);
-    const message = `${network.failure.message}${this.via}`;
-    return { ...network, failure: { ...network.failure, message } };
-  }
-
-  private clean(failure: ReadFailure): ReadFailure {
-    // Redacted before it is cut: half a secret has no shape any more.
-    return { ...failure, message: clause(this.session.redactor.redact(failure.message)) };
-  }
-
-  private asked({ path }: HttpRequest): { server: string; path: string } {
-    return { server: this.session.access.cluster.server, path };
-  }
-
-  private debug(line: string): void {
-    this.session.debug(this.session.redactor.redact(line));
-  }
-
-  private async current(): Promise<Prepared> {
-    const login = await this.credentials.current();
-    const old = this.prepared;
-    if (old?.login === login) return old;
-    if (old !== undefined && isSameTls(old.login, login)) {
-      this.prepared = { ...old, login };
-      return this.prepared;
-    }
-    // Requests on the old connections may still run; `close` ends what is left of them.
-    const tls = this.tls(login);
-    const options = { tls, proxy: this.proxy, ca: login.ca, closing: this.closing.signal };
-    const calls = createDispatcher({ ...options, connections: MAX_REQUESTS });
-    const watches = createDispatcher(options);
-    this.dispatchers.push(calls, watches);
-    this.prepared = { login, calls, watches };
-    return this.prepared;
-  }
-
-  private tls({ ca, cert, key }: Login): ReturnType<typeof tlsOptions> {
-    const { cluster, context } = this.session.access;
-    const { skipTLSVerify: isInsecure, tlsServerName: servername } = cluster;
+  const attempt = async <T>(
+    request: HttpRequest,
+    limits: Limits,
+    kind: 'calls' | 'watches',
+    understand: (answer: Answer, asked: Asked) => Promise<Attempt<T>>,
+  ): Promise<Attempt<T>> => {
+    const startedAt = clock.now();
+    const asked = { server: access.cluster.server, path: request.path };
+    const once = (by: Prepared): Promise<Attempt<T>> =>
+      within(limits, async (signal) => {
+        const answer = await send(request, by, kind, signal);
+        if (answer.status >= 200 && answer.status < 300) return understand(answer, asked);
+        const text = await readBody(answer, MAX_ERROR_BYTES, '');
+        return refusal({ ...answer, text }, asked, clock.now());
+      });
+    let result: Attempt<T>;
     try {
-      return tlsOptions({ ca, cert, key, servername, isInsecure });
+      const by = await unlessAborted(current(), limits.signal);
+      result = await once(by);
+      if (!result.ok && result.failure.status === 401) {
+        const hasOther = await unlessAborted(credentials.refresh(by.login), limits.signal);
+        if (hasOther) result = await once(await unlessAborted(current(), limits.signal));
+      }
     } catch (error) {
-      throw configError(
-        `the certificates of context "${context}" cannot be used: ${describeError(error)}`,
-        'Check that certificate and key belong together and are complete',
-      );
+      result = broken(error, limits);
     }
+    if (!result.ok) {
+      // Redacted before it is cut: half a secret has no shape any more.
+      const message = clause(redactor.redact(result.failure.message));
+      result = { ...result, failure: { ...result.failure, message } };
+    }
+    const end = result.ok ? 'ok' : result.failure.message;
+    debug(
+      `${request.method} ${request.path.split('?')[0]}: ${end} (${clock.now() - startedAt} ms)`,
+    );
+    return result;
+  };
+
+  return {
+    async prepare() {
+      const { login } = await current();
+      debug(`context ${access.context} from ${access.source}: ${access.cluster.server}${via}`);
+      return login;
+    },
+    json: (request, limits) =>
+      attempt(request, limits, 'calls', async (answer, asked) => {
+        const text = await readBody(answer, MAX_BODY_BYTES);
+        const body = parse(text);
+        if (isObject(body)) return { ok: true, value: body };
+        return unreadable({ ...answer, text }, asked);
+      }),
+    open: (request, limits) =>
+      attempt(request, limits, 'watches', async (answer, asked) => {
+        if (contentTypeOf(answer) === 'application/json') return { ok: true, value: answer.body };
+        discard(answer.body);
+        return unreadable({ ...answer, text: '' }, asked);
+      }),
+    clockOffsetMs: () => clockOffsetMs,
+    async close() {
+      closing.abort();
+      credentials.close();
+      await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()));
+    },
+  };
+}
+
+function tlsOf({ ca, cert, key }: Login, { cluster, context }: Access): TlsOptions {
+  const { skipTLSVerify: isInsecure, tlsServerName: servername } = cluster;
+  try {
+    return tlsOptions({ ca, cert, key, servername, isInsecure });
+  } catch (error) {
+    throw configError(
+      `the certificates of context "${context}" cannot be used: ${describeError(error)}`,
+      'Check that certificate and key belong together and are complete',
+    );
   }
 }
 
@@ -245,11 +224,12 @@ class BodyTooLarge extends Error {}
 class TooLate extends Error {}
 
 /** Of the errors that are not the network's. */
-function kindOf(error: unknown): ReadFailure['kind'] | undefined {
-  if (error instanceof TooLate) return 'timeout';
-  if (error instanceof BodyTooLarge) return 'unreadable';
+function failureOf(error: unknown): ReadFailure | undefined {
+  if (error instanceof TooLate) return { kind: 'timeout', message: error.message };
+  if (error instanceof BodyTooLarge) return { kind: 'unreadable', message: error.message };
   // The plugin or the token file: no request went out, and none could be authenticated.
-  return error instanceof ActionError ? 'unauthorized' : undefined;
+  if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
+  return undefined;
 }
 
 async function within<T>(
@@ -278,8 +258,15 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pr
   });
 }
 
-/** The whole body, unpacked. A body that is not read to its end would keep its connection. */
-async function readBody({ headers, body }: Answer, maxBytes: number): Promise<string> {
+/**
+ * The whole body, unpacked; of one that is too long `instead`, where that is given. A body that is not
+ * read to its end would keep its connection.
+ */
+async function readBody(
+  { headers, body }: Answer,
+  maxBytes: number,
+  instead?: string,
+): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -293,6 +280,7 @@ async function readBody({ headers, body }: Answer, maxBytes: number): Promise<st
     }
   } catch (error) {
     discard(body);
+    if (error instanceof BodyTooLarge && instead !== undefined) return instead;
     throw error;
   }
   return Buffer.concat(chunks).toString('utf8');

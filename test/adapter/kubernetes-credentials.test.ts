@@ -132,7 +132,7 @@ describe('a token file', () => {
     const connecting = connectTo('http://127.0.0.1:1', { folder, user: { tokenFile: 'token' } });
     await expect(connecting).rejects.toMatchObject({
       code: 'kube-config',
-      message: `cannot read ${folder}/token, which ${folder}/config names: no such file`,
+      message: `cannot read the tokenFile that ${folder}/config names, ${folder}/token: no such file`,
     });
   });
 });

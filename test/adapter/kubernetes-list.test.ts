@@ -95,10 +95,13 @@ test('counts what a server that knows no pages has sent beyond the limit', async
   expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false, remaining: 2 });
 });
 
-test.each([0, 1])('says nothing about the rest where the server does not know (%i)', async (maxItems) => {
-  const { end } = await list(json(page(['a'], { continue: 't' })), { maxItems });
-  expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false });
-});
+test.each([0, 1])(
+  'says nothing about the rest where the server does not know (%i)',
+  async (maxItems) => {
+    const { end } = await list(json(page(['a'], { continue: 't' })), { maxItems });
+    expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false });
+  },
+);
 
 test('starts again once when the continue token has expired', async () => {
   const { end, names, restarts } = await list(

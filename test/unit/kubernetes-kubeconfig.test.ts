@@ -327,7 +327,14 @@ describe('a file that cannot be used', () => {
     expect(refusal({ kubeconfig }).message).toContain('an entry of "users" has no name');
   });
 
-  test('has a number where a text belongs', () => {
+  test.each(['12345678', 'true', '{ a: b }'])('has %s where a text belongs', (token) => {
+    const kubeconfig = write('k', simple('a').replace('token-of-a', token));
+    expect(refusal({ kubeconfig }).message).toBe(
+      '"token" of user "a" must be a text; put it in quotes',
+    );
+  });
+
+  test('has a number where an address belongs', () => {
     const kubeconfig = write('k', simple('a').replace('"https://a:6443"', '6443'));
     expect(refusal({ kubeconfig }).message).toBe(
       '"server" of cluster "a" must be a text; put it in quotes',
@@ -419,7 +426,7 @@ describe('a certificate authority that cannot be used', () => {
   test('is missing', async () => {
     await expect(withCa('certificate-authority: ca.crt')).rejects.toMatchObject({
       code: 'kube-config',
-      message: `cannot read ${join(home, 'ca.crt')}, which ${join(home, 'k')} names: no such file`,
+      message: `cannot read the certificate-authority that ${join(home, 'k')} names, ${join(home, 'ca.crt')}: no such file`,
     });
   });
 
