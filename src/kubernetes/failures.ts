@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { describeError } from '../base/errors.ts';
-import { isObject, type Json, type JsonObject, numberAt, stringAt } from '../base/json.ts';
+import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import type { FailureKind, ReadFailure } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
@@ -114,12 +114,8 @@ export function clause(text: string): string {
 }
 
 function statusObject(text: string): JsonObject | undefined {
-  try {
-    const body = JSON.parse(text) as Json;
-    return isObject(body) && body['kind'] === 'Status' ? body : undefined;
-  } catch {
-    return undefined;
-  }
+  const body = parseObject(text);
+  return body?.['kind'] === 'Status' ? body : undefined;
 }
 
 /**

@@ -1,5 +1,13 @@
 import type { Readable } from 'node:stream';
-import { arrayAt, at, isObject, type JsonObject, numberAt, stringAt } from '../base/json.ts';
+import {
+  arrayAt,
+  at,
+  isObject,
+  type JsonObject,
+  numberAt,
+  parseObject,
+  stringAt,
+} from '../base/json.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { ListEnd, ListOptions, WatchEnd, WatchEvent, WatchOptions } from './api.ts';
 import { withQuery } from './paths.ts';
@@ -159,14 +167,8 @@ async function* lines(body: Readable): AsyncGenerator<string> {
 const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const;
 
 function parseEvent(line: string): WatchEvent | undefined {
-  let event: unknown;
-  try {
-    event = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(event)) return undefined;
-  const type = TYPES.find((known) => known === event['type']);
-  const object: JsonObject | undefined = isObject(event['object']) ? event['object'] : undefined;
-  return type === undefined || object === undefined ? undefined : { type, object };
+  const event = parseObject(line);
+  const type = TYPES.find((known) => known === event?.['type']);
+  const object = event?.['object'];
+  return type === undefined || !isObject(object) ? undefined : { type, object };
 }

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'undici';
 import { ActionError } from '../base/errors.ts';
-import { isObject, type JsonObject, stringAt } from '../base/json.ts';
+import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { createDispatcher, tlsOptions } from './connections.ts';
 import { clause, networkFailure } from './failures.ts';
 import { configError, type Environment, type Session, safeUrl } from './kubeconfig.ts';
@@ -83,17 +83,8 @@ export async function validIdToken(
 
 /** ms since the epoch; 0 for what is no JWT. */
 function expiryOf(token: string): number {
-  const payload = parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-  return (Number(payload['exp']) || 0) * 1_000;
-}
-
-function parse(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
+  return (Number(parseObject(payload)?.['exp']) || 0) * 1_000;
 }
 
 interface Call {
@@ -102,7 +93,7 @@ interface Call {
 }
 interface Answer {
   status: number;
-  body: JsonObject;
+  body: JsonObject | undefined;
 }
 
 async function askProvider(
@@ -127,7 +118,7 @@ async function askProvider(
       },
       body: form === undefined ? null : new URLSearchParams(form).toString(),
     });
-    return { status: answer.statusCode, body: parse(await answer.body.text()) };
+    return { status: answer.statusCode, body: parseObject(await answer.body.text()) };
   } finally {
     await dispatcher.destroy();
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, at, isObject, type JsonObject, stringAt } from '../base/json.ts';
+import { arrayAt, at, type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Access, configError, type Session } from './kubeconfig.ts';
 
@@ -149,15 +149,9 @@ function codeOf(error: unknown): string {
 /** When it ends, or a clause about what is wrong; that never quotes the output, which may hold a token. */
 function readCredential(stdout: string, apiVersion: string | undefined): number | string {
   if (stdout.trim() === '') return 'printed nothing';
-  let output: unknown;
-  try {
-    output = JSON.parse(stdout);
-  } catch {
-    return 'printed something that is not JSON';
-  }
-  if (!isObject(output) || output['kind'] !== 'ExecCredential') {
-    return 'printed JSON that is not an ExecCredential';
-  }
+  const output = parseObject(stdout);
+  if (output === undefined) return 'printed something that is not JSON';
+  if (output['kind'] !== 'ExecCredential') return 'printed JSON that is not an ExecCredential';
   const version = stringAt(output, 'apiVersion');
   if (version !== apiVersion) return `answered in version "${version}" instead of "${apiVersion}"`;
   const { status } = output;

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { ActionError, describeError } from '../base/errors.ts';
-import { isObject, type JsonObject } from '../base/json.ts';
+import { type JsonObject, parseObject } from '../base/json.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions, tlsOptions } from './connections.ts';
@@ -185,8 +185,8 @@ export function openTransport(
     json: (request, limits) =>
       attempt(request, limits, 'calls', async (answer, asked) => {
         const text = await readBody(answer, MAX_BODY_BYTES);
-        const body = parse(text);
-        if (isObject(body)) return { ok: true, value: body };
+        const value = parseObject(text);
+        if (value !== undefined) return { ok: true, value };
         return unreadable({ ...answer, text }, asked);
       }),
     open: (request, limits) =>
@@ -295,12 +295,4 @@ function unpack(body: Readable): Readable {
 
 function discard(body: Readable): void {
   body.on('error', () => undefined).destroy();
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
