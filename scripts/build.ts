@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 /**
  * tsc first, then ncc on its JavaScript: ncc cannot read TypeScript 7. The new bundle replaces the old
@@ -9,9 +10,22 @@ const OUT = 'lib/bundle';
 
 rmSync('lib', { recursive: true, force: true });
 run('tsc', '-p', 'tsconfig.build.json');
+copyWithoutSideEffects('@kubernetes/client-node');
 run('ncc', 'build', 'lib/index.js', '-o', OUT, '-m', '--license', 'licenses.txt');
 rmSync('dist', { recursive: true, force: true });
 cpSync(OUT, 'dist', { recursive: true });
+
+/**
+ * For the bundler, which looks beside what it bundles first. With this flag it leaves out what nobody
+ * imports: of client-node the generated API, 5 MB of it (docs/adr/0010-official-client.md).
+ */
+function copyWithoutSideEffects(name: string): void {
+  const [from, to] = [join('node_modules', name), join('lib', 'node_modules', name)];
+  cpSync(from, to, { recursive: true, filter: (file) => !/\.(map|d\.ts)$/.test(file) });
+  const manifest = join(to, 'package.json');
+  const content = JSON.parse(readFileSync(manifest, 'utf8')) as object;
+  writeFileSync(manifest, JSON.stringify({ ...content, sideEffects: false }));
+}
 
 function run(command: string, ...args: string[]): void {
   // npm puts node_modules/.bin first on PATH; on Windows the commands there are .cmd files.

@@ -8,6 +8,16 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** `undefined` for what is no JSON, and for JSON that is no object. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Follows keys into JSON of unknown shape; anything unexpected on the way is `undefined`. */
 export function at(value: Json | undefined, ...keys: (string | number)[]): Json | undefined {
   let current: Json | undefined = value;

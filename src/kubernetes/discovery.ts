@@ -1,60 +1,133 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import {
+  arrayAt,
+  at,
+  isObject,
+  type Json,
+  type JsonObject,
+  stringAt,
+  stringsAt,
+} from '../base/json.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { Discovery, ResourceType } from './api.ts';
-import { aggregatedGroups } from './discovery-aggregated.ts';
-import type { ServedGroup } from './discovery-groups.ts';
-import { legacyGroups } from './discovery-legacy.ts';
-import type { GetJson } from './list.ts';
+import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
 /** v2 since Kubernetes 1.30, v2beta1 before; servers demand the parameters in the order g, v, as. */
 const AGGREGATED = [
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
   'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList',
-  'application/json',
+  PLAIN_JSON,
 ].join(',');
+
+interface GroupVersion {
+  group: string;
+  version: string;
+  types: Read<ResourceType[]>;
+}
 
 export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   const [core, named] = await Promise.all([get('/api', AGGREGATED), get('/apis', AGGREGATED)]);
   if (!core.ok) return core;
   if (!named.ok) return named;
   const documents = [core.value, named.value];
+  const isAggregated = documents.map((each) => stringAt(each, 'kind') === 'APIGroupDiscoveryList');
   const parts = await Promise.all(
-    documents.map((document) =>
-      isAggregated(document) ? aggregatedGroups(document) : legacyGroups(document, get),
-    ),
+    documents.map((each, index) => (isAggregated[index] ? aggregated(each) : legacy(each, get))),
   );
-  const empty = parts.findIndex((part) => part.groups.length + part.failedGroups.length === 0);
-  if (empty !== -1) return namesNothing(empty === 0 ? '/api' : '/apis');
-  return read({
-    types: parts.flatMap((part) => part.groups).flatMap(preferredTypes),
-    failedGroups: parts.flatMap((part) => part.failedGroups),
-    aggregated: documents.every(isAggregated),
-  });
-}
-
-/** Every API server has types of its own below both: none at all is no answer, and not "empty". */
-function namesNothing(path: string): Read<never> {
-  return failed({
-    kind: 'unreadable',
-    message: `the server names no resource types below ${path}, which every API server has`,
-  });
-}
-
-function isAggregated(document: JsonObject): boolean {
-  return stringAt(document, 'kind') === 'APIGroupDiscoveryList';
-}
-
-/**
- * As the namespace controller sees it (client-go, ServerPreferredResources): each type in the group's
- * preferred version, or in the first version that has it.
- */
-function preferredTypes(group: ServedGroup): ResourceType[] {
+  const empty = parts.findIndex((part) => part.length === 0);
+  if (empty !== -1) {
+    const path = empty === 0 ? '/api' : '/apis';
+    // None at all is no answer, and not "empty".
+    return unreadable(
+      `the server names no resource types below ${path}, which every API server has`,
+    );
+  }
+  // As the namespace controller sees it (client-go, ServerPreferredResources): each type in the first
+  // version that has it, the preferred one being the first.
   const chosen = new Map<string, ResourceType>();
-  for (const { version, types } of group.versions) {
-    for (const type of types) {
-      if (chosen.has(type.resource) && version !== group.preferredVersion) continue;
-      chosen.set(type.resource, type);
+  const failedGroups: Discovery['failedGroups'] = [];
+  for (const { group, version, types } of parts.flat()) {
+    if (!types.ok) failedGroups.push({ group, version, reason: types.failure.message });
+    for (const type of types.ok ? types.value : []) {
+      const name = `${type.resource}.${group}`;
+      if (!chosen.has(name)) chosen.set(name, type);
     }
   }
-  return [...chosen.values()];
+  return read({
+    types: [...chosen.values()],
+    failedGroups,
+    aggregated: isAggregated.every(Boolean),
+  });
+}
+
+function unreadable(message: string): Read<never> {
+  return failed({ kind: 'unreadable', message });
+}
+
+/** An APIGroupDiscoveryList has everything, versions in the order of preference. */
+function aggregated(document: JsonObject): GroupVersion[] {
+  return arrayAt(document, 'items').flatMap((item) => {
+    const group = stringAt(item, 'metadata', 'name') ?? '';
+    return arrayAt(item, 'versions').map((entry) => {
+      const version = stringAt(entry, 'version') ?? '';
+      // The server's last knowledge of a backend that does not answer; it is not what is there now.
+      const isStale = stringAt(entry, 'freshness') === 'Stale';
+      const types = arrayAt(entry, 'resources').flatMap((type) => {
+        const kind = stringAt(type, 'responseKind', 'kind') ?? '';
+        const namespaced = stringAt(type, 'scope') === 'Namespaced';
+        const resource = stringAt(type, 'resource') ?? '';
+        // Without a kind client-go leaves it out as well, and so does the namespace controller.
+        return kind === '' ? [] : toType(type, { group, version, resource, kind, namespaced });
+      });
+      return { group, version, types: isStale ? unreadable('freshness: Stale') : read(types) };
+    });
+  });
+}
+
+/** Servers before 1.26, and proxies that drop Accept parameters: one request per group-version. */
+function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
+  const isCore = stringAt(document, 'kind') === 'APIVersions';
+  const groups = isCore ? [document] : arrayAt(document, 'groups');
+  const listed = groups.flatMap((entry) => {
+    const group = stringAt(entry, 'name') ?? '';
+    const preferred = stringAt(entry, 'preferredVersion', 'version');
+    return arrayAt(entry, 'versions')
+      .flatMap((each) => (isObject(each) ? (stringAt(each, 'version') ?? []) : String(each)))
+      .sort((a, b) => Number(b === preferred) - Number(a === preferred))
+      .map((version) => ({ group, version }));
+  });
+  return Promise.all(
+    listed.map(async (each) => ({ ...each, types: await typesOf(each.group, each.version, get) })),
+  );
+}
+
+async function typesOf(
+  group: string,
+  version: string,
+  get: GetJson,
+): Promise<Read<ResourceType[]>> {
+  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const answer = await get(path, PLAIN_JSON);
+  if (!answer.ok) return answer;
+  if (stringAt(answer.value, 'kind') !== 'APIResourceList') {
+    return unreadable(`${path} did not answer with an APIResourceList`);
+  }
+  return read(
+    arrayAt(answer.value, 'resources').flatMap((type) => {
+      const resource = stringAt(type, 'name') ?? '';
+      const kind = stringAt(type, 'kind') ?? '';
+      const namespaced = at(type, 'namespaced') === true;
+      const isSubresource = resource.includes('/');
+      return isSubresource ? [] : toType(type, { group, version, resource, kind, namespaced });
+    }),
+  );
+}
+
+function toType(
+  entry: Json,
+  named: Omit<ResourceType, 'verbs' | 'categories'>,
+): ResourceType | ResourceType[] {
+  if (named.resource === '') return [];
+  const categories = stringsAt(entry, 'categories');
+  const type = { ...named, verbs: stringsAt(entry, 'verbs') };
+  return categories.length === 0 ? type : { ...type, categories };
 }

@@ -1,6 +1,28 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
+import { configError, type Environment } from './kubeconfig.ts';
 
-type Environment = Readonly<Record<string, string | undefined>>;
+/** How to reach a server: directly, or through this proxy. A `proxy-url` wins, as in kubectl. */
+export function chooseProxy(
+  server: string,
+  proxyUrl: string | undefined,
+  env: Environment,
+): URL | undefined {
+  if (!proxyUrl) return environmentProxy(new URL(server), env);
+  const proxy = proxyUrl.includes('://') ? parseProxy(proxyUrl) : undefined;
+  return supported(proxy ?? new URL('none:'), 'the "proxy-url" of the cluster');
+}
+
+/** client-node looks at no proxy of the environment (kubernetes-client/javascript#648). */
+export function environmentProxy(url: URL, env: Environment): URL | undefined {
+  return supported(proxyFor(url, env), 'the proxy in the environment');
+}
+
+function supported(proxy: URL | undefined, what: string): URL | undefined {
+  if (proxy === undefined || SCHEMES.includes(proxy.protocol)) return proxy;
+  throw configError(`${what} is not one of http://, https:// or socks5://`);
+}
+
+const SCHEMES = ['http:', 'https:', 'socks5:', 'socks5h:'];
 
 /**
  * The proxy that a Go client, kubectl for one, would use for this URL, by the rules of

@@ -1,17 +1,17 @@
 import type { Clock } from '../base/time.ts';
-import { type FailureKind, failed, type Read, type ReadFailure } from '../model/read.ts';
+import { failed, type Read, type ReadFailure } from '../model/read.ts';
 
 /** One try, and whether another one may go better. */
-export type Attempt<T> =
-  | { ok: true; value: T }
-  | {
-      ok: false;
-      failure: ReadFailure;
-      isTransient: boolean;
-      /** The server is busy and will answer later; then more tries are worth it. */
-      isThrottled?: boolean;
-      retryAfterMs?: number;
-    };
+export type Attempt<T> = { ok: true; value: T } | Failed;
+
+export interface Failed {
+  ok: false;
+  failure: ReadFailure;
+  isTransient: boolean;
+  /** The server is busy and will answer later; then more tries are worth it. */
+  isThrottled?: boolean;
+  retryAfterMs?: number;
+}
 
 export interface RetryOptions {
   retries: number;
@@ -45,16 +45,11 @@ export async function withRetries<T>(
   }
 }
 
-export const ABORTED: ReadFailure = {
-  kind: 'aborted' satisfies FailureKind,
-  message: 'stopped before the answer came',
-};
+const ABORTED: ReadFailure = { kind: 'aborted', message: 'stopped before the answer came' };
 
-function pauseMs(
-  result: Attempt<unknown> & { ok: false },
-  tries: number,
-  options: RetryOptions,
-): number | undefined {
+export const STOPPED: Failed = { ok: false, failure: ABORTED, isTransient: false };
+
+function pauseMs(result: Failed, tries: number, options: RetryOptions): number | undefined {
   const most = result.isThrottled === true ? options.throttledRetries : options.retries;
   if (!result.isTransient || tries >= most) return undefined;
   const asked = result.retryAfterMs ?? 0;

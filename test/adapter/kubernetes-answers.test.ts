@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { counted } from '../../src/kubernetes/counted.ts';
+import { counted } from '../../src/kubernetes/api.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, namespace, text } from './servers/answers.ts';

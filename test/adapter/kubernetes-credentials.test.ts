@@ -132,7 +132,7 @@ describe('a token file', () => {
     const connecting = connectTo('http://127.0.0.1:1', { folder, user: { tokenFile: 'token' } });
     await expect(connecting).rejects.toMatchObject({
       code: 'kube-config',
-      message: expect.stringContaining(`cannot read the token file ${folder}/token: `),
+      message: `cannot read the tokenFile that ${folder}/config names, ${folder}/token: no such file`,
     });
   });
 });
@@ -174,7 +174,7 @@ test('impersonation is sent with every group on a line of its own', async () => 
 test.each([
   { name: 'gcp', hint: /gke-gcloud-auth-plugin/ },
   { name: 'azure', hint: /kubelogin/ },
-  { name: 'oidc', hint: /exec credential plugin/ },
+  { name: 'exec', hint: /exec credential plugin/ },
 ])('the auth provider $name is refused with advice', async ({ name, hint }) => {
   const user = { 'auth-provider': { name, config: { 'access-token': 'token-0001' } } };
   const failing = connectTo('http://127.0.0.1:1', { user });

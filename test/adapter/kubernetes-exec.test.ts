@@ -249,6 +249,13 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
+    test('is configured in a way that nobody can run', async () => {
+      const exec = { env: { NAME: 'value' } };
+      await expect(connectWith('http://127.0.0.1:1', temporaryFolder(), exec)).rejects.toThrow(
+        'of user "u" cannot be run as it is configured',
+      );
+    });
+
     test.each([
       { what: 'wants a terminal', exec: { interactiveMode: 'Always' }, says: 'needs a terminal' },
       {

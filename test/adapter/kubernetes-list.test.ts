@@ -80,10 +80,28 @@ test('is complete when there are exactly as many as wanted', async () => {
   expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: true });
 });
 
-test('says nothing about the rest where the server does not know', async () => {
-  const { end } = await list(json(page(['a'], { continue: 't' })), { maxItems: 1 });
-  expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false });
+test('counts without handing anything over', async () => {
+  const { end, names, server } = await list(
+    json(page(['a'], { continue: 't', remainingItemCount: 6_999 })),
+    { maxItems: 0 },
+  );
+  expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false, remaining: 7_000 });
+  expect(names).toEqual([]);
+  expect(queries(server)).toEqual(['?limit=1']);
 });
+
+test('counts what a server that knows no pages has sent beyond the limit', async () => {
+  const { end } = await list(json(page(['a', 'b', 'c'])), { maxItems: 1 });
+  expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false, remaining: 2 });
+});
+
+test.each([0, 1])(
+  'says nothing about the rest where the server does not know (%i)',
+  async (maxItems) => {
+    const { end } = await list(json(page(['a'], { continue: 't' })), { maxItems });
+    expect(valueIn(end)).toEqual({ resourceVersion: '42', complete: false });
+  },
+);
 
 test('starts again once when the continue token has expired', async () => {
   const { end, names, restarts } = await list(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { counted } from '../../src/kubernetes/counted.ts';
+import { counted } from '../../src/kubernetes/api.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
 import { startServer } from './servers/http-server.ts';

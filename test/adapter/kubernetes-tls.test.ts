@@ -1,6 +1,13 @@
 import { createServer } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { connectTo, failureIn, temporaryFolder, valueIn, writeFile } from './connect-to.ts';
+import {
+  connectTo,
+  failureIn,
+  TestClock,
+  temporaryFolder,
+  valueIn,
+  writeFile,
+} from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
 import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
 import { endServer, listen, startServer, trackSockets } from './servers/http-server.ts';
@@ -37,6 +44,24 @@ describe('the certificate of the server', () => {
       folder,
       cluster: { 'certificate-authority': 'ca.crt' },
     });
+    valueIn(await api.get(PATH));
+  });
+
+  test('is accepted from an authority that was replaced, with the next login', async () => {
+    const server = await startServer(answer, serverPair);
+    const folder = temporaryFolder();
+    const clock = new TestClock();
+    writeFile(folder, 'ca.crt', stranger.cert);
+    writeFile(folder, 'token', 'token-0001');
+    const api = await connectTo(server.url, {
+      folder,
+      cluster: { 'certificate-authority': 'ca.crt' },
+      user: { tokenFile: 'token' },
+      options: { clock },
+    });
+    expect(failureIn(await api.get(PATH)).message).toBe('unknown certificate authority');
+    writeFile(folder, 'ca.crt', authority.cert);
+    clock.advance(61_000);
     valueIn(await api.get(PATH));
   });
 
@@ -111,14 +136,16 @@ describe('the certificate of the server', () => {
 });
 
 describe('a client certificate', () => {
-  test('is sent from data', async () => {
+  test('is sent from data, whatever file is named too', async () => {
     const server = await startServer(answer, { ...serverPair, clientCa: authority.cert });
     const client = await issue(authority, { commonName: 'ci-robot' });
     const api = await connectTo(server.url, {
       cluster: trusting(authority),
       user: {
         'client-certificate-data': base64(client.cert),
+        'client-certificate': '/no/such/file',
         'client-key-data': base64(client.key),
+        'client-key': '/no/such/file',
       },
     });
     valueIn(await api.get(PATH));

@@ -121,6 +121,22 @@ const PLANTINGS: readonly Planting[] = [
     outcome: 'error',
   },
   {
+    form: 'the tokens of a login provider that does not answer',
+    user: () => ({
+      'auth-provider': {
+        name: 'oidc',
+        config: {
+          'id-token': plantedSecret(),
+          'refresh-token': plantedSecret(),
+          'client-secret': plantedSecret(),
+          'client-id': 'gate',
+          'idp-issuer-url': 'http://127.0.0.1:9',
+        },
+      },
+    }),
+    outcome: 'error',
+  },
+  {
     form: 'the extra of an impersonation',
     user: (token) => ({ token, as: 'ci', 'as-user-extra': { scopes: [plantedSecret()] } }),
     outcome: 'stuck',

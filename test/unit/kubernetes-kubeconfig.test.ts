@@ -1,17 +1,23 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ActionError } from '../../src/base/errors.ts';
-import { type AccessOptions, chooseAccess } from '../../src/kubernetes/choose-access.ts';
+import { createRedactor } from '../../src/base/redact.ts';
+import { connect } from '../../src/kubernetes/connect.ts';
+import { type Access, findAccess, type Search } from '../../src/kubernetes/kubeconfig.ts';
 
+const SERVICE_ACCOUNT = 'var/run/secrets/kubernetes.io/serviceaccount';
 const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 
 let home: string;
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(home, { recursive: true, force: true });
+});
 
 function write(name: string, content: string | Buffer): string {
   const file = join(home, name);
@@ -32,18 +38,11 @@ contexts: [{ name: ${name}, context: { cluster: ${name}, user: ${name} } }]
 `;
 }
 
-function choose(options: Partial<AccessOptions> = {}) {
-  return chooseAccess({
-    kubeconfig: undefined,
-    context: undefined,
-    env: {},
-    homeDir: home,
-    serviceAccountDir: join(home, 'service-account'),
-    ...options,
-  });
+function choose(options: Partial<Search> = {}): Access {
+  return findAccess({ env: {}, homeDir: home, root: home, ...options });
 }
 
-function refusal(options: Partial<AccessOptions> = {}): {
+function refusal(options: Partial<Search> = {}): {
   message: string;
   hint: string | undefined;
 } {
@@ -58,10 +57,25 @@ function refusal(options: Partial<AccessOptions> = {}): {
 }
 
 function pod(): Record<string, string> {
-  write('service-account/token', 'token-of-the-pod\n');
-  write('service-account/namespace', 'runners\n');
-  write('service-account/ca.crt', PEM);
-  return { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
+  write(`${SERVICE_ACCOUNT}/token`, 'token-of-the-pod\n');
+  write(`${SERVICE_ACCOUNT}/namespace`, 'runners\n');
+  write(`${SERVICE_ACCOUNT}/ca.crt`, PEM);
+  return address('10.96.0.1', '443');
+}
+
+/** client-node looks at the environment of the process, whatever we look at. */
+function address(host: string, port: string): Record<string, string> {
+  const env = { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port };
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  return env;
+}
+
+/** Connecting reads certificates and tokens, and sends nothing. */
+async function connected(options: Partial<Search> = {}) {
+  const search = { env: {}, homeDir: home, root: home, ...options };
+  const api = await connect({ ...search, redactor: createRedactor(), userAgent: 'test/1' });
+  await api.close();
+  return api;
 }
 
 describe('where the kubeconfig comes from', () => {
@@ -84,9 +98,8 @@ describe('where the kubeconfig comes from', () => {
     write('.kube/config', simple('home'));
     expect(choose({ env: pod() })).toMatchObject({
       context: 'home',
-      userName: 'home',
       cluster: { server: 'https://home:6443' },
-      user: { token: 'token-of-home' },
+      user: { name: 'home', token: 'token-of-home' },
     });
   });
 
@@ -94,15 +107,27 @@ describe('where the kubeconfig comes from', () => {
     expect(choose({ env: pod() })).toMatchObject({
       source: "the pod's service account",
       context: 'in-cluster',
-      ownNamespace: 'runners',
-      cluster: { server: 'https://10.96.0.1', ca: PEM },
-      user: { tokenFile: join(home, 'service-account', 'token') },
+      cluster: { server: 'https://10.96.0.1', caFile: join(home, SERVICE_ACCOUNT, 'ca.crt') },
+      written: { user: { tokenFile: join(home, SERVICE_ACCOUNT, 'token') } },
     });
   });
 
   test('a pod with an IPv6 address', () => {
-    const env = { ...pod(), KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' };
+    pod();
+    const env = address('fd00::1', '6443');
     expect(choose({ env }).cluster.server).toBe('https://[fd00::1]:6443');
+  });
+
+  test('a pod whose API server has a port that others use for http', () => {
+    pod();
+    const env = address('10.96.0.1', '8080');
+    expect(choose({ env }).cluster.server).toBe('https://10.96.0.1:8080');
+  });
+
+  test('a pod without an authority trusts the ones of the system', async () => {
+    const env = pod();
+    rmSync(join(home, SERVICE_ACCOUNT, 'ca.crt'));
+    expect((await connected({ env })).target.ownNamespace).toBe('runners');
   });
 
   test('as in kubectl, ~/.kube/config is not looked at when KUBECONFIG names missing files', () => {
@@ -163,8 +188,8 @@ users: [{ name: red, user: { token: token-of-second } }]
     );
     const access = choose(listed(first, second));
     expect(access.context).toBe('ctx');
-    expect(access.cluster).toMatchObject({ server: 'https://first', serverName: undefined });
-    expect(access.user).toEqual({});
+    expect(access.cluster).toMatchObject({ server: 'https://first', tlsServerName: undefined });
+    expect(access.written.user).toEqual({});
     expect(access.source).toBe(`${first}, ${second}`);
   });
 
@@ -190,7 +215,6 @@ users: [{ name: red, user: { token: token-of-second } }]
 test('relative paths start at the folder of their own file', () => {
   const cluster = 'cluster: { server: "https://a", certificate-authority: pki/ca.crt }';
   const user = 'client-certificate: me.crt, client-key: ../me.key, tokenFile: token';
-  write('one/pki/ca.crt', PEM);
   const one = write('one/config', `current-context: x\nclusters: [{ name: c, ${cluster} }]`);
   const two = write(
     'two/config',
@@ -200,8 +224,8 @@ contexts: [{ name: x, context: { cluster: c, user: u } }]
 `,
   );
   const access = choose({ env: { KUBECONFIG: [one, two].join(delimiter) } });
-  expect(access.cluster.ca).toBe(PEM);
-  expect(access.user).toEqual({
+  expect(access.cluster.caFile).toBe(join(home, 'one', 'pki', 'ca.crt'));
+  expect(access.written.user).toEqual({
     'client-certificate': join(home, 'two', 'me.crt'),
     'client-key': join(home, 'me.key'),
     tokenFile: join(home, 'two', 'token'),
@@ -211,7 +235,7 @@ contexts: [{ name: x, context: { cluster: c, user: u } }]
 
 test('a plugin without a folder in its name is looked up on PATH', () => {
   const kubeconfig = write('k', simple('a').replace('token: token-of-a', 'exec: { command: aws }'));
-  expect(choose({ kubeconfig }).user).toEqual({ exec: { command: 'aws' } });
+  expect(choose({ kubeconfig }).user.exec).toEqual({ command: 'aws' });
 });
 
 describe('the context', () => {
@@ -222,7 +246,7 @@ describe('the context', () => {
 
   test('can be named, and a user is not needed', () => {
     const access = choose({ kubeconfig: write('k', two), context: 'green' });
-    expect(access).toMatchObject({ context: 'green', userName: '', user: {} });
+    expect(access).toMatchObject({ context: 'green', user: { name: '' }, written: { user: {} } });
   });
 
   test('that does not exist: the others are listed', () => {
@@ -303,7 +327,14 @@ describe('a file that cannot be used', () => {
     expect(refusal({ kubeconfig }).message).toContain('an entry of "users" has no name');
   });
 
-  test('has a number where a text belongs', () => {
+  test.each(['12345678', 'true', '{ a: b }'])('has %s where a text belongs', (token) => {
+    const kubeconfig = write('k', simple('a').replace('token-of-a', token));
+    expect(refusal({ kubeconfig }).message).toBe(
+      '"token" of user "a" must be a text; put it in quotes',
+    );
+  });
+
+  test('has a number where an address belongs', () => {
     const kubeconfig = write('k', simple('a').replace('"https://a:6443"', '6443'));
     expect(refusal({ kubeconfig }).message).toBe(
       '"server" of cluster "a" must be a text; put it in quotes',
@@ -388,26 +419,26 @@ describe('the server', () => {
 
 describe('a certificate authority that cannot be used', () => {
   const withCa = (ca: string) =>
-    write('k', simple('a').replace('"https://a:6443"', `"https://a", ${ca}`));
-
-  test('is missing', () => {
-    expect(refusal({ kubeconfig: withCa('certificate-authority: ca.crt') }).message).toBe(
-      `cannot read the certificate-authority of cluster "a", ${join(home, 'ca.crt')}: no such file`,
-    );
-  });
-
-  test('is no certificate', () => {
-    expect(refusal({ kubeconfig: withCa('certificate-authority-data: aGVsbG8=') }).message).toBe(
-      'the certificate-authority of cluster "a" ("certificate-authority-data") is not in PEM form',
-    );
-  });
-
-  test('does not matter where certificates are not looked at', () => {
-    const ca = 'certificate-authority: missing, insecure-skip-tls-verify: true';
-    expect(choose({ kubeconfig: withCa(ca) }).cluster).toMatchObject({
-      isInsecure: true,
-      ca: undefined,
+    connected({
+      kubeconfig: write('k', simple('a').replace('"https://a:6443"', `"https://a", ${ca}`)),
     });
+
+  test('is missing', async () => {
+    await expect(withCa('certificate-authority: ca.crt')).rejects.toMatchObject({
+      code: 'kube-config',
+      message: `cannot read the certificate-authority that ${join(home, 'k')} names, ${join(home, 'ca.crt')}: no such file`,
+    });
+  });
+
+  test('is no certificate', async () => {
+    await expect(withCa('certificate-authority-data: aGVsbG8=')).rejects.toMatchObject({
+      code: 'kube-config',
+      message: 'the certificate-authority of cluster "a" is not in PEM form',
+    });
+  });
+
+  test('does not matter where certificates are not looked at', async () => {
+    await withCa('certificate-authority: missing, insecure-skip-tls-verify: true');
   });
 });
 
@@ -433,13 +464,15 @@ describe('the namespace that we run in', () => {
       own: 'runners',
     },
     { what: 'another cluster', server: 'https://k8s.example', ca: `${PEM}#`, own: undefined },
-  ])('with a kubeconfig for $what', ({ server, ca, own }) => {
+  ])('with a kubeconfig for $what', async ({ server, ca, own }) => {
     const env = pod();
-    expect(choose({ env, kubeconfig: withCluster(server, ca) }).ownNamespace).toBe(own);
+    const { target } = await connected({ env, kubeconfig: withCluster(server, ca) });
+    expect(target.ownNamespace).toBe(own);
   });
 
-  test('is not known outside of a pod', () => {
+  test('is not known outside of a pod', async () => {
     pod();
-    expect(choose({ kubeconfig: withCluster('https://10.96.0.1') }).ownNamespace).toBeUndefined();
+    const { target } = await connected({ kubeconfig: withCluster('https://10.96.0.1') });
+    expect(target.ownNamespace).toBeUndefined();
   });
 });

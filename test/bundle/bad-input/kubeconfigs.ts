@@ -146,11 +146,7 @@ export const KUBECONFIGS: readonly ActionCase[] = [
     { token: 'pl4nt3d\npl4nt3d' },
     /token of user "recorded" is empty or has characters/,
   ),
-  user(
-    'a token file that is not there',
-    { tokenFile: 'gone' },
-    /cannot read the token file .*gone/,
-  ),
+  user('a token file that is not there', { tokenFile: 'gone' }, /cannot read the tokenFile .*gone/),
   user(
     'a certificate without key',
     { 'client-certificate-data': Buffer.from('-----BEGIN CERTIFICATE-----').toString('base64') },

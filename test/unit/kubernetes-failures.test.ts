@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeNetworkError } from '../../src/kubernetes/network-errors.ts';
+import { networkFailure } from '../../src/kubernetes/failures.ts';
 
 function coded(code: string, message = 'something', more: object = {}): Error {
   return Object.assign(new Error(message), { code, ...more });
@@ -47,16 +47,16 @@ test.each([
   { error: 'thrown text', clause: 'thrown text', again: true },
   { error: undefined, clause: 'unknown error', again: true },
 ])('$clause', ({ error, clause, again }) => {
-  const described = describeNetworkError(error);
-  expect(described.clause).toBe(clause);
+  const described = networkFailure(error);
+  expect(described.failure.message).toBe(clause);
   expect(described.isTransient).toBe(again);
 });
 
 test('a connection that takes too long is a timeout, not a broken network', () => {
-  expect(describeNetworkError(coded('UND_ERR_CONNECT_TIMEOUT')).isTimeout).toBe(true);
-  expect(describeNetworkError(coded('ECONNRESET')).isTimeout).toBe(false);
+  expect(networkFailure(coded('UND_ERR_CONNECT_TIMEOUT')).failure.kind).toBe('timeout');
+  expect(networkFailure(coded('ECONNRESET')).failure.kind).toBe('network');
 });
 
 test('a long text is cut', () => {
-  expect(describeNetworkError(new Error('x'.repeat(10_000))).clause).toHaveLength(300);
+  expect(networkFailure(new Error('x'.repeat(10_000))).failure.message).toHaveLength(300);
 });

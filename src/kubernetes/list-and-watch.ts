@@ -1,0 +1,174 @@
+import type { Readable } from 'node:stream';
+import {
+  arrayAt,
+  at,
+  isObject,
+  type JsonObject,
+  numberAt,
+  parseObject,
+  stringAt,
+} from '../base/json.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import type { ListEnd, ListOptions, WatchEnd, WatchEvent, WatchOptions } from './api.ts';
+import { withQuery } from './paths.ts';
+
+/** Without the plain type at the end, servers that cannot do the other one answer 406. */
+const METADATA_ONLY =
+  'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
+export const PLAIN_JSON = 'application/json';
+const PAGE_SIZE = 500;
+
+/** One GET, with retries. */
+export type GetJson = (path: string, accept: string) => Promise<Read<JsonObject>>;
+
+export async function listPages(
+  path: string,
+  options: ListOptions,
+  get: GetJson,
+): Promise<Read<ListEnd>> {
+  let accept = options.metadataOnly === true ? METADATA_ONLY : PLAIN_JSON;
+  let hasRestarted = false;
+  let handedOver = 0;
+  let token = '';
+  for (;;) {
+    const answer = await get(pagePath(path, options, token, handedOver), accept);
+    if (!answer.ok) {
+      if (answer.failure.status === 406 && accept !== PLAIN_JSON) {
+        accept = PLAIN_JSON;
+        continue;
+      }
+      // The continue token outlived the server's history; a second time it would do so again.
+      if (answer.failure.status !== 410 || token === '' || hasRestarted) return answer;
+      hasRestarted = true;
+      handedOver = 0;
+      token = '';
+      options.onRestart?.();
+      continue;
+    }
+    const page = answer.value;
+    if (!isList(page)) return notAList(path, 'an answer that is not a list');
+    const items = arrayAt(page, 'items').filter(isObject);
+    const room = (options.maxItems ?? Number.POSITIVE_INFINITY) - handedOver;
+    for (const item of items.slice(0, room)) options.onItem(item);
+    handedOver += Math.min(items.length, room);
+
+    const next = stringAt(page, 'metadata', 'continue') ?? '';
+    const resourceVersion = stringAt(page, 'metadata', 'resourceVersion') ?? '';
+    if (items.length > room || (next !== '' && items.length >= room)) {
+      return read({
+        resourceVersion,
+        complete: false,
+        ...remaining(page, next, items.length - room),
+      });
+    }
+    if (next === '') return read({ resourceVersion, complete: true });
+    if (next === token) return notAList(path, 'the same page over and over');
+    token = next;
+  }
+}
+
+function pagePath(path: string, options: ListOptions, token: string, handedOver: number): string {
+  const room = (options.maxItems ?? Number.POSITIVE_INFINITY) - handedOver;
+  return withQuery(path, {
+    limit: Math.max(1, Math.min(options.limit ?? PAGE_SIZE, room)),
+    continue: token === '' ? undefined : token,
+    labelSelector: options.labelSelector,
+    fieldSelector: options.fieldSelector,
+  });
+}
+
+/** Go writes an empty list as null in some servers. */
+function isList(page: JsonObject): boolean {
+  const items = at(page, 'items');
+  const isListKind = stringAt(page, 'kind')?.endsWith('List') ?? false;
+  return isListKind && (Array.isArray(items) || items === null || items === undefined);
+}
+
+/**
+ * What was not handed over: `unused` items of the last page and what the server says is beyond it, which
+ * it does not for lists with a selector (metav1.ListMeta, remainingItemCount).
+ */
+function remaining(page: JsonObject, next: string, unused: number): { remaining?: number } {
+  const beyond = next === '' ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
+  return beyond === undefined ? {} : { remaining: beyond + unused };
+}
+
+function notAList(path: string, what: string): Read<never> {
+  return failed({ kind: 'unreadable', message: `the server sent ${what} for ${path}` });
+}
+
+const WATCH_SECONDS = 240;
+/** A connection that died without a word is given up this long after the server should have closed. */
+const OVERDUE_MS = 15_000;
+/** Twice the largest object that etcd takes, with its old version and some air. */
+const MAX_LINE_CHARS = 16 * 1024 * 1024;
+
+export function watchPath(path: string, options: WatchOptions): string {
+  return withQuery(path, {
+    watch: 1,
+    allowWatchBookmarks: 'true',
+    timeoutSeconds: options.watchSeconds ?? WATCH_SECONDS,
+    fieldSelector: options.fieldSelector,
+    resourceVersion: options.resourceVersion === '' ? undefined : options.resourceVersion,
+  });
+}
+
+/**
+ * Reads events until the stream ends. Silence is normal: a namespace that hangs sends nothing. An
+ * accepted watch that breaks is `closed`, like one that the server ends; both mean "look again".
+ */
+export async function readEvents(body: Readable, options: WatchOptions): Promise<Read<WatchEnd>> {
+  const seconds = options.watchSeconds ?? WATCH_SECONDS;
+  const overdue = setTimeout(() => body.destroy(), seconds * 1_000 + OVERDUE_MS);
+  try {
+    options.onOpen?.();
+    for await (const line of lines(body)) {
+      const event = parseEvent(line);
+      if (event === undefined) {
+        return failed({
+          kind: 'unreadable',
+          message: 'the watch sent a line that is not an event',
+        });
+      }
+      options.onEvent(event);
+      if (options.signal?.aborted) return read('aborted');
+      if (event.type === 'ERROR') {
+        return read(numberAt(event.object, 'code') === 410 ? 'expired' : 'closed');
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof BrokenStream)) throw error;
+  } finally {
+    clearTimeout(overdue);
+    body.on('error', () => undefined).destroy();
+  }
+  return read(options.signal?.aborted ? 'aborted' : 'closed');
+}
+
+/** Tells the network's errors from those of the caller's `onEvent`. */
+class BrokenStream extends Error {}
+
+async function* lines(body: Readable): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  const chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  for (;;) {
+    const chunk = await chunks.next().catch((error: unknown) => {
+      throw new BrokenStream('the watch broke off', { cause: error });
+    });
+    if (chunk.done === true) return;
+    const parts = (rest + decoder.decode(chunk.value, { stream: true })).split('\n');
+    rest = parts.pop() ?? '';
+    if (rest.length > MAX_LINE_CHARS) throw new BrokenStream('a line without end');
+    for (const part of parts) if (part.trim() !== '') yield part;
+  }
+}
+
+const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const;
+
+function parseEvent(line: string): WatchEvent | undefined {
+  const event = parseObject(line);
+  const type = TYPES.find((known) => known === event?.['type']);
+  const object = event?.['object'];
+  return type === undefined || !isObject(object) ? undefined : { type, object };
+}

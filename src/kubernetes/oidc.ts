@@ -1,0 +1,142 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'undici';
+import { ActionError } from '../base/errors.ts';
+import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
+import { createDispatcher, tlsOptions } from './connections.ts';
+import { clause, networkFailure } from './failures.ts';
+import { configError, type Environment, type Session, safeUrl } from './kubeconfig.ts';
+import { environmentProxy } from './proxy.ts';
+
+/** As in client-go: a token that ends sooner would end on the way. */
+const EXPIRY_MARGIN_MS = 10_000;
+const TIMEOUT_MS = 15_000;
+
+/** `config` of an auth provider `oidc`, as kubectl writes it; changed when tokens are renewed. */
+type OidcConfig = Record<string, string | undefined>;
+
+/**
+ * A valid id-token and when it ends (ms since the epoch), renewed where it has expired, by the rules of
+ * client-go (plugin/pkg/client/auth/oidc/oidc.go). client-node's OpenIDConnectAuth cannot renew: it
+ * hands openid-client a string where that demands a URL, and would forget the refresh token afterwards
+ * (kubernetes-client/javascript#2202, #399).
+ */
+export async function validIdToken(
+  config: OidcConfig,
+  { access, env, clock, announce, redactor }: Session,
+  signal: AbortSignal,
+): Promise<{ token: string; expiresAt: number }> {
+  const owner = `user "${access.user.name}"`;
+  const fail = (why: string): ActionError => {
+    const message = `cannot renew the id-token of ${owner}: ${clause(redactor.redact(why))}`;
+    const hint = 'Log in again as you did for kubectl, or use a service account token';
+    return new ActionError('kube-unauthorized', message, { hint });
+  };
+  const held = config['id-token'] ?? '';
+  if (expiryOf(held) - EXPIRY_MARGIN_MS > clock.now()) {
+    return { token: held, expiresAt: expiryOf(held) };
+  }
+  const refreshToken = config['refresh-token'] ?? '';
+  const issuer = config['idp-issuer-url'] ?? '';
+  const id = config['client-id'] ?? '';
+  const secret = config['client-secret'] ?? '';
+  if (refreshToken === '') throw fail('it has expired, and there is no refresh-token');
+  if (issuer === '' || id === '') {
+    throw configError(`the auth provider of ${owner} has no "idp-issuer-url" or no "client-id"`);
+  }
+  const ask = async (address: string, call: Call = {}): Promise<Answer> => {
+    const url = safeUrl(address, `the login provider of ${owner}`);
+    try {
+      return await askProvider(url, call, config, env, signal);
+    } catch (error) {
+      throw fail(`${url.origin}: ${networkFailure(error).failure.message}`);
+    }
+  };
+  const discovery = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const endpoint = stringAt((await ask(discovery)).body, 'token_endpoint') ?? '';
+  if (endpoint === '') throw fail(`${issuer} names no token_endpoint`);
+
+  // Which of the two ways to log in the provider takes is tried out, as golang.org/x/oauth2 does it;
+  // "invalid_grant" speaks of the token, to a client that was let in (RFC 6749, 5.2).
+  const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
+  const login = Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`);
+  const inForm = { ...form, client_id: id, ...(secret === '' ? {} : { client_secret: secret }) };
+  let answer = await ask(endpoint, { form, authorization: `Basic ${login.toString('base64')}` });
+  if (answer.status !== 200 && stringAt(answer.body, 'error') !== 'invalid_grant') {
+    answer = await ask(endpoint, { form: inForm });
+  }
+
+  const token = stringAt(answer.body, 'id_token') ?? '';
+  if (token === '') {
+    const said = stringAt(answer.body, 'error_description') ?? stringAt(answer.body, 'error');
+    const what = answer.status === 200 ? 'gave no id_token' : `answered ${answer.status}`;
+    throw fail(`${issuer} ${what}${said === undefined ? '' : `: ${said}`}`);
+  }
+  const next = stringAt(answer.body, 'refresh_token') || refreshToken;
+  announce(token);
+  announce(next);
+  if (access.userFile !== undefined) {
+    writeTokens(access.userFile, { [held]: token, [refreshToken]: next });
+  }
+  Object.assign(config, { 'id-token': token, 'refresh-token': next });
+  return { token, expiresAt: expiryOf(token) };
+}
+
+/** ms since the epoch; 0 for what is no JWT. */
+function expiryOf(token: string): number {
+  const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
+  return (Number(parseObject(payload)?.['exp']) || 0) * 1_000;
+}
+
+interface Call {
+  form?: Record<string, string>;
+  authorization?: string;
+}
+interface Answer {
+  status: number;
+  body: JsonObject | undefined;
+}
+
+async function askProvider(
+  url: URL,
+  { form, authorization }: Call,
+  config: OidcConfig,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { 'idp-certificate-authority-data': data, 'idp-certificate-authority': file } = config;
+  const ca = data ? Buffer.from(data, 'base64') : file && readFileSync(file);
+  const proxy = environmentProxy(url, env);
+  const dispatcher = createDispatcher({ tls: tlsOptions({ ca }), proxy });
+  try {
+    const answer = await request(url, {
+      dispatcher,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      method: form === undefined ? 'GET' : 'POST',
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+      body: form === undefined ? null : new URLSearchParams(form).toString(),
+    });
+    return { status: answer.statusCode, body: parseObject(await answer.body.text()) };
+  } finally {
+    await dispatcher.destroy();
+  }
+}
+
+/**
+ * Many providers take a refresh token once: kubectl writes the next one down, and so must whoever uses
+ * it up. The rest of the file stays as it is.
+ */
+function writeTokens(file: string, replacements: Record<string, string>): void {
+  try {
+    const before = readFileSync(file, 'utf8');
+    let text = before;
+    for (const [old, fresh] of Object.entries(replacements)) {
+      if (old !== '') text = text.replaceAll(old, () => fresh);
+    }
+    if (text !== before) writeFileSync(file, text);
+  } catch {
+    // Read-only, as a mounted Secret is: for this run the tokens are good all the same.
+  }
+}

@@ -1,0 +1,181 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { RequestOptions } from 'node:https';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { KubeConfig, type User } from '@kubernetes/client-node';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+/**
+ * What @kubernetes/client-node lacks, as far as it is why src/kubernetes has code of its own. A test that
+ * fails after an update means that upstream has fixed it: take the named code out.
+ */
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'upstream-'));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function write(name: string, content: string, mode = 0o600): string {
+  const file = join(folder, name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+  chmodSync(file, mode);
+  return file;
+}
+
+function kubeconfig(server: string, user: object = {}, cluster: object = {}): string {
+  return JSON.stringify({
+    'current-context': 'x',
+    clusters: [{ name: 'c', cluster: { server, ...cluster } }],
+    users: [{ name: 'u', user }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+  });
+}
+
+function loaded(text: string): KubeConfig {
+  const config = new KubeConfig();
+  config.loadFromString(text);
+  return config;
+}
+
+/** What goes on the wire for this user. */
+async function wire(user: Omit<User, 'name'>, server = 'https://a'): Promise<RequestOptions> {
+  const config = new KubeConfig();
+  const cluster = { name: 'c', server, skipTLSVerify: true };
+  config.loadFromClusterAndUser(cluster, { name: 'u', ...user });
+  const options: RequestOptions = {};
+  await config.applyToHTTPSOptions(options);
+  return options;
+}
+
+const headersOf = async (user: Omit<User, 'name'>) => (await wire(user)).headers;
+
+describe('kubeconfig.ts', () => {
+  const loadDefault = (...files: string[]): KubeConfig => {
+    vi.stubEnv('KUBECONFIG', files.join(delimiter));
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    return config;
+  };
+
+  test('findAccess: a missing file in KUBECONFIG fails', () => {
+    const file = write('a', kubeconfig('https://a'));
+    expect(() => loadDefault(join(folder, 'missing'), file)).toThrow('ENOENT');
+  });
+
+  test('merge: a name that two files have fails', () => {
+    const files = [write('a', kubeconfig('https://a')), write('b', kubeconfig('https://b'))];
+    expect(() => loadDefault(...files)).toThrow('Duplicate cluster: c');
+  });
+
+  test('findAccess: ends with localhost:8080', () => {
+    vi.stubEnv('KUBECONFIG', '');
+    vi.stubEnv('HOME', folder);
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    expect(config.getCurrentCluster()?.server).toBe('http://localhost:8080');
+  });
+
+  test('withAbsolutePaths: tokenFile is not known, nor a plugin beside the kubeconfig', () => {
+    const user = { tokenFile: 'token', exec: { command: './plugin' } };
+    const file = write('a', kubeconfig('https://a', user));
+    const config = new KubeConfig();
+    config.loadFromFile(file);
+    expect(config.getCurrentUser()?.exec).toEqual({ command: './plugin' });
+    expect(JSON.stringify(config.getCurrentUser())).not.toContain('token"');
+  });
+
+  test('inClusterAccess: some ports mean http', () => {
+    vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
+    vi.stubEnv('KUBERNETES_SERVICE_PORT', '8080');
+    const config = new KubeConfig();
+    config.loadFromCluster();
+    expect(config.getCurrentCluster()?.server).toBe('http://10.0.0.1:8080');
+  });
+});
+
+describe('credentials.ts', () => {
+  test('userFor: a token wins over a token file', async () => {
+    const authProvider = {
+      name: 'tokenFile',
+      config: { tokenFile: write('token', 'of-the-file') },
+    };
+    expect(await headersOf({ token: 'written', authProvider })).toEqual({
+      Authorization: 'Bearer written',
+    });
+  });
+
+  test('userFor: files win over data, and a missing password is a word', async () => {
+    const pair = { certData: 'ZGF0YQ==', certFile: write('cert', 'file') };
+    expect(String((await wire(pair)).cert)).toBe('file');
+    expect((await wire({ username: 'ci' })).auth).toBe('ci:undefined');
+  });
+
+  test('authorizationOf: a token file is sent as it is, and an empty one means nobody', async () => {
+    const by = (content: string) =>
+      headersOf({ authProvider: { name: 't', config: { tokenFile: write('token', content) } } });
+    expect(await by('token\n')).toEqual({ Authorization: 'Bearer token\n' });
+    expect(await by('')).toEqual({});
+  });
+
+  test('impersonation: groups are not known', () => {
+    const user = {
+      as: 'robot',
+      'as-uid': '1',
+      'as-groups': ['ops'],
+      'as-user-extra': { a: ['b'] },
+    };
+    const read = JSON.stringify(loaded(kubeconfig('https://a', user)).getCurrentUser());
+    expect(read).toContain('robot');
+    expect(read).not.toContain('ops');
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('plugin.ts', () => {
+  const credential = '{"status":{"token":"t"}}';
+  const run = (script: string) =>
+    headersOf({ exec: { command: write('plugin', `#!/bin/sh\n${script}\n`, 0o700) } });
+
+  test('guardPlugin: the inputs are handed on, and KUBERNETES_EXEC_INFO is not set', async () => {
+    vi.stubEnv('INPUT_GITHUB_TOKEN', 'ghs_0000');
+    const script = `test -n "$INPUT_GITHUB_TOKEN" && test -z "$KUBERNETES_EXEC_INFO" && echo '${credential}'`;
+    expect(await run(script)).toEqual({ Authorization: 'Bearer t' });
+  });
+
+  test('guardPlugin: standard input is not /dev/null', async () => {
+    const script = `test ! -c /dev/stdin && echo '${credential}'`;
+    expect(await run(script)).toEqual({ Authorization: 'Bearer t' });
+  });
+
+  test('guardPlugin: JSON of any kind is taken, and other text is quoted', async () => {
+    expect(await run(`echo '${credential}'`)).toEqual({ Authorization: 'Bearer t' });
+    await expect(run('echo secret-token')).rejects.toThrow('secret-tok');
+  });
+});
+
+test('oidc.ts: an expired id-token cannot be renewed', async () => {
+  const config = {
+    'id-token': `e30.${Buffer.from('{"exp":1}').toString('base64url')}.x`,
+    'client-id': 'gate',
+    'refresh-token': 'r',
+    'idp-issuer-url': 'https://127.0.0.1:1',
+  };
+  const renewing = headersOf({ authProvider: { name: 'oidc', config } });
+  await expect(renewing).rejects.toThrow('"server" must be an instance of URL');
+});
+
+test('proxy.ts: proxies of the environment are not looked at', () => {
+  vi.stubEnv('HTTPS_PROXY', 'http://127.0.0.1:1');
+  const config = loaded(kubeconfig('https://k8s.example'));
+  expect(config.createDispatcherOptions(config.getCurrentCluster(), {}).type).toBe('none');
+});
+
+test('scripts/build.ts: the package does not say that it has no side effects', async () => {
+  const manifest = '@kubernetes/client-node/package.json';
+  const { default: content } = await import(manifest, { with: { type: 'json' } });
+  expect(content.sideEffects).toBeUndefined();
+});
