@@ -39,7 +39,7 @@ export async function runScenario(scenario: Scenario, cluster: Cluster): Promise
     const run = await runGate(
       {
         namespace: world.namespace,
-        kubeconfig: await world.kubeconfig(identity),
+        kubeconfig: world.gateKubeconfig ?? (await world.kubeconfig(identity)),
         timeout: TIMEOUT,
         comment: 'off',
         ...inputs,
