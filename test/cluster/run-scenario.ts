@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { mutationsBy } from './audit.ts';
 import type { Cluster } from './clusters.ts';
 import { differences, findingText } from './compare.ts';
+import { describeNamespace } from './inventory.ts';
 import { type GateRun, runGate } from './run-gate.ts';
 import type { Expectation, Scenario } from './scenario.ts';
 import { World } from './world.ts';
@@ -54,6 +56,46 @@ export async function runScenario(scenario: Scenario, cluster: Cluster): Promise
     return problems.length === 0 ? [] : [...problems, ...epilogue(run, world)];
   } finally {
     await world.end();
+  }
+}
+
+/** How long a hang is watched before it is believed: longer than the namespace controller's pauses. */
+const HANGS_MS = 10_000;
+/** A cure may have to wait for the back-off of a controller. */
+const CURED_MS = 120_000;
+
+/** The situation is what it says: it hangs, and goes when its cure is done. Says what is not so. */
+export async function proveScenario(scenario: Scenario, cluster: Cluster): Promise<string[]> {
+  const world = await prepare(scenario, cluster);
+  try {
+    if (scenario.delete === false) {
+      await world.deleteNamespace();
+      await world.settled();
+    }
+    await sleep(HANGS_MS);
+    if ((await world.client.find(world.namespaceRef)) === undefined) return ['it does not hang'];
+    await scenario.cure?.(world);
+    return (await goesWithin(world, CURED_MS))
+      ? []
+      : ['it hangs on after its cure', ...(await describeNamespace(world.client, world.namespace))];
+  } finally {
+    await world.end();
+  }
+}
+
+/** Writes to the namespace now and then, so that its controller looks again without its back-off. */
+export async function goesWithin(world: World, timeoutMs: number): Promise<boolean> {
+  const { client, namespaceRef } = world;
+  const deadline = Date.now() + timeoutMs;
+  for (let look = 0; ; look++) {
+    const namespace = await client.find(namespaceRef);
+    if (namespace === undefined) return true;
+    if (Date.now() >= deadline) return false;
+    if (look % 10 === 0) {
+      const annotations = { 'tests.example.com/look': String(look) };
+      await client.patch(namespaceRef, { metadata: { annotations } }).catch(() => undefined); // gone
+    }
+    await sleep(500);
   }
 }
 

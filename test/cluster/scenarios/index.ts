@@ -18,6 +18,7 @@ import { products } from './products.ts';
 import { unreadableTypes } from './unreadable-types.ts';
 import { volumes } from './volumes.ts';
 import { webhooks } from './webhooks.ts';
+import { whose } from './whose.ts';
 
 /** The catalogue. What takes longest is first, so that nothing has to wait for it alone at the end. */
 export const SCENARIOS: readonly Scenario[] = [
@@ -25,6 +26,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...lifecycle,
   ...finalizers,
   ...owners,
+  ...whose,
   ...products,
   ...namespaceFinalizers,
   ...pods,

@@ -1,5 +1,6 @@
-import { type JsonObject, numberAt } from '../../../src/base/json.ts';
-import type { Ref } from '../client.ts';
+import { isObject, type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
+import type { KubeObject, Ref } from '../client.ts';
+import { apiVersionOf } from '../inventory.ts';
 import {
   type Common,
   customObject,
@@ -14,6 +15,7 @@ import {
 } from '../objects.ts';
 import {
   type OperatorBehaviour,
+  type Operator as Process,
   readyPods,
   startOperatorProcess,
 } from '../servers/operator-process.ts';
@@ -22,19 +24,9 @@ import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 
 /** An operator as charts install it: type, ServiceAccount, rights, workload. */
-export interface Operator {
-  /** API group of its type, and domain of its finalizer. */
-  group: string;
-  version: string;
-  kind: string;
-  /** Where its workload lives. */
-  namespace: string;
-  name: string;
+export interface Operator extends Process {
   workload: WorkloadKind;
   account: string;
-  /** As whom it writes. */
-  manager: string;
-  finalizer: string;
 }
 
 export interface OperatorOptions {
@@ -123,26 +115,35 @@ export async function start(
   operator: Operator,
   behaviour?: OperatorBehaviour,
 ): Promise<void> {
-  await runPodsIn(world, operator.namespace);
-  const there = await world.client.get(workloadRef(operator));
-  if (wanted(there) > 0) {
-    const what = `${operator.name} to run`;
-    await waitUntil(what, async () => (await readyPods(world.client, operator)).length > 0);
-    const counts = operator.workload === 'Deployment' || operator.workload === 'StatefulSet';
-    await world.client.waitFor(
-      workloadRef(operator),
-      'counts its pod',
-      (found) => !counts || (numberAt(found, 'status', 'readyReplicas') ?? 0) > 0,
-    );
-  }
+  await runPods(world, operator);
   await startOperatorProcess(world, operator, behaviour);
 }
 
-function wanted(found: JsonObject): number {
-  if (found['kind'] === 'DaemonSet')
-    return numberAt(found, 'status', 'desiredNumberScheduled') ?? 0;
-  const { suspend } = found['spec'] as JsonObject;
-  return suspend === true ? 0 : (numberAt(found, 'spec', 'replicas') ?? 1);
+/** Its pods run, and nothing of what is in them shows. */
+export async function runPods(world: World, operator: Operator): Promise<void> {
+  await runPodsIn(world, operator.namespace);
+  const { client } = world;
+  if (isAsleep(await client.get(workloadRef(operator)))) return;
+  // A CronJob begins with the minute.
+  await waitUntil(
+    `${operator.name} to run`,
+    async () => (await readyPods(client, operator)).length > 0,
+    { timeoutMs: 90_000 },
+  );
+  const counts = operator.workload === 'Deployment' || operator.workload === 'StatefulSet';
+  await client.waitFor(
+    workloadRef(operator),
+    'counts its pod',
+    (found) => !counts || (numberAt(found, 'status', 'readyReplicas') ?? 0) > 0,
+  );
+}
+
+function isAsleep({ spec }: KubeObject): boolean {
+  return (
+    numberAt(spec, 'replicas') === 0 ||
+    (isObject(spec) && spec['suspend'] === true) ||
+    stringAt(spec, 'template', 'spec', 'nodeSelector', 'kubernetes.io/hostname') === 'none'
+  );
 }
 
 /** An object of the operator's type with its finalizer, written by the operator itself. */
@@ -151,10 +152,11 @@ export async function createGuarded(
   operator: Operator,
   name: string,
   namespace = world.namespace,
+  spec: JsonObject = {},
 ): Promise<void> {
-  const { group, version, kind, finalizer, manager } = operator;
-  const apiVersion = `${group}/${version}`;
-  await world.create(customObject(apiVersion, kind, namespace, name));
+  const { kind, finalizer, manager } = operator;
+  const apiVersion = apiVersionOf(operator);
+  await world.create({ ...customObject(apiVersion, kind, namespace, name), spec });
   await world.client.patch(
     { apiVersion, kind, namespace, name },
     { metadata: { finalizers: [finalizer] } },
@@ -169,7 +171,10 @@ export function workloadRef(operator: Operator): Ref {
 
 const RBAC = 'rbac.authorization.k8s.io';
 
-export function operatorRules({ group, kind }: Operator, verbs: readonly string[] = FULL) {
+export function operatorRules(
+  { group, kind }: Pick<Operator, 'group' | 'kind'>,
+  verbs: readonly string[] = FULL,
+) {
   const plural = pluralOf(kind);
   return [
     { apiGroups: [group], resources: [plural], verbs: [...verbs] },
@@ -194,7 +199,7 @@ function rights(world: World, operator: Operator, options: OperatorOptions): Jso
     Group: { kind: 'Group', apiGroup: RBAC, name: group },
   }[options.boundAs ?? 'ServiceAccount'];
   const cluster = options.scope === 'cluster';
-  const metadata = cluster ? { name: world.name(name) } : { namespace, name };
+  const metadata = cluster ? { name: clusterName(operator) } : { namespace, name };
   const kind = cluster ? 'ClusterRole' : 'Role';
   const apiVersion = `${RBAC}/v1`;
   const binding = {
@@ -205,6 +210,11 @@ function rights(world: World, operator: Operator, options: OperatorOptions): Jso
     subjects: [subject],
   };
   return options.role === undefined ? [{ apiVersion, kind, metadata, rules }, binding] : [binding];
+}
+
+/** Of its ClusterRole and the binding: of two installs each has its own. */
+export function clusterName({ namespace, name }: Operator): string {
+  return `${namespace}-${name}`;
 }
 
 /** Deletes the workload, and unless they are to stay its rights and its account, as an uninstall does. */
@@ -226,7 +236,7 @@ export async function uninstall(
   const apiVersion = `${RBAC}/v1`;
   if (!leave.includes('rights')) {
     for (const kind of ['ClusterRoleBinding', 'ClusterRole']) {
-      await client.delete({ apiVersion, kind, name: world.name(name) });
+      await client.delete({ apiVersion, kind, name: clusterName(operator) });
     }
   }
   if (leave.includes('account')) return;

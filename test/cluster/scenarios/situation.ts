@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
+import { apiVersionOf } from '../inventory.ts';
 import { typeRef } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
@@ -16,6 +17,7 @@ import {
   type Operator,
   type OperatorOptions,
   operatorOf,
+  runPods,
   start,
   workloadRef,
 } from './operator.ts';
@@ -27,14 +29,16 @@ import {
 export interface Situation
   extends Omit<Scenario, 'setUp' | 'settle' | 'expect' | 'cure' | 'mayChange'> {
   /** Whose finalizer it is. `namespace` without the suffix of the run; unless given, `widget-system`. */
-  operator?: OperatorOptions;
+  operator?: OperatorOptions | ((world: World) => OperatorOptions);
   behaviour?: OperatorBehaviour;
   /** No node takes its pods. */
   unscheduled?: true;
   /** What keeps it is told in the status of the object; the gate looks after that. */
   complains?: true;
   /** Others that are installed too, with rights on the type or without. They are innocent. */
-  bystanders?: readonly (OperatorOptions & { behaviour?: OperatorBehaviour })[];
+  bystanders?: readonly OperatorOptions[] | ((world: World) => readonly OperatorOptions[]);
+  /** Of the object. */
+  spec?: JsonObject;
   /** What is there before any of them. */
   before?: (world: World, operator: Operator) => Promise<unknown>;
   /** What happens after the finalizer was set, before the namespace is deleted. */
@@ -53,22 +57,25 @@ export const GUARDED = 'db';
 export function situation(told: Situation): Scenario {
   const { operator: options, behaviour, bystanders, before, afterwards, owner, ...rest } = told;
   const { unscheduled, complains } = told;
-  const ours = (world: World): OperatorOptions => away(world, options);
+  const ours = (world: World): OperatorOptions =>
+    away(world, typeof options === 'function' ? options(world) : options);
   const theOperator = (world: World): Operator => operatorOf(world, ours(world));
-  const others = (world: World) => (bystanders ?? []).map((one) => away(world, one));
+  const others = (world: World): OperatorOptions[] =>
+    (typeof bystanders === 'function' ? bystanders(world) : (bystanders ?? [])).map((one) =>
+      away(world, one),
+    );
   return {
     ...rest,
     setUp: async (world) => {
       await world.createNamespace();
       await before?.(world, theOperator(world));
       const operator = await installed(world, ours(world));
-      for (const [index, other] of others(world).entries()) {
-        const bystander = await installed(world, { type: false, ...other });
-        await start(world, bystander, bystanders?.[index]?.behaviour);
+      for (const other of others(world)) {
+        await runPods(world, await installed(world, { type: false, ...other }));
       }
       if (unscheduled) await startOperatorProcess(world, operator, behaviour);
       else await start(world, operator, behaviour);
-      await createGuarded(world, operator, GUARDED);
+      await createGuarded(world, operator, GUARDED, world.namespace, told.spec);
       await afterwards?.(world, operator);
     },
     settle: async (world) => {
@@ -84,12 +91,16 @@ export function situation(told: Situation): Scenario {
       const innocent = others(world).map((one) => workloadRef(operatorOf(world, one)));
       const chain =
         typeof owner === 'function' ? owner(world, operator) : linkTo(owner, world, operator);
-      const expected: Expectation = {
+      const more = told.expect?.(world, operator) ?? {};
+      return {
         outcome: 'stuck',
         chains: [[heldBy(world, operator), ...chain]],
-        never: innocent.map(({ kind, namespace = '', name }) => ({ kind, namespace, name })),
+        ...more,
+        never: [
+          ...innocent.map(({ kind, namespace = '', name }) => ({ kind, namespace, name })),
+          ...(more.never ?? []),
+        ],
       };
-      return { ...expected, ...told.expect?.(world, operator) };
     },
     cure: (world) => told.cure(world, theOperator(world)),
     mayChange: (world) => told.mayChange?.(world, theOperator(world)) ?? [],
@@ -112,8 +123,8 @@ function linkTo(code: FindingCode | undefined, world: World, operator: Operator)
   return code === 'owner-unknown' ? [nobodyKnown(world, operator)] : [owner(operator, code)];
 }
 
-export function guardedRef(world: World, { group, version, kind }: Operator): Ref {
-  return ref(`${group}/${version}`, kind, world.namespace, GUARDED);
+export function guardedRef(world: World, operator: Operator): Ref {
+  return ref(apiVersionOf(operator), operator.kind, world.namespace, GUARDED);
 }
 
 export function heldBy(world: World, operator: Operator): Link {

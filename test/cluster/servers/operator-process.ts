@@ -1,8 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, stringAt, stringsAt } from '../../../src/base/json.ts';
 import { ApiError, type Client, type KubeObject, type Ref, refOf } from '../client.ts';
-import type { Operator } from '../scenarios/operator.ts';
+import { apiVersionOf } from '../inventory.ts';
 import type { World } from '../world.ts';
+
+/** Whose process it is. */
+export interface Operator {
+  /** API group of its type, and domain of its finalizer. */
+  group: string;
+  version: string;
+  kind: string;
+  /** Where its workload lives. */
+  namespace: string;
+  name: string;
+  /** As whom it writes. */
+  manager: string;
+  finalizer: string;
+}
 
 export interface OperatorBehaviour {
   /**
@@ -91,8 +105,8 @@ async function startInstance(world: World, pod: KubeObject) {
 
 async function reconcile(round: Round, client: Client): Promise<void> {
   const { world, operator, behaviour, since } = round;
-  const { group, kind, finalizer } = operator;
-  const own = { apiVersion: `${group}/v1`, kind, namespace: world.namespace };
+  const { kind, finalizer } = operator;
+  const own = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace };
   for (const type of [own, ...(behaviour.alsoAfter ?? [])]) {
     const objects = await client
       .list(type.apiVersion, type.kind, type.namespace)
