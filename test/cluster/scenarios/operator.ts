@@ -93,7 +93,7 @@ export async function install(world: World, options: OperatorOptions = {}): Prom
     );
   }
   await world.ensure(serviceAccount(namespace, account));
-  await world.createAll(rights(world, operator, options));
+  await world.createAll(rights(operator, options));
   const spec = podSpec(account);
   const [main] = spec['containers'] as [JsonObject];
   await world.create(
@@ -188,7 +188,7 @@ export function operatorRules(
   ];
 }
 
-function rights(world: World, operator: Operator, options: OperatorOptions): JsonObject[] {
+function rights(operator: Operator, options: OperatorOptions): JsonObject[] {
   const { namespace, name, account } = operator;
   const rules = [...(options.rules ?? operatorRules(operator, options.verbs))];
   const user = `system:serviceaccount:${namespace}:${account}`;

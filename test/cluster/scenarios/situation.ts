@@ -22,6 +22,8 @@ import {
   workloadRef,
 } from './operator.ts';
 
+export type Step = (world: World, operator: Operator) => Promise<unknown>;
+
 /**
  * Most hangs are one story: an operator lives in a namespace of its own, has set its finalizer on an
  * object of the namespace under test, and does not remove it. This tells it with one fact changed.
@@ -40,14 +42,14 @@ export interface Situation
   /** Of the object. */
   spec?: JsonObject;
   /** What is there before any of them. */
-  before?: (world: World, operator: Operator) => Promise<unknown>;
+  before?: Step;
   /** What happens after the finalizer was set, before the namespace is deleted. */
-  afterwards?: (world: World, operator: Operator) => Promise<unknown>;
-  settle?: (world: World, operator: Operator) => Promise<unknown>;
+  afterwards?: Step;
+  settle?: Step;
   /** How the chain goes on behind the object. */
   owner?: FindingCode | ((world: World, operator: Operator) => Link[]);
   expect?: (world: World, operator: Operator) => Partial<Expectation>;
-  cure: (world: World, operator: Operator) => Promise<unknown>;
+  cure: Step;
   mayChange?: (world: World, operator: Operator) => readonly Partial<Ref>[];
 }
 
@@ -163,6 +165,22 @@ export function missingOrUnknown(world: World, operator: Operator): Partial<Expe
 export function settledByFinalizer(world: World): Promise<unknown> {
   return world.settled({ [FINALIZERS]: ['True', / in \d+ resource instances/] });
 }
+
+/** Asks what a pattern would force, and does not. */
+export const forcesByPattern = (world: World): Record<string, string> => ({
+  'force-finalize': 'plan',
+  'force-namespaces': `${world.namespace.slice(0, 8)}*`,
+  'force-finalizers': '*.example.com/*',
+});
+
+/** A pattern reaches nothing where somebody alive speaks for it, or where that was not read. */
+export const nothingForced: Pick<Expectation, 'also'> = {
+  also: ({ namespace: { forced } }) => {
+    if (forced === null || forced.refused.length === 0) {
+      throw new Error(`force-finalize refuses nothing: ${JSON.stringify(forced)}`);
+    }
+  },
+};
 
 /** Cures. */
 

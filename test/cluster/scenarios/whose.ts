@@ -7,14 +7,17 @@ import { ref } from './links.ts';
 import { FULL, type Operator, type OperatorOptions, operatorRules, uninstall } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
+  forcesByPattern,
   guardedRef,
   heldBy,
   missingOrUnknown,
   nobodyKnown,
+  nothingForced,
   owner,
   releaseGuarded,
   restart,
   type Situation,
+  type Step,
   scaleUp,
   settledByFinalizer,
   situation,
@@ -136,7 +139,7 @@ const backup =
 /** Works on its type as ever, with its name in the status of every object. */
 const widgetOperator: OperatorOptions = { name: 'widget-operator' };
 
-const reportsStatus: Situation['afterwards'] = (world, operator) =>
+const reportsStatus: Step = (world, operator) =>
   world.client.patchStatus(
     guardedRef(world, operator),
     { conditions: [], phase: 'Ready' },
@@ -190,7 +193,7 @@ const foreignFinalizers: Scenario[] = [
 ];
 
 /** Rights of the install before this one, in a namespace where nothing runs any more. */
-const oldInstall: Situation['afterwards'] = async (world, { group, kind }) => {
+const oldInstall: Step = async (world, { group, kind }) => {
   const namespace = world.name('widget-old');
   const api = 'rbac.authorization.k8s.io';
   const name = world.name('widget-old');
@@ -297,23 +300,8 @@ const twice: Scenario[] = [
   }),
 ];
 
-const refusesPattern = (world: World): Record<string, string> => ({
-  'force-finalize': 'plan',
-  'force-namespaces': `${world.namespace.slice(0, 8)}*`,
-  'force-finalizers': '*.example.com/*',
-});
-
-/** A pattern reaches nothing here: somebody alive speaks for it. */
-const nothingForced: ReturnType<NonNullable<Situation['expect']>> = {
-  also: ({ namespace: { forced } }) => {
-    if (forced === null || forced.refused.length === 0) {
-      throw new Error(`force-finalize refuses nothing: ${JSON.stringify(forced)}`);
-    }
-  },
-};
-
 /** Its container ends again and again. */
-const crash: Situation['afterwards'] = (world, operator) =>
+const crash: Step = (world, operator) =>
   world.client.patchStatus(ref('v1', 'Pod', operator.namespace, operator.name), {
     phase: 'Running',
     conditions: [
@@ -339,7 +327,7 @@ const workloads: Scenario[] = [
     title: 'the operator is a bare Pod, Running; a pattern must not force it',
     operator: { workload: 'Pod' },
     behaviour: HANGS,
-    inputs: refusesPattern,
+    inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
     cure: restart,
@@ -445,7 +433,7 @@ const leases: Scenario[] = [
         holder: 'build-7_0b6e2f',
       });
     },
-    inputs: refusesPattern,
+    inputs: forcesByPattern,
     expect: (world, operator) => ({
       ...nothingForced,
       chains: [
@@ -800,7 +788,7 @@ const bindings: Scenario[] = [
     title: 'the operator runs with the rights of all accounts of its namespace',
     operator: { boundAs: 'Group' },
     behaviour: HANGS,
-    inputs: refusesPattern,
+    inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
     cure: restart,

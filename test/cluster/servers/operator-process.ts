@@ -26,6 +26,7 @@ export interface OperatorBehaviour {
   cleanUp?: (
     object: KubeObject,
     client: Client,
+    operator: Operator,
   ) => string | undefined | Promise<string | undefined>;
   /** Works only after this long, as in a back-off. */
   afterMs?: number;
@@ -117,7 +118,7 @@ async function reconcile(round: Round, client: Client): Promise<void> {
       const first = since.get(uidOf(object)) ?? Date.now();
       since.set(uidOf(object), first);
       if (Date.now() - first < (behaviour.takesMs ?? 0)) continue;
-      const failed = await behaviour.cleanUp?.(object, client);
+      const failed = await behaviour.cleanUp?.(object, client, operator);
       const problem = failed ?? (await removeFinalizer(client, object, finalizer));
       const words = `${uidOf(object)} ${problem}`;
       if (problem === undefined || behaviour.tells === false || round.told.has(words)) continue;
