@@ -87,5 +87,10 @@ function declare(
 ): void {
   const title = `${scenario.id}: ${scenario.title}`;
   if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`);
-  else test(title, async () => expect(await run()).toEqual([]));
+  else {
+    test(title, async () => {
+      const problems = await run();
+      if (problems.length > 0) expect.fail(problems.join('\n'));
+    });
+  }
 }

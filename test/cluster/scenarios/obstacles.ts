@@ -15,7 +15,7 @@ import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, objectFinalizer, ownerUnknown, ref } from './links.ts';
+import { CONTENT_FAILURE, ref } from './links.ts';
 import {
   createGuarded,
   install,
@@ -30,6 +30,7 @@ import {
   GUARDED,
   guardedRef,
   heldBy,
+  missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
   nothingForced,
@@ -271,7 +272,7 @@ const matching: Scenario[] = [
     settle: settledByFinalizer,
     expect: (world) => ({
       outcome: 'stuck',
-      chains: [[objectFinalizer(ledgerRef(world), HOLD), ownerUnknown(ledgerRef(world), HOLD)]],
+      ...missingOrUnknown(world, { ...operatorOf(world, LEDGERS), finalizer: HOLD }),
       never: ['cluster', 'exact'].map((name) => webhookRef(world, undefined, name)),
     }),
     cure: (world) => release(world, ledgerRef(world)),

@@ -711,7 +711,7 @@ const keeper = (world: World): OperatorOptions => ({
   ownGroup: false,
   kind: 'Pod',
   type: false,
-  name: 'pod-keeper',
+  name: world.name('pod-keeper'),
   namespace: 'platform',
   finalizer: `${world.domain('keep.example.com')}/drain`,
   ...NAMELESS,
@@ -719,7 +719,8 @@ const keeper = (world: World): OperatorOptions => ({
 });
 
 /** Events stay as long as a pod holds the namespace: it is asked to go before them. */
-const POD: Pick<Situation, 'versions' | 'spec' | 'settle'> = {
+const POD: Pick<Situation, 'own' | 'versions' | 'spec' | 'settle'> = {
+  own: true, // pods have owners in other scenarios too
   versions: ['1.36.3'],
   spec: podSpec(),
   settle: settledWithPod,
@@ -732,7 +733,7 @@ const events: Scenario[] = [
     title: 'an Event about the held pod was reported by a pod of one of two nameless workloads',
     operator: keeper,
     behaviour: HANGS,
-    bystanders: (world) => [{ ...keeper(world), name: 'pod-helper' }],
+    bystanders: (world) => [{ ...keeper(world), name: world.name('pod-helper') }],
     afterwards: async (world, operator) => {
       const [pod] = await readyPods(world.client, operator);
       await createEvent(world, {
@@ -753,11 +754,16 @@ const events: Scenario[] = [
     title: 'a scheduler and a policy engine report about the held pod; its controller is gone',
     operator: keeper,
     bystanders: (world) => [
-      { ...keeper(world), name: 'policy-reporter', rules: readingPods, manager: 'reporter' },
+      {
+        ...keeper(world),
+        name: world.name('policy-reporter'),
+        rules: readingPods,
+        manager: 'reporter',
+      },
     ],
     afterwards: async (world, operator) => {
       const about = guardedRef(world, operator);
-      const reporter = { ...operator, name: 'policy-reporter' };
+      const reporter = { ...operator, name: world.name('policy-reporter') };
       const [pod] = await readyPods(world.client, reporter);
       await uninstall(world, operator);
       await createEvent(world, {

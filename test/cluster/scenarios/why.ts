@@ -224,7 +224,7 @@ const keeper = (world: World): OperatorOptions => ({
   ownGroup: false,
   kind: 'Pod',
   type: false,
-  name: 'pod-keeper',
+  name: world.name('pod-keeper'),
   namespace: 'platform',
   finalizer: `${world.domain('keep.example.com')}/drain`,
   rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
@@ -243,7 +243,8 @@ const complaint = (world: World, operator: Operator): Promise<Ref> =>
   });
 
 /** Events stay as long as a pod holds the namespace: it is asked to go before them. */
-const heldPod: Pick<Situation, 'versions' | 'spec' | 'operator' | 'behaviour'> = {
+const heldPod: Pick<Situation, 'own' | 'versions' | 'spec' | 'operator' | 'behaviour'> = {
+  own: true, // pods have owners in other scenarios too
   versions: ['1.36.3'],
   spec: podSpec(),
   operator: keeper,
