@@ -198,6 +198,13 @@ function sameSet(what: string, wanted: readonly Link[], found: readonly Finding[
   ];
 }
 
+/** Is it one of those that the scenario expects, in whichever of its answers? */
+export function isExpected(finding: Finding, { anyOf = [], ...base }: Expectation): boolean {
+  return [base, ...anyOf.map((answer) => ({ ...base, ...answer }))]
+    .flatMap((expected) => [...uniqueLinks(expected), ...(expected.contributing ?? [])])
+    .some((link) => isIt(link, finding));
+}
+
 function isIt(link: Link, finding: Finding): boolean {
   return (
     [link.code].flat().includes(finding.code) &&

@@ -10,7 +10,7 @@ import { World } from './world.ts';
 /** Long enough for two looks, short enough for a catalogue. */
 const TIMEOUT = '8s';
 /** The gate promises to end within its time-out and 60 s; this only ends a gate that breaks it. */
-const LIMIT_MS = 200_000;
+export const LIMIT_MS = 200_000;
 const PASSES = new Set(['deleted', 'recreated', 'not-found', 'forced']);
 
 /** The situation up to where the gate starts: set up, deleted and hanging. */
@@ -35,19 +35,11 @@ export async function prepare(scenario: Scenario, cluster: Cluster): Promise<Wor
 export async function runScenario(scenario: Scenario, cluster: Cluster): Promise<string[]> {
   const world = await prepare(scenario, cluster);
   try {
-    const identity = scenario.identity ?? 'teardown-reader';
-    const inputs = typeof scenario.inputs === 'function' ? scenario.inputs(world) : scenario.inputs;
-    const { meanwhile } = scenario;
-    const run = await runGate(
-      {
-        namespace: world.namespace,
-        kubeconfig: world.gateKubeconfig ?? (await world.kubeconfig(identity)),
-        timeout: TIMEOUT,
-        comment: 'off',
-        ...inputs,
-      },
-      { ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}), limitMs: LIMIT_MS },
-    );
+    const { meanwhile, identity = 'teardown-reader' } = scenario;
+    const run = await runGate(await gateInputs(scenario, world), {
+      ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}),
+      limitMs: LIMIT_MS,
+    });
     const expected = await scenario.expect(world);
     const problems = [
       ...(await judge(expected, run, world)),
@@ -57,6 +49,20 @@ export async function runScenario(scenario: Scenario, cluster: Cluster): Promise
   } finally {
     await world.end();
   }
+}
+
+export async function gateInputs(
+  { identity = 'teardown-reader', inputs }: Scenario,
+  world: World,
+  timeout = TIMEOUT,
+): Promise<Record<string, string>> {
+  return {
+    namespace: world.namespace,
+    kubeconfig: world.gateKubeconfig ?? (await world.kubeconfig(identity)),
+    timeout,
+    comment: 'off',
+    ...(typeof inputs === 'function' ? inputs(world) : inputs),
+  };
 }
 
 /** How long a hang is watched before it is believed: longer than the namespace controller's pauses. */

@@ -429,7 +429,7 @@ const needsSecret = (place: 'here' | 'home'): Pick<Situation, 'operator' | 'beha
     return { rules: [...own, { apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] };
   },
   behaviour: {
-    takesMs: 4_000,
+    isSlow: true,
     cleanUp: async ({ metadata }, client, operator) => {
       const namespace = place === 'here' ? metadata.namespace : operator.namespace;
       const path = `/api/v1/namespaces/${namespace}/secrets/${CREDENTIALS}`;
@@ -467,7 +467,7 @@ const needs: Scenario[] = [
     id: 'S82-right',
     title: 'the right of the operator came from a RoleBinding in this namespace and went with it',
     operator: { verbs: READ },
-    behaviour: { takesMs: 4_000 },
+    behaviour: { isSlow: true },
     complains: true,
     afterwards: (world, operator) => grantIn(world, operator, world.namespace),
     owner: (_, operator) => [

@@ -30,8 +30,8 @@ export interface OperatorBehaviour {
   ) => string | undefined | Promise<string | undefined>;
   /** Works only after this long, as in a back-off. */
   afterMs?: number;
-  /** How long it takes for one object. */
-  takesMs?: number;
+  /** Takes longer for its first step than the namespace controller for a pass over all types. */
+  isSlow?: boolean;
   /** The instance that runs when this starts does nothing for ever; a restarted one works. */
   hangs?: boolean;
   /** False: it tells nobody what went wrong. */
@@ -70,7 +70,7 @@ async function work(
 ): Promise<void> {
   const pause = (ms: number) => sleep(ms, undefined, { signal: stop }).catch(() => {});
   await pause(behaviour.afterMs ?? 0);
-  const round: Round = { world, operator, behaviour, since: new Map(), told: new Set() };
+  const round: Round = { world, operator, behaviour, told: new Set() };
   let instance: { uid: string; client: Client } | undefined;
   while (!stop.aborted) {
     const pods = await readyPods(world.client, operator).catch(() => []); // a server that restarts
@@ -92,8 +92,6 @@ interface Round {
   world: World;
   operator: Operator;
   behaviour: OperatorBehaviour;
-  /** When each object was seen terminating first, by UID. */
-  since: Map<string, number>;
   /** Words that were told already. */
   told: Set<string>;
 }
@@ -105,7 +103,7 @@ async function startInstance(world: World, pod: KubeObject) {
 }
 
 async function reconcile(round: Round, client: Client): Promise<void> {
-  const { world, operator, behaviour, since } = round;
+  const { world, operator, behaviour } = round;
   const { kind, finalizer } = operator;
   const own = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace };
   for (const type of [own, ...(behaviour.alsoAfter ?? [])]) {
@@ -115,9 +113,7 @@ async function reconcile(round: Round, client: Client): Promise<void> {
     for (const object of objects) {
       const held = stringsAt(object, 'metadata', 'finalizers').includes(finalizer);
       if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
-      const first = since.get(uidOf(object)) ?? Date.now();
-      since.set(uidOf(object), first);
-      if (Date.now() - first < (behaviour.takesMs ?? 0)) continue;
+      if (behaviour.isSlow && !(await hasHadItsPass(world))) continue;
       const failed = await behaviour.cleanUp?.(object, client, operator);
       const problem = failed ?? (await removeFinalizer(client, object, finalizer));
       const words = `${uidOf(object)} ${problem}`;
@@ -126,6 +122,10 @@ async function reconcile(round: Round, client: Client): Promise<void> {
       await tell(client, operator, refOf(object), problem);
     }
   }
+}
+
+async function hasHadItsPass({ client, namespaceRef }: World): Promise<boolean> {
+  return arrayAt(await client.find(namespaceRef), 'status', 'conditions').length > 0;
 }
 
 /** What the API server has against it, if anything. */
