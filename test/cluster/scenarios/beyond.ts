@@ -130,6 +130,7 @@ const s75Other: Scenario = {
     never: [{ code: 'namespace-controller-inactive' }, { code: 'owner-missing' }],
   }),
   cure: startControllers,
+  beyondCommands: 'kube-controller-manager has to be started with all its controllers',
 };
 
 const tenants = (replicas: number): OperatorOptions => ({

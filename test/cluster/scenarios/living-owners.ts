@@ -9,6 +9,7 @@ import {
   guardedRef,
   heldBy,
   owner,
+  RIGHTS,
   releaseGuarded,
   restart,
   settledByFinalizer,
@@ -24,6 +25,7 @@ const s40 = situation({
   complains: true,
   owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/forbidden|403/i] })],
   cure: releaseGuarded,
+  mayChange: () => RIGHTS,
 });
 
 const BACK_OFF_MS = 150_000;

@@ -182,6 +182,11 @@ export const nothingForced: Pick<Expectation, 'also'> = {
   },
 };
 
+/** What a command may touch that gives somebody a right again. */
+export const RIGHTS = ['Role', 'RoleBinding', 'ClusterRole', 'ClusterRoleBinding'].map((kind) => ({
+  kind,
+}));
+
 /** Cures. */
 
 export async function restart({ client }: World, operator: Operator): Promise<void> {

@@ -19,6 +19,7 @@ import {
   GUARDED,
   guardedRef,
   owner,
+  RIGHTS,
   releaseGuarded,
   restart,
   type Situation,
@@ -98,6 +99,7 @@ const rights: Scenario[] = [
     owner: mayNot,
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
     cure: grantAgain,
+    mayChange: () => RIGHTS,
   }),
   situation({
     id: 'S66-finalizers',
@@ -107,6 +109,7 @@ const rights: Scenario[] = [
     owner: mayNot,
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
     cure: grantAgain,
+    mayChange: () => RIGHTS,
   }),
   situation({
     id: 'S66-other-object',
@@ -115,6 +118,7 @@ const rights: Scenario[] = [
     behaviour: { tells: false },
     owner: mayNot,
     cure: grantAgain,
+    mayChange: () => RIGHTS,
   }),
   situation({
     id: 'S66-this-object',
@@ -132,6 +136,7 @@ const rights: Scenario[] = [
     afterwards: (world, operator) => grantIn(world, operator, world.name('team-b')),
     owner: mayNot,
     cure: grantAgain,
+    mayChange: () => RIGHTS,
   }),
 ];
 
@@ -475,6 +480,7 @@ const needs: Scenario[] = [
     ],
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
     cure: grantAgain,
+    mayChange: () => RIGHTS,
   }),
   situation({
     id: 'S82-home',
