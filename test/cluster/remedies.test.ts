@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Cluster, clusterFor, sharedCluster, skipReason } from './clusters.ts';
-import { PEOPLE, type Person } from './identities.ts';
+import { type Cluster, clusterFor, SharedClusters, skipReason } from './clusters.ts';
+import { PEOPLE } from './identities.ts';
 import { type Done, followRemedies } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
 import type { Scenario } from './scenario.ts';
@@ -20,25 +20,16 @@ beforeAll(theBundle);
 afterAll(dropBundle);
 afterAll(printTable);
 
-describe.concurrent('on one cluster, side by side', () => {
-  let cluster: Promise<Cluster>;
+describe.concurrent('on clusters that scenarios share', () => {
+  const clusters = new SharedClusters();
   const people = [...PEOPLE];
-  beforeAll(async () => {
-    cluster = sharedCluster();
-    await cluster;
-  });
-  afterAll(async () => (await cluster).stop());
+  afterAll(() => clusters.stop());
   for (const scenario of together) {
     declare(scenario, async () => {
       const person = people.pop();
       if (person === undefined) throw new Error('more scenarios at once than people');
       try {
-        return await followRemedies(
-          scenario,
-          () => cluster,
-          async () => {},
-          person,
-        );
+        return await followRemedies(scenario, (work) => clusters.use(work), person);
       } finally {
         people.push(person);
       }
@@ -48,17 +39,23 @@ describe.concurrent('on one cluster, side by side', () => {
 
 describe.concurrent('on control planes of their own', () => {
   for (const scenario of alone) {
-    const person: Person = 'person-1';
     declare(scenario, () =>
-      followRemedies(
-        scenario,
-        () => clusterFor(scenario),
-        (cluster) => cluster.stop(),
-        person,
-      ),
+      followRemedies(scenario, (work) => inOneOfItsOwn(scenario, work), 'person-1'),
     );
   }
 });
+
+async function inOneOfItsOwn<T>(
+  scenario: Scenario,
+  work: (cluster: Cluster) => Promise<T>,
+): Promise<T> {
+  const cluster = await clusterFor(scenario);
+  try {
+    return await work(cluster);
+  } finally {
+    await cluster.stop();
+  }
+}
 
 function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemedies>): void {
   const title = `${scenario.id}: ${scenario.title}`;

@@ -53,8 +53,7 @@ export interface Verdict {
 /** Follows the report of this scenario, first its duties and then, each in a fresh copy, its alternatives. */
 export async function followRemedies(
   scenario: Scenario,
-  clusterFor: () => Promise<Cluster>,
-  leave: (cluster: Cluster) => Promise<void>,
+  inCluster: <T>(work: (cluster: Cluster) => Promise<T>) => Promise<T>,
   person: Person,
 ): Promise<Verdict> {
   const done: Done[] = [];
@@ -62,17 +61,15 @@ export async function followRemedies(
   let copies = 1;
   let freed = false;
   for (let copy = 0; copy < copies; copy++) {
-    const cluster = await clusterFor();
-    try {
-      const attempt = await follow(scenario, cluster, person, copy);
-      if (typeof attempt === 'string') return { done, problems, nothingToDo: attempt };
-      done.push(...attempt.done);
-      problems.push(...attempt.problems);
-      copies = attempt.copies;
-      freed ||= attempt.freed;
-    } finally {
-      await leave(cluster);
+    const attempt = await inCluster((cluster) => follow(scenario, cluster, person, copy));
+    if (typeof attempt === 'string') return { done, problems, nothingToDo: attempt };
+    done.push(...attempt.done);
+    problems.push(...attempt.problems);
+    if (!attempt.freed && attempt.wasDone && scenario.beyondCommands === undefined) {
+      problems.push('the namespace was not freed by what was done');
     }
+    copies = attempt.copies;
+    freed ||= attempt.freed;
   }
   if (!freed && scenario.beyondCommands === undefined) {
     problems.push('no printed command frees the namespace');
@@ -84,6 +81,8 @@ interface Attempt {
   done: Done[];
   problems: string[];
   freed: boolean;
+  /** Was anything to be done, and done? */
+  wasDone: boolean;
   /** How many copies of the situation all alternatives need. */
   copies: number;
 }
@@ -245,12 +244,11 @@ async function work(
       note(describe(result, freed), problem);
     }
   }
-  const wasRun = done.some(({ role, happened }) => role !== 'look' && !happened.startsWith('not'));
+  const wasDone = done.some(({ role, happened }) => role !== 'look' && !happened.startsWith('not'));
   const problems = done.flatMap(({ role, command, happened, problem }) =>
     problem === undefined ? [] : [`${role}: ${command}\n  ${problem} (${happened})`],
   );
-  if (wasRun && !freed) problems.push('the namespace was not freed by what was done');
-  return { done, freed, problems };
+  return { done, freed, problems, wasDone };
 }
 
 interface Result {

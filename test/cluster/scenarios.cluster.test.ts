@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Client } from './client.ts';
-import {
-  type Cluster,
-  clusterFor,
-  foreignKubeconfig,
-  sharedCluster,
-  skipReason,
-} from './clusters.ts';
+import { clusterFor, foreignKubeconfig, SharedClusters, skipReason } from './clusters.ts';
 import { findKindNode, whyNoKubelet } from './kind/node.ts';
 import { loadPodImage } from './kind/pod-image.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
@@ -27,9 +21,9 @@ beforeAll(theBundle); // without one, nothing has to be set up
 afterAll(dropBundle);
 
 describe.concurrent('on one cluster, side by side', () => {
-  const cluster = shared();
+  const clusters = shared();
   for (const scenario of together) {
-    declare(scenario, async () => judge(scenario, await cluster()));
+    declare(scenario, () => clusters.use((cluster) => judge(scenario, cluster)));
   }
 });
 
@@ -59,24 +53,21 @@ if (foreign === undefined) {
   await client.close();
 
   describe('on a real node, one after the other', () => {
-    const cluster = shared();
+    const clusters = shared();
     beforeAll(async () => {
       if (node && unreachable === undefined) await loadPodImage(node);
     });
     for (const scenario of onKubelet) {
-      declare(scenario, async () => judge(scenario, await cluster()), unreachable);
+      const run = () => clusters.use((cluster) => runScenario(scenario, cluster));
+      declare(scenario, run, unreachable);
     }
   });
 }
 
-function shared(): () => Promise<Cluster> {
-  let cluster: Promise<Cluster>;
-  beforeAll(async () => {
-    cluster = sharedCluster();
-    await cluster;
-  });
-  afterAll(async () => (await cluster).stop());
-  return () => cluster;
+function shared(): SharedClusters {
+  const clusters = new SharedClusters();
+  afterAll(() => clusters.stop());
+  return clusters;
 }
 
 /** A skipped scenario says why in its title, where the reports show it. */

@@ -17,17 +17,20 @@ import { liveWebhook } from './webhooks.ts';
 
 const RETENTION = 'ledgers are kept for ten years';
 
-const deniedByWebhook = liveWebhook(
-  'denied-by-webhook',
-  'a live webhook says no to the deletion',
-  { deny: RETENTION },
-  new RegExp(RETENTION),
-  (world) => ({
-    code: 'admission-denied',
-    subject: webhookRef(world),
-    says: [new RegExp(RETENTION)],
-  }),
-);
+const deniedByWebhook: Scenario = {
+  beyondCommands: 'the owner of the webhook has to let it through',
+  ...liveWebhook(
+    'denied-by-webhook',
+    'a live webhook says no to the deletion',
+    { deny: RETENTION },
+    new RegExp(RETENTION),
+    (world) => ({
+      code: 'admission-denied',
+      subject: webhookRef(world),
+      says: [new RegExp(RETENTION)],
+    }),
+  ),
+};
 
 const KEEP_SECRETS = 'keep-secrets';
 
@@ -63,6 +66,9 @@ const deniedByPolicy: Scenario = {
     ],
     queued: { kinds: ['Secret'], exactly: true },
   }),
+  mayChange: (world) => [
+    { kind: 'ValidatingAdmissionPolicyBinding', name: policyRef(world, KEEP_SECRETS).name },
+  ],
 };
 
 /** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */
