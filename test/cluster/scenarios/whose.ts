@@ -681,6 +681,20 @@ const installs: Scenario[] = [
     cure: scaleUp,
   }),
   situation({
+    id: 'status-writer',
+    title: 'the finalizer came with a manifest; the status was written by one of two workloads',
+    operator: { ...brain, container: { name: 'main' }, manager: 'kubectl-client-side-apply' },
+    bystanders: [helper],
+    afterwards: (world, operator) =>
+      world.client.patchStatus(
+        guardedRef(world, operator),
+        { conditions: [{ type: 'Ready', status: 'True', reason: 'Created' }] },
+        { fieldManager: operator.name },
+      ),
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
     id: 'conversion',
     title: 'the conversion webhook of the type leads to one of two nameless workloads',
     operator: (world) => ({
