@@ -5,9 +5,17 @@ import type { World } from './world.ts';
 
 export interface WebhookOptions {
   kind?: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
+  /** Of the configuration, where there are several. */
+  name?: string;
   operations: readonly string[];
-  apiGroup: string;
+  apiGroup?: string;
+  apiGroups?: readonly string[];
+  apiVersions?: readonly string[];
   resource: string;
+  scope?: 'Cluster' | 'Namespaced';
+  matchPolicy?: 'Exact' | 'Equivalent';
+  /** The only namespace that it sees; unless given, the one under test. */
+  sees?: string;
   /** A Service, or where a webhook of these tests listens. */
   clientConfig: JsonObject;
   failurePolicy?: 'Fail' | 'Ignore';
@@ -23,14 +31,16 @@ export function webhookName(world: World): string {
 export function webhookRef(
   world: World,
   kind: NonNullable<WebhookOptions['kind']> = 'ValidatingWebhookConfiguration',
+  name = 'guard',
 ): Ref {
-  return { apiVersion: API, kind, name: world.name('guard') };
+  return { apiVersion: API, kind, name: world.name(name) };
 }
 
 /** A webhook that only sees the namespace under test: others are not disturbed. */
 export async function createWebhook(world: World, options: WebhookOptions): Promise<void> {
-  const { operations, apiGroup, resource, clientConfig } = options;
-  const { kind, name } = webhookRef(world, options.kind);
+  const { operations, apiGroup = '', apiVersions = ['*'], resource, clientConfig } = options;
+  const { kind, name } = webhookRef(world, options.kind, options.name);
+  const { scope, matchPolicy } = options;
   await world.create({
     apiVersion: API,
     kind,
@@ -41,12 +51,16 @@ export async function createWebhook(world: World, options: WebhookOptions): Prom
         rules: [
           {
             operations: [...operations],
-            apiGroups: [apiGroup],
-            apiVersions: ['*'],
+            apiGroups: [...(options.apiGroups ?? [apiGroup])],
+            apiVersions: [...apiVersions],
             resources: [resource],
+            ...(scope === undefined ? {} : { scope }),
           },
         ],
-        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
+        ...(matchPolicy === undefined ? {} : { matchPolicy }),
+        namespaceSelector: {
+          matchLabels: { 'kubernetes.io/metadata.name': options.sees ?? world.namespace },
+        },
         clientConfig,
         failurePolicy: options.failurePolicy ?? 'Fail',
         timeoutSeconds: options.timeoutSeconds ?? 5,
@@ -88,5 +102,62 @@ async function waitForRefusal(
       method === 'PATCH' ? { 'content-type': 'application/merge-patch+json' } : {},
     );
     return status >= 400 && status !== 404 && status !== 409;
+  });
+}
+
+export interface PolicyOptions {
+  name: string;
+  operations: readonly string[];
+  apiGroup: string;
+  resource: string;
+  /** CEL; what is not true is refused. */
+  expression: string;
+  message: string;
+  /** CEL; the policy looks at nothing else. */
+  condition?: string;
+  /** Its parameters are in this ConfigMap, without which it refuses everything. */
+  params?: { namespace: string; name: string };
+}
+
+export function policyRef(world: World, name: string): Ref {
+  return { apiVersion: API, kind: 'ValidatingAdmissionPolicy', name: world.name(name) };
+}
+
+/** A ValidatingAdmissionPolicy and its binding, for the namespace under test. */
+export async function createPolicy(world: World, options: PolicyOptions): Promise<void> {
+  const { operations, apiGroup, resource, expression, message, condition, params } = options;
+  const { apiVersion, kind, name } = policyRef(world, options.name);
+  const rule = {
+    operations: [...operations],
+    apiGroups: [apiGroup],
+    apiVersions: ['*'],
+    resources: [resource],
+  };
+  await world.create({
+    apiVersion,
+    kind,
+    metadata: { name },
+    spec: {
+      failurePolicy: 'Fail',
+      ...(params === undefined ? {} : { paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } }),
+      matchConstraints: { resourceRules: [rule] },
+      ...(condition === undefined
+        ? {}
+        : { matchConditions: [{ name: 'concerns-us', expression: condition }] }),
+      validations: [{ expression, message }],
+    },
+  });
+  await world.create({
+    apiVersion,
+    kind: `${kind}Binding`,
+    metadata: { name },
+    spec: {
+      policyName: name,
+      validationActions: ['Deny'],
+      ...(params === undefined ? {} : { paramRef: { ...params, parameterNotFoundAction: 'Deny' } }),
+      matchResources: {
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
+      },
+    },
   });
 }

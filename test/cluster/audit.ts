@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { type Json, stringAt } from '../../src/base/json.ts';
+import { open, readFile } from 'node:fs/promises';
+import { isObject, type Json, numberAt, stringAt } from '../../src/base/json.ts';
 
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 /** Questions that happen to be asked by POST. */
@@ -14,22 +14,64 @@ export async function mutationsBy(
   user: string,
   concerns: (namespace: string | undefined, name: string | undefined) => boolean,
 ): Promise<string[]> {
-  const lines = (await readFile(auditLog, 'utf8')).split('\n');
-  return lines
+  return writesIn(await readFile(auditLog, 'utf8'), user)
+    .filter(({ namespace, name }) => concerns(namespace, name))
+    .map(textOf);
+}
+
+/** A request to change something, as the API server noted it. */
+export interface Write {
+  verb: string;
+  resource: string;
+  subresource: string | undefined;
+  namespace: string | undefined;
+  name: string | undefined;
+  /** HTTP status of the answer. */
+  code: number;
+}
+
+/** What the log tells from here on: its present end. */
+export async function endOf(auditLog: string): Promise<number> {
+  const file = await open(auditLog);
+  try {
+    return (await file.stat()).size;
+  } finally {
+    await file.close();
+  }
+}
+
+/** What this user asked the API server to change since the log had this size. */
+export async function writesSince(auditLog: string, user: string, from: number): Promise<Write[]> {
+  const file = await open(auditLog);
+  try {
+    const { size } = await file.stat();
+    const { buffer } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+    return writesIn(buffer.toString('utf8'), user);
+  } finally {
+    await file.close();
+  }
+}
+
+function writesIn(log: string, user: string): Write[] {
+  return log
+    .split('\n')
     .filter((line) => line.includes(`"${user}"`) && line.endsWith('}')) // the last may be half written
     .map((line) => JSON.parse(line) as Json)
+    .filter(isObject)
     .filter((event) => stringAt(event, 'user', 'username') === user)
     .filter((event) => WRITES.has(stringAt(event, 'verb') ?? ''))
     .filter((event) => !QUESTIONS.test(stringAt(event, 'objectRef', 'resource') ?? ''))
     .filter((event) => !(stringAt(event, 'requestURI') ?? '').includes('dryRun=All'))
-    .filter((event) =>
-      concerns(stringAt(event, 'objectRef', 'namespace'), stringAt(event, 'objectRef', 'name')),
-    )
-    .map((event) => {
-      const resource = ['resource', 'subresource']
-        .map((key) => stringAt(event, 'objectRef', key))
-        .filter((part) => part !== undefined)
-        .join('/');
-      return `${stringAt(event, 'verb')} ${resource}/${stringAt(event, 'objectRef', 'name')}`;
-    });
+    .map((event) => ({
+      verb: stringAt(event, 'verb') ?? '',
+      resource: stringAt(event, 'objectRef', 'resource') ?? '',
+      subresource: stringAt(event, 'objectRef', 'subresource'),
+      namespace: stringAt(event, 'objectRef', 'namespace'),
+      name: stringAt(event, 'objectRef', 'name'),
+      code: numberAt(event, 'responseStatus', 'code') ?? 0,
+    }));
+}
+
+export function textOf({ verb, resource, subresource, name }: Write): string {
+  return `${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}/${name}`;
 }

@@ -49,6 +49,40 @@ export async function sharedCluster(): Promise<Cluster> {
     : foreignCluster(kubeconfig);
 }
 
+/**
+ * Shared clusters for many scenarios, a new one now and then: types that are left in a cluster make every
+ * pass of its namespace controller longer.
+ */
+export class SharedClusters {
+  #current:
+    | { cluster: Promise<Cluster>; users: number; served: number; retired: boolean }
+    | undefined;
+  readonly #perCluster = foreignKubeconfig() === undefined ? 40 : Number.POSITIVE_INFINITY;
+
+  async use<T>(work: (cluster: Cluster) => Promise<T>): Promise<T> {
+    this.#current ??= { cluster: sharedCluster(), users: 0, served: 0, retired: false };
+    const mine = this.#current;
+    mine.users++;
+    mine.served++;
+    if (mine.served >= this.#perCluster) {
+      mine.retired = true;
+      this.#current = undefined;
+    }
+    try {
+      return await work(await mine.cluster);
+    } finally {
+      mine.users--;
+      if (mine.retired && mine.users === 0) await (await mine.cluster).stop();
+    }
+  }
+
+  async stop(): Promise<void> {
+    const last = this.#current;
+    this.#current = undefined;
+    await (await last?.cluster)?.stop();
+  }
+}
+
 /** One for this scenario alone: names in it are as plain as in the books. */
 export async function clusterFor(
   scenario: Scenario,

@@ -1,10 +1,20 @@
 import type { Finding } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/model/result.ts';
 import type { Ref } from './client.ts';
-import type { Expectation, Link } from './scenario.ts';
+import type { Expectation, Innocent, Link } from './scenario.ts';
 
 /** Every way in which the report differs from what the scenario expects; empty when it agrees. */
 export function differences(expected: Expectation, seen: ReportNamespace): string[] {
+  const { anyOf, ...base } = expected;
+  if (anyOf === undefined) return differencesFrom(base, seen);
+  const [closest = []] = anyOf
+    .map((answer) => differencesFrom({ ...base, ...answer }, seen))
+    .sort((one, other) => one.length - other.length);
+  if (closest.length === 0) return [];
+  return [`none of ${anyOf.length} answers that would be right; from the closest:`, ...closest];
+}
+
+function differencesFrom(expected: Expectation, seen: ReportNamespace): string[] {
   return [
     ...sameText('outcome', expected.outcome, seen.outcome),
     ...findingDifferences(expected, seen),
@@ -13,15 +23,18 @@ export function differences(expected: Expectation, seen: ReportNamespace): strin
     ...queueDifferences(expected, seen),
     ...notInspectedDifferences(expected, seen),
     ...wordDifferences(expected, seen),
+    ...(expected.never ?? []).flatMap((innocent) => blameOf(innocent, expected, seen)),
   ];
 }
 
 /** One finding per thing that is blamed, and nothing else is blamed. */
 function findingDifferences(expected: Expectation, seen: ReportNamespace): string[] {
   const links = uniqueLinks(expected);
-  const allowed = [...links, ...(expected.contributing ?? [])];
   const missing = links.filter((link) => !seen.findings.some((finding) => isIt(link, finding)));
-  const other = seen.findings.filter((finding) => !allowed.some((link) => isIt(link, finding)));
+  const allowed = [...links, ...(expected.contributing ?? [])];
+  const other = seen.findings.filter(
+    (finding) => expected.chains !== 'any' && !allowed.some((link) => isIt(link, finding)),
+  );
   return [
     ...missing.map((link) => `missing finding: ${linkText(link)}`),
     ...other.map((finding) => `finding that nobody expects: ${findingText(finding)}`),
@@ -29,33 +42,76 @@ function findingDifferences(expected: Expectation, seen: ReportNamespace): strin
 }
 
 function chainDifferences(expected: Expectation, seen: ReportNamespace): string[] {
-  const chains = expected.chains ?? [];
+  const { chains = [], rootCauses } = expected;
+  const seenRoots = pick(seen, seen.rootCauses);
+  if (chains === 'any') {
+    return [
+      ...(rootCauses === undefined ? [] : sameSet('rootCauses', rootCauses, seenRoots)),
+      ...scopeDifferences(expected, seenRoots),
+    ];
+  }
   const heads = chains.flatMap((chain) => chain.slice(0, 1));
-  const roots = expected.rootCauses ?? chains.flatMap((chain) => chain.slice(-1));
-  const wanted = new Set(
-    chains.flatMap((chain) => chain.slice(1).map((link, index) => edge(chain[index], link))),
+  const roots = rootCauses ?? chains.flatMap((chain) => chain.slice(-1));
+  const wanted = chains.flatMap((chain) =>
+    chain.slice(1).map((to, index) => ({ from: chain[index] as Link, to })),
   );
   const byId = new Map(seen.findings.map((finding) => [finding.id, finding]));
-  const found = seen.findings.flatMap((from) =>
-    from.waitsFor.map((id) => [from, byId.get(id)] as const),
+  const waits = seen.findings.flatMap((from) =>
+    from.waitsFor.map((id) => ({ from, to: byId.get(id) })),
   );
-  const absent = [...wanted].filter(
-    (text) => !found.some(([from, to]) => to !== undefined && edge(from, to) === text),
+  const found = waits.flatMap(({ from, to }) => (to === undefined ? [] : [{ from, to }]));
+  const absent = wanted.filter(
+    ({ from, to }) => !found.some((edge) => isIt(from, edge.from) && isIt(to, edge.to)),
   );
   // A deadlock closes a circle: where its last edge points is for the gate to choose.
-  const extra = found.filter(
-    ([from, to]) => to !== undefined && !wanted.has(edge(from, to)) && !expected.deadlock,
-  );
+  const extra = expected.deadlock
+    ? []
+    : found.filter(
+        (edge) => !wanted.some(({ from, to }) => isIt(from, edge.from) && isIt(to, edge.to)),
+      );
   return [
     ...sameSet('blockers', heads, pick(seen, seen.blockers)),
-    ...sameSet('rootCauses', roots, pick(seen, seen.rootCauses)),
-    ...absent.map((text) => `missing edge: ${text}`),
-    ...extra.map(([from, to]) => `edge that nobody expects: ${edge(from, to)}`),
-    ...found
-      .filter(([, to]) => to === undefined)
-      .map(([from]) => `${from.id} waits for no finding`),
-    ...scopeDifferences(expected, pick(seen, seen.rootCauses)),
+    ...sameSet('rootCauses', roots, seenRoots),
+    ...absent.map(({ from, to }) => `missing edge: ${nameOf(from)} → ${nameOf(to)}`),
+    ...extra.map(({ from, to }) => `edge that nobody expects: ${nameOf(from)} → ${nameOf(to)}`),
+    ...waits
+      .filter(({ to }) => to === undefined)
+      .map(({ from }) => `${from.id} waits for no finding`),
+    ...scopeDifferences(expected, seenRoots),
   ];
+}
+
+/** Where the innocent is blamed, named as an owner, or in a command that a person would run. */
+function blameOf(innocent: Innocent, expected: Expectation, seen: ReportNamespace): string[] {
+  const { code, ...subject } = innocent;
+  const blamed = new Set([...seen.rootCauses, ...seen.blockers]);
+  return seen.findings.flatMap((finding) => {
+    if (code !== undefined && code !== finding.code) return [];
+    const isOwner = finding.code.startsWith('owner-') && finding.code !== 'owner-unknown';
+    const isSubject = Object.entries(subject).every(
+      ([key, value]) => finding.subject[key as keyof Ref] === value,
+    );
+    if (isSubject && (code !== undefined || isOwner || blamed.has(finding.id))) {
+      return [`${findingText(finding)} blames an innocent`];
+    }
+    if (code !== undefined || finding.code === 'owner-unknown') return [];
+    const commands = finding.remedies.map(({ command }) => command ?? '');
+    const said = [isOwner ? finding.message : '', ...commands].filter((text) =>
+      names(innocent, expected, text),
+    );
+    return said.map((text) => `${findingText(finding)} names an innocent: ${text}`);
+  });
+}
+
+/** As a word of its own; with its namespace where somebody who is expected has the same name. */
+function names({ namespace, name }: Innocent, expected: Expectation, text: string): boolean {
+  if (name === undefined) return false;
+  const isShared = uniqueLinks(expected).some(
+    ({ subject }) => subject !== 'any' && subject.name === name,
+  );
+  const words = isShared ? [`${namespace}/${name}`] : [name];
+  const escaped = words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`(?<![\\w.-])(?:${escaped.join('|')})(?![\\w-])`).test(text);
 }
 
 function scopeDifferences(expected: Expectation, roots: Finding[]): string[] {
@@ -100,7 +156,11 @@ function wordDifferences(expected: Expectation, seen: ReportNamespace): string[]
     const said = [finding.message, ...finding.evidence].join('\n');
     const advised = finding.remedies.map(({ text, command }) => `${text}\n${command}`).join('\n');
     const count = finding.count ?? 1;
+    const { certainty = 'not given' } = finding;
     return [
+      ...(link.certainty === undefined || link.certainty.some((one) => one === certainty)
+        ? []
+        : [`certainty of ${findingText(finding)} is ${certainty}, expected ${link.certainty}`]),
       ...(link.count === undefined || link.count === count
         ? []
         : [`count of ${findingText(finding)} is ${count}, expected ${link.count}`]),
@@ -116,8 +176,8 @@ function unsaid(patterns: readonly RegExp[] = [], text: string): string[] {
   return patterns.filter((pattern) => !pattern.test(text)).map(String);
 }
 
-function uniqueLinks(expected: Expectation): Link[] {
-  const all = [...(expected.chains ?? []).flat(), ...(expected.rootCauses ?? [])];
+function uniqueLinks({ chains = [], rootCauses = [] }: Expectation): Link[] {
+  const all = [...(chains === 'any' ? [] : chains.flat()), ...rootCauses];
   return all.filter(
     (link, index) => all.findIndex((other) => linkText(other) === linkText(link)) === index,
   );
@@ -138,22 +198,25 @@ function sameSet(what: string, wanted: readonly Link[], found: readonly Finding[
   ];
 }
 
+/** Is it one of those that the scenario expects, in whichever of its answers? */
+export function isExpected(finding: Finding, { anyOf = [], ...base }: Expectation): boolean {
+  return [base, ...anyOf.map((answer) => ({ ...base, ...answer }))]
+    .flatMap((expected) => [...uniqueLinks(expected), ...(expected.contributing ?? [])])
+    .some((link) => isIt(link, finding));
+}
+
 function isIt(link: Link, finding: Finding): boolean {
   return (
-    link.code === finding.code &&
-    refText(link.subject) === refText(finding.subject) &&
+    [link.code].flat().includes(finding.code) &&
+    (link.subject === 'any' || refText(link.subject) === refText(finding.subject)) &&
     (link.finalizer === undefined || link.finalizer === finding.finalizer)
   );
 }
 
-function edge(from: Named | undefined, to: Named | undefined): string {
-  return `${nameOf(from)} → ${nameOf(to)}`;
-}
-
 type Named = Pick<Link, 'code' | 'subject'>;
 
-function nameOf(named: Named | undefined): string {
-  return named ? `${named.code} ${refText(named.subject)}` : '?';
+function nameOf({ code, subject }: Named): string {
+  return `${[code].flat().join(' or ')} ${subject === 'any' ? 'of anything' : refText(subject)}`;
 }
 
 function linkText(link: Link): string {
@@ -161,7 +224,11 @@ function linkText(link: Link): string {
 }
 
 export function findingText(finding: Finding): string {
-  return linkText(finding);
+  return linkText({
+    code: finding.code,
+    subject: finding.subject,
+    ...(finding.finalizer === undefined ? {} : { finalizer: finding.finalizer }),
+  });
 }
 
 function refText({ apiVersion, kind, namespace, name }: Ref): string {

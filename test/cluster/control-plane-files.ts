@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority, issueClient, issueServer } from './certificates.ts';
-import { IDENTITIES } from './identities.ts';
+import { IDENTITIES, PEOPLE } from './identities.ts';
 import { type Connection, writeKubeconfigText } from './kubeconfig.ts';
 import { freePorts } from './processes.ts';
 
@@ -40,12 +40,13 @@ export async function prepareDataDir(): Promise<Prepared> {
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
   const server = `https://127.0.0.1:${apiServer}`;
-  const users = [CONTROLLER_MANAGER, 'admin', ...IDENTITIES].map((name) => ({
+  const users = [CONTROLLER_MANAGER, 'admin', ...PEOPLE, ...IDENTITIES].map((name) => ({
     name,
     token: randomBytes(24).toString('hex'),
   }));
+  const mayAll = new Set(['admin', ...PEOPLE]);
   const tokens = users.map(
-    ({ name, token }) => `${token},${name},${name}${name === 'admin' ? ',system:masters' : ''}`,
+    ({ name, token }) => `${token},${name},${name}${mayAll.has(name) ? ',system:masters' : ''}`,
   );
   const files: Record<string, string> = {
     'ca.crt': ca.cert,

@@ -6,7 +6,7 @@ import { buildControlPlane, type KubernetesVersion, NEWEST_VERSION } from './bui
 import { Client, type Ref, waitForServer } from './client.ts';
 import { type Ports, type Prepared, prepareDataDir } from './control-plane-files.ts';
 import { apiServerFlags, controllerManagerFlags, etcdFlags } from './control-plane-flags.ts';
-import { type Identity, identityObjects } from './identities.ts';
+import { type Identity, identityObjects, type Person } from './identities.ts';
 import { Server } from './processes.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -32,7 +32,7 @@ export interface ControlPlane {
   /** As a member of system:masters. */
   readonly admin: Client;
   /** Path of a kubeconfig for this user. */
-  kubeconfig(user: Identity | 'admin'): string;
+  kubeconfig(user: Identity | 'admin' | Person): string;
   /** Makes etcd keys readable, for faults that the API does not let anybody make. */
   readonly etcdEndpoint: string;
   readonly controllerManager: {
@@ -153,7 +153,7 @@ class ControlPlaneProcesses implements ControlPlane {
     await this.#controllersReady();
   }
 
-  kubeconfig(user: Identity | 'admin'): string {
+  kubeconfig(user: Identity | 'admin' | Person): string {
     return join(this.dataDir, `${user}.kubeconfig`);
   }
 

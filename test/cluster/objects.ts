@@ -65,33 +65,70 @@ export function podSpec(serviceAccountName = 'default'): JsonObject {
   };
 }
 
-export interface DeploymentOptions {
+export type WorkloadKind =
+  | 'Deployment'
+  | 'StatefulSet'
+  | 'DaemonSet'
+  | 'ReplicaSet'
+  | 'Pod'
+  | 'Job'
+  | 'CronJob';
+
+export interface WorkloadOptions {
+  /** 0: a DaemonSet has a selector that no node meets, a Job or CronJob is suspended. */
   replicas?: number;
   serviceAccountName?: string;
   labels?: JsonObject;
+  annotations?: JsonObject;
   /** Of its pods, where they are to run really. */
   podSpec?: JsonObject;
+  /** The one node of a DaemonSet. */
+  node?: string;
 }
 
 export function deployment(
   namespace: string,
   name: string,
-  options: DeploymentOptions = {},
+  options: WorkloadOptions = {},
 ): JsonObject {
+  return workload('Deployment', namespace, name, options);
+}
+
+/** Any workload; its pods have the label `app: <name>`. */
+export function workload(
+  kind: WorkloadKind,
+  namespace: string,
+  name: string,
+  options: WorkloadOptions = {},
+): JsonObject {
+  const { replicas = 1, annotations = {} } = options;
   const labels = { app: name };
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { namespace, name, labels: { ...labels, ...options.labels } },
-    spec: {
-      replicas: options.replicas ?? 1,
-      selector: { matchLabels: labels },
-      template: {
-        metadata: { labels },
-        spec: options.podSpec ?? podSpec(options.serviceAccountName),
-      },
+  const metadata = { namespace, name, labels: { ...labels, ...options.labels }, annotations };
+  const spec = options.podSpec ?? podSpec(options.serviceAccountName);
+  const selector = { matchLabels: labels };
+  const template = { metadata: { labels }, spec };
+  const once = { metadata: { labels }, spec: { ...spec, restartPolicy: 'Never' } };
+  const node = replicas === 0 ? 'none' : (options.node ?? 'none');
+  const nodeSelector = { 'kubernetes.io/hostname': node };
+  const specs: Record<WorkloadKind, JsonObject> = {
+    Deployment: { replicas, selector, template },
+    StatefulSet: { replicas, selector, template, serviceName: name },
+    ReplicaSet: { replicas, selector, template },
+    DaemonSet: { selector, template: { ...template, spec: { ...spec, nodeSelector } } },
+    Pod: spec,
+    Job: { suspend: replicas === 0, template: once },
+    CronJob: {
+      schedule: '* * * * *',
+      suspend: replicas === 0,
+      jobTemplate: { spec: { template: once } },
     },
   };
+  return { apiVersion: workloadApi(kind), kind, metadata, spec: specs[kind] };
+}
+
+export function workloadApi(kind: WorkloadKind): string {
+  if (kind === 'Pod') return 'v1';
+  return kind === 'Job' || kind === 'CronJob' ? 'batch/v1' : 'apps/v1';
 }
 
 export function service(namespace: string, name: string, extra: JsonObject = {}): JsonObject {
@@ -113,12 +150,20 @@ export interface TypeOptions {
   /** The last one is the storage version. */
   versions?: readonly string[];
   conversion?: JsonObject;
+  scope?: 'Namespaced' | 'Cluster';
   metadata?: Common;
 }
 
 /** A CustomResourceDefinition that accepts any fields. */
 export function customType(options: TypeOptions): JsonObject {
-  const { group, kind, versions = ['v1'], conversion, metadata = {} } = options;
+  const {
+    group,
+    kind,
+    versions = ['v1'],
+    conversion,
+    scope = 'Namespaced',
+    metadata = {},
+  } = options;
   const plural = pluralOf(kind);
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -126,7 +171,7 @@ export function customType(options: TypeOptions): JsonObject {
     metadata: { ...metadata, name: `${plural}.${group}` },
     spec: {
       group,
-      scope: 'Namespaced',
+      scope,
       names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
       versions: versions.map((name, index) => ({
         name,

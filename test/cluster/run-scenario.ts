@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { mutationsBy } from './audit.ts';
 import type { Cluster } from './clusters.ts';
 import { differences, findingText } from './compare.ts';
+import { describeNamespace } from './inventory.ts';
 import { type GateRun, runGate } from './run-gate.ts';
 import type { Expectation, Scenario } from './scenario.ts';
 import { World } from './world.ts';
@@ -8,7 +10,7 @@ import { World } from './world.ts';
 /** Long enough for two looks, short enough for a catalogue. */
 const TIMEOUT = '8s';
 /** The gate promises to end within its time-out and 60 s; this only ends a gate that breaks it. */
-const LIMIT_MS = 200_000;
+export const LIMIT_MS = 200_000;
 const PASSES = new Set(['deleted', 'recreated', 'not-found', 'forced']);
 
 /** The situation up to where the gate starts: set up, deleted and hanging. */
@@ -33,19 +35,11 @@ export async function prepare(scenario: Scenario, cluster: Cluster): Promise<Wor
 export async function runScenario(scenario: Scenario, cluster: Cluster): Promise<string[]> {
   const world = await prepare(scenario, cluster);
   try {
-    const identity = scenario.identity ?? 'teardown-reader';
-    const inputs = typeof scenario.inputs === 'function' ? scenario.inputs(world) : scenario.inputs;
-    const { meanwhile } = scenario;
-    const run = await runGate(
-      {
-        namespace: world.namespace,
-        kubeconfig: await world.kubeconfig(identity),
-        timeout: TIMEOUT,
-        comment: 'off',
-        ...inputs,
-      },
-      { ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}), limitMs: LIMIT_MS },
-    );
+    const { meanwhile, identity = 'teardown-reader' } = scenario;
+    const run = await runGate(await gateInputs(scenario, world), {
+      ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}),
+      limitMs: LIMIT_MS,
+    });
     const expected = await scenario.expect(world);
     const problems = [
       ...(await judge(expected, run, world)),
@@ -54,6 +48,60 @@ export async function runScenario(scenario: Scenario, cluster: Cluster): Promise
     return problems.length === 0 ? [] : [...problems, ...epilogue(run, world)];
   } finally {
     await world.end();
+  }
+}
+
+export async function gateInputs(
+  { identity = 'teardown-reader', inputs }: Scenario,
+  world: World,
+  timeout = TIMEOUT,
+): Promise<Record<string, string>> {
+  return {
+    namespace: world.namespace,
+    kubeconfig: world.gateKubeconfig ?? (await world.kubeconfig(identity)),
+    timeout,
+    comment: 'off',
+    ...(typeof inputs === 'function' ? inputs(world) : inputs),
+  };
+}
+
+/** How long a hang is watched before it is believed: longer than the namespace controller's pauses. */
+const HANGS_MS = 10_000;
+/** A cure may have to wait for the back-off of a controller. */
+const CURED_MS = 120_000;
+
+/** The situation is what it says: it hangs, and goes when its cure is done. Says what is not so. */
+export async function proveScenario(scenario: Scenario, cluster: Cluster): Promise<string[]> {
+  const world = await prepare(scenario, cluster);
+  try {
+    if (scenario.delete === false) {
+      await world.deleteNamespace();
+      await world.settled();
+    }
+    await sleep(HANGS_MS);
+    if ((await world.client.find(world.namespaceRef)) === undefined) return ['it does not hang'];
+    await scenario.cure?.(world);
+    return (await goesWithin(world, CURED_MS))
+      ? []
+      : ['it hangs on after its cure', ...(await describeNamespace(world.client, world.namespace))];
+  } finally {
+    await world.end();
+  }
+}
+
+/** Writes to the namespace now and then, so that its controller looks again without its back-off. */
+export async function goesWithin(world: World, timeoutMs: number): Promise<boolean> {
+  const { client, namespaceRef } = world;
+  const deadline = Date.now() + timeoutMs;
+  for (let look = 0; ; look++) {
+    const namespace = await client.find(namespaceRef);
+    if (namespace === undefined) return true;
+    if (Date.now() >= deadline) return false;
+    if (look % 10 === 0) {
+      const annotations = { 'tests.example.com/look': String(look) };
+      await client.patch(namespaceRef, { metadata: { annotations } }).catch(() => undefined); // gone
+    }
+    await sleep(500);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { FindingCode } from '../../src/model/finding.ts';
+import type { Certainty, FindingCode } from '../../src/model/finding.ts';
 import type { Outcome } from '../../src/model/outcome.ts';
 import type { Report, ReportNamespace } from '../../src/model/result.ts';
 import type { KubernetesVersion } from './build.ts';
@@ -32,6 +32,12 @@ export interface Scenario {
   /** Inputs besides the namespace, the kubeconfig and the time-out. */
   inputs?: Record<string, string> | ((world: World) => Record<string, string>);
   expect: (world: World) => Expectation | Promise<Expectation>;
+  /** What really frees the namespace, done by the admin: the proof that the situation is what it says. */
+  cure?: (world: World) => Promise<unknown>;
+  /** What commands of remedies may change besides the subjects that are expected and the namespace. */
+  mayChange?: (world: World) => readonly Partial<Ref>[];
+  /** Why no printed command can free it here. */
+  beyondCommands?: string;
 }
 
 /** The gate as the steps beside it see it. */
@@ -42,8 +48,15 @@ export interface RunningGate {
 
 export interface Expectation {
   outcome: Outcome;
-  /** From the namespace to a root cause; the last link of each is the root cause. None: no finding. */
-  chains?: readonly (readonly Link[])[];
+  /**
+   * From the namespace to a root cause; the last link of each is the root cause. None: no finding. `any`:
+   * only what else is said here counts.
+   */
+  chains?: readonly (readonly Link[])[] | 'any';
+  /** Where several answers are honest: each replaces what it names, and one of them must hold. */
+  anyOf?: readonly Partial<Omit<Expectation, 'anyOf'>>[];
+  /** Who is innocent: no root cause, no blocker, and in no finding the owner of anything. */
+  never?: readonly Innocent[];
   /** Only where it is not the ends of the chains. */
   rootCauses?: readonly Link[];
   /** Findings that may be there but are neither blocker nor root cause. */
@@ -63,11 +76,18 @@ export interface Expectation {
   also?: (seen: Seen) => void | Promise<void>;
 }
 
+/** Who must not be blamed: everything that has these members. */
+export interface Innocent extends Partial<Ref> {
+  code?: FindingCode;
+}
+
 /** A finding by what identifies it. */
 export interface Link {
-  code: FindingCode;
-  subject: Ref;
+  /** Several where the vocabulary has no word of its own for it. */
+  code: FindingCode | readonly FindingCode[];
+  subject: Ref | 'any';
   finalizer?: string;
+  certainty?: readonly Certainty[];
   count?: number;
   /** Must be found in its message or evidence. */
   says?: readonly RegExp[];

@@ -9,7 +9,7 @@ import { SCENARIOS } from './scenarios/index.ts';
 const USAGE = `npm run cluster                          a control plane with nothing special in it
 npm run cluster -- SCENARIO              one with this situation hanging in it
 npm run cluster -- SCENARIO… --look      shows what each looks like from outside, and ends
-npm run cluster -- --list                the scenarios
+npm run cluster -- --list                the scenarios: id, versions that show it, title
    --version ${KUBERNETES_VERSIONS.join(' | ')}
    --all                                 all scenarios, with --look`;
 
@@ -100,7 +100,11 @@ const NOTHING: Scenario = {
 };
 
 function listScenarios(): void {
-  for (const { id, title } of SCENARIOS) console.log(`${id.padEnd(20)} ${title}`);
+  const width = Math.max(...SCENARIOS.map(({ id }) => id.length));
+  for (const { id, title, versions = KUBERNETES_VERSIONS, needs } of SCENARIOS) {
+    const where = needs === undefined ? versions.join(', ') : 'kind';
+    console.log(`${id.padEnd(width)}  ${where.padEnd(14)}  ${title}`);
+  }
 }
 
 function find(id: string): Scenario {

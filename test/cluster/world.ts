@@ -39,6 +39,8 @@ export class World {
   readonly plane: ControlPlane | undefined;
   readonly namespace: string;
   readonly kubeconfig: (identity: Identity) => string | Promise<string>;
+  /** Of the gate, where it is not to talk to the API server directly. */
+  gateKubeconfig: string | undefined;
   readonly #suffix: string;
   readonly #leave: (ref: Ref) => void;
   readonly #made: Ref[] = [];
@@ -80,6 +82,13 @@ export class World {
     return made;
   }
 
+  /** Creates it unless it is there. */
+  async ensure(object: JsonObject): Promise<void> {
+    await this.create(object).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 409) throw error;
+    });
+  }
+
   /** One after the other, as `kubectl apply -f` would. */
   async createAll(objects: readonly JsonObject[], options?: CallOptions): Promise<void> {
     for (const object of objects) await this.create(object, options);
@@ -99,6 +108,12 @@ export class World {
       await this.client.waitFor(authorities, 'exists', Boolean);
     }
     return made;
+  }
+
+  /** Creates it unless it is there. */
+  async ensureNamespace(name: string): Promise<void> {
+    const ref = namespaceRef(name);
+    if ((await this.client.find(ref)) === undefined) await this.createNamespace(name);
   }
 
   deleteNamespace(): Promise<void> {

@@ -1,11 +1,15 @@
 import { stringAt } from '../../../src/base/json.ts';
-import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
-import type { Ref } from '../client.ts';
+import {
+  createPolicy,
+  createWebhook,
+  policyRef,
+  refusesDeletion,
+  webhookRef,
+} from '../admission.ts';
 import { secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
-import type { World } from '../world.ts';
 import { CONTENT_FAILURE, ref } from './links.ts';
 import { liveWebhook } from './webhooks.ts';
 
@@ -13,63 +17,37 @@ import { liveWebhook } from './webhooks.ts';
 
 const RETENTION = 'ledgers are kept for ten years';
 
-const deniedByWebhook = liveWebhook(
-  'denied-by-webhook',
-  'a live webhook says no to the deletion',
-  { deny: RETENTION },
-  new RegExp(RETENTION),
-  (world) => ({
-    code: 'admission-denied',
-    subject: webhookRef(world),
-    says: [new RegExp(RETENTION)],
-  }),
-);
+const deniedByWebhook: Scenario = {
+  beyondCommands: 'the owner of the webhook has to let it through',
+  ...liveWebhook(
+    'denied-by-webhook',
+    'a live webhook says no to the deletion',
+    { deny: RETENTION },
+    new RegExp(RETENTION),
+    (world) => ({
+      code: 'admission-denied',
+      subject: webhookRef(world),
+      says: [new RegExp(RETENTION)],
+    }),
+  ),
+};
 
-const POLICY = 'admissionregistration.k8s.io/v1';
-const policyRef = (world: World): Ref => ({
-  apiVersion: POLICY,
-  kind: 'ValidatingAdmissionPolicy',
-  name: world.name('keep-secrets'),
-});
+const KEEP_SECRETS = 'keep-secrets';
 
 const deniedByPolicy: Scenario = {
   id: 'denied-by-policy',
   title: 'a ValidatingAdmissionPolicy says no to the deletion of Secrets',
   setUp: async (world) => {
-    const { name } = policyRef(world);
     const kept = ref('v1', 'Secret', world.namespace, 'credentials');
     await world.createNamespace();
     await world.create(secret(world.namespace, kept.name));
-    await world.create({
-      apiVersion: POLICY,
-      kind: 'ValidatingAdmissionPolicy',
-      metadata: { name },
-      spec: {
-        failurePolicy: 'Fail',
-        matchConstraints: {
-          resourceRules: [
-            {
-              operations: ['DELETE'],
-              apiGroups: [''],
-              apiVersions: ['v1'],
-              resources: ['secrets'],
-            },
-          ],
-        },
-        validations: [{ expression: 'false', message: 'secrets are removed by the vault only' }],
-      },
-    });
-    await world.create({
-      apiVersion: POLICY,
-      kind: 'ValidatingAdmissionPolicyBinding',
-      metadata: { name },
-      spec: {
-        policyName: name,
-        validationActions: ['Deny'],
-        matchResources: {
-          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
-        },
-      },
+    await createPolicy(world, {
+      name: KEEP_SECRETS,
+      operations: ['DELETE'],
+      apiGroup: '',
+      resource: 'secrets',
+      expression: 'false',
+      message: 'secrets are removed by the vault only',
     });
     await refusesDeletion(world, kept);
   },
@@ -78,10 +56,19 @@ const deniedByPolicy: Scenario = {
   expect: (world) => ({
     outcome: 'stuck',
     chains: [
-      [{ code: 'admission-denied', subject: policyRef(world), says: [/by the vault only/] }],
+      [
+        {
+          code: 'admission-denied',
+          subject: policyRef(world, KEEP_SECRETS),
+          says: [/by the vault only/],
+        },
+      ],
     ],
     queued: { kinds: ['Secret'], exactly: true },
   }),
+  mayChange: (world) => [
+    { kind: 'ValidatingAdmissionPolicyBinding', name: policyRef(world, KEEP_SECRETS).name },
+  ],
 };
 
 /** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */

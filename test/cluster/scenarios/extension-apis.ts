@@ -96,6 +96,7 @@ function refusesCollectionDelete(
       chains: [[link]],
       queued: { kinds: ['Entry'], exactly: true },
     }),
+    beyondCommands: 'whoever runs the extension API has to repair it',
   };
 }
 
@@ -132,6 +133,7 @@ const seed5f: Scenario = {
     chains: [[{ code: 'api-failing', subject: ENTRIES, says: [/ledger index is corrupt/] }]],
     notInspected: [`entries.${GROUP}`],
   }),
+  beyondCommands: 'whoever runs the extension API has to repair it',
 };
 
 /** The backend comes back while the gate waits: nobody has to touch the namespace. */

@@ -109,6 +109,7 @@ const s52Refuse: Scenario = {
     queued: { kinds: ['Deployment', 'Widget'] },
     also: (seen) => mustRefuse(seen, /force-orphans|remain/),
   }),
+  beyondCommands: 'what is queued behind the pod holds in its turn: that is the next report',
 };
 
 const s52Accept: Scenario = {

@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
+import { beyond } from './beyond.ts';
 import { deadApis } from './dead-apis.ts';
 import { denials } from './denials.ts';
 import { extensionApis } from './extension-apis.ts';
@@ -11,6 +12,7 @@ import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
+import { obstacles } from './obstacles.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
@@ -18,6 +20,8 @@ import { products } from './products.ts';
 import { unreadableTypes } from './unreadable-types.ts';
 import { volumes } from './volumes.ts';
 import { webhooks } from './webhooks.ts';
+import { whose } from './whose.ts';
+import { why } from './why.ts';
 
 /** The catalogue. What takes longest is first, so that nothing has to wait for it alone at the end. */
 export const SCENARIOS: readonly Scenario[] = [
@@ -25,6 +29,10 @@ export const SCENARIOS: readonly Scenario[] = [
   ...lifecycle,
   ...finalizers,
   ...owners,
+  ...whose,
+  ...why,
+  ...beyond,
+  ...obstacles,
   ...products,
   ...namespaceFinalizers,
   ...pods,

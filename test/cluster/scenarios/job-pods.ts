@@ -48,6 +48,8 @@ function refusedUpdate(id: string, title: string, words: string): Scenario {
       await finish(world, running);
     },
     settle: settledWithPod,
+    beyondCommands: 'the owner of the webhook has to let it through',
+    cure: (world) => world.client.delete(webhookRef(world)),
     expect: async (world) => {
       const [finished] = await world.client.list('v1', 'Pod', world.namespace);
       const subject = podRef(world.namespace, finished?.metadata.name ?? 'none');

@@ -93,6 +93,11 @@ export const unexplained: Scenario = {
     outcome: 'stuck',
     chains: [[{ code: 'unexplained', subject: namespaceRef(world.namespace) }]],
   }),
+  beyondCommands: 'nothing that can be read says what there is to do',
+  cure: async ({ plane }) => {
+    await plane?.controllerManager.stop();
+    await plane?.controllerManager.start(['*']);
+  },
 };
 
 async function fillWithOrdinaryThings(world: World): Promise<void> {

@@ -1,94 +1,48 @@
 import { byService, createWebhook, refusesUpdate, webhookRef } from '../admission.ts';
 import { customObject, customType, typeRef } from '../objects.ts';
-import type { Link, Scenario } from '../scenario.ts';
-import { type OperatorBehaviour, startOperatorProcess, tell } from '../servers/operator-process.ts';
-import type { World } from '../world.ts';
-import { deploymentRef, FINALIZERS, objectFinalizer, ownerMissing, ref } from './links.ts';
+import type { Scenario } from '../scenario.ts';
+import { tell } from '../servers/operator-process.ts';
+import { runPodsIn } from '../servers/stand-in.ts';
+import { objectFinalizer, ownerMissing, ref } from './links.ts';
 import {
-  createGuarded,
-  install,
-  type Operator,
-  type OperatorOptions,
-  operatorOf,
-} from './operator.ts';
-import { held, startOperatorPod } from './owners.ts';
+  GUARDED,
+  guardedRef,
+  heldBy,
+  owner,
+  RIGHTS,
+  releaseGuarded,
+  restart,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
 
 /** The owner is there, and yet the finalizer stays. */
 
-const elsewhere = (world: World): OperatorOptions => ({
-  namespace: world.name('widget-system'),
-  scope: 'cluster',
-});
-
-const living = (world: World): Operator => operatorOf(world, elsewhere(world));
-
-/** In a namespace of its own, Ready, with a guarded object in the namespace under test. */
-async function installLiving(
-  world: World,
-  more: OperatorOptions = {},
-  behaviour?: OperatorBehaviour,
-): Promise<Operator> {
-  const options = { ...elsewhere(world), ...more };
-  await world.createNamespace();
-  await world.createNamespace(options.namespace);
-  const operator = await install(world, options);
-  await startOperatorPod(world, operator);
-  await createGuarded(world, operator, 'db');
-  if (behaviour) await startOperatorProcess(world, operator, behaviour);
-  return operator;
-}
-
-const owner = (
-  world: World,
-  code: Link['code'],
-  words: Pick<Link, 'says' | 'advises'> = {},
-): Link => ({
-  code,
-  subject: deploymentRef(world.name('widget-system'), 'widget-operator'),
-  finalizer: living(world).finalizer,
-  ...words,
-});
-
-/** Its complaint is in the object's status: from then on there is something to find. */
-async function settledWithComplaint(world: World): Promise<void> {
-  const { group, kind } = living(world);
-  await world.settled({ [FINALIZERS]: ['True', /\/cleanup in/] });
-  await world.client.waitFor(
-    ref(`${group}/v1`, kind, world.namespace, 'db'),
-    'complains',
-    (object) => JSON.stringify(object?.['status'] ?? '').includes('CleanupFailed'),
-  );
-}
-
-const s40: Scenario = {
+const s40 = situation({
   id: 'S40',
   title: 'the controller runs, but its ClusterRole lacks patch on the type',
-  setUp: (world) => installLiving(world, { verbs: ['get', 'list', 'watch'] }, {}).then(() => {}),
-  settle: settledWithComplaint,
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [held(world, living(world)), owner(world, 'owner-failing', { says: [/forbidden|403/i] })],
-    ],
-  }),
-};
+  operator: { verbs: ['get', 'list', 'watch'] },
+  complains: true,
+  owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/forbidden|403/i] })],
+  cure: releaseGuarded,
+  mayChange: () => RIGHTS,
+});
 
 const BACK_OFF_MS = 150_000;
 
-const s42: Scenario = {
+const s42 = situation({
   id: 'S42',
   title: 'the controller runs and is in back-off; 60 s are too short',
-  setUp: (world) => installLiving(world, {}, { afterMs: BACK_OFF_MS }).then(() => {}),
-  settle: (world) => world.settled({ [FINALIZERS]: ['True', /\/cleanup in/] }),
+  behaviour: { afterMs: BACK_OFF_MS },
   inputs: { timeout: '60s', 'fail-fast': 'true' },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[held(world, living(world)), owner(world, 'owner-running')]],
+  owner: 'owner-running',
+  expect: () => ({
     also: ({ elapsedMs }) => {
       if (elapsedMs < 59_000) throw new Error(`ended after ${elapsedMs} ms: fail-fast has fired`);
     },
   }),
-};
+  cure: releaseGuarded,
+});
 
 const s42Patient: Scenario = {
   ...s42,
@@ -103,51 +57,39 @@ const READDED =
   'found new finalizers []string{"widgets.example.com/again"}';
 
 /** The server's words, put into the status by hand: the bug is in no controller at hand. */
-const s46: Scenario = {
+const s46 = situation({
   id: 'S46',
   title: 'the controller tries to put its finalizer back on a terminating object',
-  setUp: (world) => installLiving(world).then(() => {}),
-  settle: async (world) => {
-    const operator = living(world);
-    await world.settled({ [FINALIZERS]: ['True', /\/cleanup in/] });
-    await tell(world.client, operator, world.namespace, 'db', `Widget "db" is invalid: ${READDED}`);
+  behaviour: { hangs: true },
+  settle: async (world, operator) => {
+    await settledByFinalizer(world);
+    const guarded = guardedRef(world, operator);
+    await tell(world.client, operator, guarded, `Widget "${GUARDED}" is invalid: ${READDED}`);
   },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        held(world, living(world)),
-        owner(world, 'owner-failing', { says: [/no new finalizers can be added/] }),
-      ],
-    ],
-  }),
-};
+  owner: (_, operator) => [
+    owner(operator, 'owner-failing', { says: [/no new finalizers can be added/] }),
+  ],
+  cure: restart,
+});
 
-/** No stand-in: its pod is never scheduled. */
-const notReady: Scenario = {
+/** Nobody schedules its pod: the node that it needs is not there. */
+const notReady = situation({
   id: 'owner-not-ready',
   title: 'the Deployment of the operator wants one replica and has none ready',
-  setUp: async (world) => {
-    const options = elsewhere(world);
-    await world.createNamespace();
-    await world.createNamespace(options.namespace);
-    await createGuarded(world, await install(world, options), 'db');
-  },
-  settle: (world) => world.settled({ [FINALIZERS]: ['True', /\/cleanup in/] }),
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[held(world, living(world)), owner(world, 'owner-not-ready')]],
-  }),
-};
+  unscheduled: true,
+  owner: 'owner-not-ready',
+  cure: (world, operator) => runPodsIn(world, operator.namespace),
+});
 
 const BUCKETS = 'buckets.example.org';
 
 /** Two operators that somebody wrote: one fails its clean-up, the other was uninstalled. */
-const seed5c: Scenario = {
+const seed5c = situation({
   id: 'SEED-5c',
   title: 'one home-made operator fails its clean-up, another one is gone',
-  setUp: async (world) => {
-    await installLiving(world, {}, { cleanUp: () => 'cannot drop database: connection refused' });
+  behaviour: { cleanUp: () => 'cannot drop database: connection refused' },
+  complains: true,
+  afterwards: async (world) => {
     const group = world.domain(BUCKETS);
     await world.createType(customType({ group, kind: 'Bucket' }));
     await world.create(
@@ -157,34 +99,36 @@ const seed5c: Scenario = {
       { fieldManager: 'bucket-operator' },
     );
   },
-  settle: settledWithComplaint,
-  expect: (world) => {
+  expect: (world, operator) => {
     const group = world.domain(BUCKETS);
     const finalizer = `${group}/empty`;
+    const bucket = ref(`${group}/v1`, 'Bucket', world.namespace, 'assets');
     return {
-      outcome: 'stuck',
       chains: [
         [
-          held(world, living(world)),
-          owner(world, 'owner-failing', { says: [/cannot drop database/] }),
+          heldBy(world, operator),
+          owner(operator, 'owner-failing', { says: [/cannot drop database/] }),
         ],
-        [
-          objectFinalizer(ref(`${group}/v1`, 'Bucket', world.namespace, 'assets'), finalizer),
-          ownerMissing(typeRef(group, 'Bucket'), finalizer),
-        ],
+        [objectFinalizer(bucket, finalizer), ownerMissing(typeRef(group, 'Bucket'), finalizer)],
       ],
     };
   },
-};
+  cure: async (world, operator) => {
+    await releaseGuarded(world, operator);
+    const group = world.domain(BUCKETS);
+    const bucket = ref(`${group}/v1`, 'Bucket', world.namespace, 'assets');
+    await world.client.patch(bucket, { metadata: { finalizers: null } });
+  },
+});
 
 const MUTATING = 'MutatingWebhookConfiguration';
 
 /** Its own update is refused before it reaches the object. */
-const seed5e: Scenario = {
+const seed5e = situation({
   id: 'SEED-5e',
   title: 'a mutating webhook that an uninstall left behind refuses the removal of the finalizer',
-  setUp: async (world) => {
-    const operator = await installLiving(world, {}, {});
+  complains: true,
+  afterwards: async (world, operator) => {
     await createWebhook(world, {
       kind: MUTATING,
       operations: ['UPDATE'],
@@ -192,20 +136,14 @@ const seed5e: Scenario = {
       resource: 'widgets',
       clientConfig: byService(world.name('uninstalled'), 'guard'),
     });
-    await refusesUpdate(world, ref(`${operator.group}/v1`, 'Widget', world.namespace, 'db'));
+    await refusesUpdate(world, guardedRef(world, operator));
   },
-  settle: settledWithComplaint,
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        held(world, living(world)),
-        owner(world, 'owner-failing'),
-        { code: 'admission-webhook-failing', subject: webhookRef(world, MUTATING) },
-      ],
-    ],
-  }),
-};
+  owner: (world, operator) => [
+    owner(operator, 'owner-failing'),
+    { code: 'admission-webhook-failing', subject: webhookRef(world, MUTATING) },
+  ],
+  cure: (world) => world.client.delete(webhookRef(world, MUTATING)),
+});
 
 /** Whoever uninstalled it deleted the type as well. The type waits for its object. */
 const crdTerminating: Scenario = {
@@ -223,7 +161,7 @@ const crdTerminating: Scenario = {
     await world.client.delete(typeRef(group, 'Widget'));
     await world.terminating(ref(`${group}/v1`, 'Widget', world.namespace, 'db'));
   },
-  settle: (world) => world.settled({ [FINALIZERS]: ['True', /\/cleanup in/] }),
+  settle: settledByFinalizer,
   expect: (world) => {
     const group = world.domain('example.com');
     const finalizer = `widgets.${group}/cleanup`;

@@ -20,6 +20,8 @@ const s44: Scenario = {
     chains: [[{ code: 'namespace-controller-inactive', subject: world.namespaceRef }]],
     queued: { kinds: ['ConfigMap', 'Pod', 'ServiceAccount'], exactly: true },
   }),
+  beyondCommands: 'kube-controller-manager has to be started where it runs',
+  cure: async ({ plane }) => plane?.controllerManager.start(),
 };
 
 /** The namespace controller is there, but its rights were cut: seen after hand-made RBAC hardening. */
@@ -54,6 +56,8 @@ const deletionForbidden: Scenario = {
     );
   },
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /leases.* is forbidden/] }),
+  beyondCommands: 'a restart of kube-apiserver restores what was cut',
+  cure: async ({ plane }) => plane?.restartApiServer(),
   expect: () => ({
     outcome: 'stuck',
     chains: [

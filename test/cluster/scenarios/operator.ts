@@ -1,67 +1,149 @@
-import type { JsonObject } from '../../../src/base/json.ts';
-import { customObject, customType, deployment, pluralOf, serviceAccount } from '../objects.ts';
+import { isObject, type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
+import type { KubeObject, Ref } from '../client.ts';
+import { apiVersionOf } from '../inventory.ts';
+import {
+  type Common,
+  customObject,
+  customType,
+  pluralOf,
+  podSpec,
+  serviceAccount,
+  type TypeOptions,
+  type WorkloadKind,
+  workload,
+  workloadApi,
+} from '../objects.ts';
+import {
+  type OperatorBehaviour,
+  type Operator as Process,
+  readyPods,
+  startOperatorProcess,
+} from '../servers/operator-process.ts';
+import { runPodsIn } from '../servers/stand-in.ts';
+import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 
-/** An operator as charts install it: type, ServiceAccount, rights, Deployment. */
-export interface Operator {
-  /** API group of its type, and domain of its finalizer. */
-  group: string;
-  kind: string;
-  /** Where its workload lives. */
-  namespace: string;
-  name: string;
-  finalizer: string;
+/** An operator as charts install it: type, ServiceAccount, rights, workload. */
+export interface Operator extends Process {
+  workload: WorkloadKind;
+  account: string;
 }
 
 export interface OperatorOptions {
+  /** Made this scenario's own, unless it is a product's (`ownGroup: false`). */
   group?: string;
+  ownGroup?: boolean;
+  version?: string;
   kind?: string;
   name?: string;
   /** Unless given, the namespace under test. */
   namespace?: string;
+  workload?: WorkloadKind;
   replicas?: number;
+  account?: string;
+  manager?: string;
+  finalizer?: string;
   /** Rights by a Role in its namespace, or by a ClusterRole, which outlives the namespace. */
   scope?: 'namespace' | 'cluster';
   /** What it may do with its own objects. */
   verbs?: readonly string[];
+  /** All that it may do, in place of what operators may. */
+  rules?: readonly JsonObject[];
+  /** A ClusterRole that is there already, in place of one of its own. */
+  role?: string;
+  /** As whom its rights are bound. */
+  boundAs?: 'ServiceAccount' | 'User' | 'Group';
+  /** Its type; `false`: installed already, or not at all. */
+  type?: false | Partial<TypeOptions>;
+  /** Of its workload. */
+  metadata?: Pick<Common, 'labels' | 'annotations'>;
+  /** Of its container: `name`, `args`, `env`. */
+  container?: JsonObject;
 }
 
-const FULL = ['get', 'list', 'watch', 'update', 'patch'];
+export const FULL = ['get', 'list', 'watch', 'update', 'patch'];
 
 export function operatorOf(world: World, options: OperatorOptions = {}): Operator {
-  const group = world.domain(options.group ?? 'example.com');
+  const base = options.group ?? 'example.com';
+  const group = options.ownGroup === false ? base : world.domain(base);
   const kind = options.kind ?? 'Widget';
+  const name = options.name ?? `${kind.toLowerCase()}-operator`;
   return {
     group,
+    version: options.version ?? 'v1',
     kind,
     namespace: options.namespace ?? world.namespace,
-    name: options.name ?? `${kind.toLowerCase()}-operator`,
-    finalizer: `${pluralOf(kind)}.${group}/cleanup`,
+    name,
+    workload: options.workload ?? 'Deployment',
+    account: options.account ?? name,
+    manager: options.manager ?? name,
+    finalizer: options.finalizer ?? `${pluralOf(kind)}.${group}/cleanup`,
   };
 }
 
 /** Creates all of it; the namespace must exist. */
 export async function install(world: World, options: OperatorOptions = {}): Promise<Operator> {
   const operator = operatorOf(world, options);
-  const { group, kind, namespace, name } = operator;
-  await world.createType(
-    customType({
-      group,
-      kind,
-      metadata: { labels: { 'app.kubernetes.io/part-of': name } },
-    }),
-  );
-  await world.create(serviceAccount(namespace, name));
-  await world.createAll(rights(world, operator, options));
+  const { group, version, kind, namespace, name, account } = operator;
+  const { labels, annotations } = options.metadata ?? {};
+  if (options.type !== false) {
+    const metadata = { labels: { 'app.kubernetes.io/part-of': name } };
+    await world.createType(
+      customType({ group, kind, versions: [version], metadata, ...options.type }),
+    );
+  }
+  await world.ensure(serviceAccount(namespace, account));
+  await world.createAll(rights(operator, options));
+  const spec = podSpec(account);
+  const [main] = spec['containers'] as [JsonObject];
   await world.create(
-    deployment(namespace, name, {
+    workload(operator.workload, namespace, name, {
       replicas: options.replicas ?? 1,
-      serviceAccountName: name,
-      labels: { 'app.kubernetes.io/name': name, 'app.kubernetes.io/managed-by': 'Helm' },
+      labels: { 'app.kubernetes.io/name': name, 'app.kubernetes.io/managed-by': 'Helm', ...labels },
+      ...(annotations === undefined ? {} : { annotations }),
+      podSpec: { ...spec, containers: [{ ...main, ...options.container }] },
+      node: world.name('node-1'),
     }),
     { fieldManager: 'helm' },
   );
   return operator;
+}
+
+/** Its pods run, if it has any, and what is in them works as long as they do. */
+export async function start(
+  world: World,
+  operator: Operator,
+  behaviour?: OperatorBehaviour,
+): Promise<void> {
+  await runPods(world, operator);
+  await startOperatorProcess(world, operator, behaviour);
+}
+
+/** Its pods run, and nothing of what is in them shows. */
+export async function runPods(world: World, operator: Operator): Promise<void> {
+  await runPodsIn(world, operator.namespace);
+  const { client } = world;
+  if (isAsleep(await client.get(workloadRef(operator)))) return;
+  // A CronJob begins with the minute.
+  await waitUntil(
+    `${operator.name} to run`,
+    async () => (await readyPods(client, operator)).length > 0,
+    { timeoutMs: 90_000 },
+  );
+  const counts = operator.workload === 'Deployment' || operator.workload === 'StatefulSet';
+  await client.waitFor(
+    workloadRef(operator),
+    'counts its pod',
+    (found) => !counts || (numberAt(found, 'status', 'readyReplicas') ?? 0) > 0,
+  );
+}
+
+function isAsleep({ spec }: KubeObject): boolean {
+  return (
+    numberAt(spec, 'replicas') === 0 ||
+    (isObject(spec) && spec['suspend'] === true) ||
+    stringAt(spec, 'template', 'spec', 'nodeSelector', 'kubernetes.io/hostname') === 'none'
+  );
 }
 
 /** An object of the operator's type with its finalizer, written by the operator itself. */
@@ -70,24 +152,32 @@ export async function createGuarded(
   operator: Operator,
   name: string,
   namespace = world.namespace,
+  spec: JsonObject = {},
 ): Promise<void> {
-  const { group, kind, finalizer } = operator;
-  const object = customObject(`${group}/v1`, kind, namespace, name);
-  await world.create(object);
+  const { kind, finalizer, manager } = operator;
+  const apiVersion = apiVersionOf(operator);
+  await world.create({ ...customObject(apiVersion, kind, namespace, name), spec });
   await world.client.patch(
-    { apiVersion: `${group}/v1`, kind, namespace, name },
+    { apiVersion, kind, namespace, name },
     { metadata: { finalizers: [finalizer] } },
-    { fieldManager: operator.name },
+    { fieldManager: manager },
   );
 }
 
-function rights(world: World, operator: Operator, options: OperatorOptions): JsonObject[] {
-  const { group, kind, namespace, name } = operator;
-  const cluster = options.scope === 'cluster';
-  const api = 'rbac.authorization.k8s.io';
+export function workloadRef(operator: Operator): Ref {
+  const { workload: kind, namespace, name } = operator;
+  return { apiVersion: workloadApi(kind), kind, namespace, name };
+}
+
+const RBAC = 'rbac.authorization.k8s.io';
+
+export function operatorRules(
+  { group, kind }: Pick<Operator, 'group' | 'kind'>,
+  verbs: readonly string[] = FULL,
+) {
   const plural = pluralOf(kind);
-  const rules = [
-    { apiGroups: [group], resources: [plural], verbs: [...(options.verbs ?? FULL)] },
+  return [
+    { apiGroups: [group], resources: [plural], verbs: [...verbs] },
     {
       apiGroups: [group],
       resources: [`${plural}/status`, `${plural}/finalizers`],
@@ -96,17 +186,59 @@ function rights(world: World, operator: Operator, options: OperatorOptions): Jso
     { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['*'] },
   ];
-  const metadata = cluster ? { name: world.name(name) } : { namespace, name };
-  const kinds = cluster ? ['ClusterRole', 'ClusterRoleBinding'] : ['Role', 'RoleBinding'];
-  const apiVersion = `${api}/v1`;
-  return [
-    { apiVersion, kind: kinds[0] ?? '', metadata, rules },
-    {
-      apiVersion,
-      kind: kinds[1] ?? '',
-      metadata,
-      roleRef: { apiGroup: api, kind: kinds[0] ?? '', name: metadata.name },
-      subjects: [{ kind: 'ServiceAccount', namespace, name }],
-    },
-  ];
+}
+
+function rights(operator: Operator, options: OperatorOptions): JsonObject[] {
+  const { namespace, name, account } = operator;
+  const rules = [...(options.rules ?? operatorRules(operator, options.verbs))];
+  const user = `system:serviceaccount:${namespace}:${account}`;
+  const group = `system:serviceaccounts:${namespace}`;
+  const subject = {
+    ServiceAccount: { kind: 'ServiceAccount', namespace, name: account },
+    User: { kind: 'User', apiGroup: RBAC, name: user },
+    Group: { kind: 'Group', apiGroup: RBAC, name: group },
+  }[options.boundAs ?? 'ServiceAccount'];
+  const cluster = options.scope === 'cluster';
+  const metadata = cluster ? { name: clusterName(operator) } : { namespace, name };
+  const kind = cluster ? 'ClusterRole' : 'Role';
+  const apiVersion = `${RBAC}/v1`;
+  const binding = {
+    apiVersion,
+    kind: `${kind}Binding`,
+    metadata,
+    roleRef: { apiGroup: RBAC, kind, name: options.role ?? metadata.name },
+    subjects: [subject],
+  };
+  return options.role === undefined ? [{ apiVersion, kind, metadata, rules }, binding] : [binding];
+}
+
+/** Of its ClusterRole and the binding: of two installs each has its own. */
+export function clusterName({ namespace, name }: Operator): string {
+  return `${namespace}-${name}`;
+}
+
+/** Deletes the workload, and unless they are to stay its rights and its account, as an uninstall does. */
+export async function uninstall(
+  world: World,
+  operator: Operator,
+  leave: readonly ('rights' | 'account')[] = [],
+): Promise<void> {
+  const { client } = world;
+  const { namespace, name, account } = operator;
+  await client.delete(workloadRef(operator), { propagationPolicy: 'Background' });
+  await world.gone(workloadRef(operator));
+  await waitUntil('its pods to go', async () => {
+    const pods = await client.list('v1', 'Pod', namespace);
+    return !pods.some(
+      ({ metadata }) => (metadata['labels'] as JsonObject | undefined)?.['app'] === name,
+    );
+  });
+  const apiVersion = `${RBAC}/v1`;
+  if (!leave.includes('rights')) {
+    for (const kind of ['ClusterRoleBinding', 'ClusterRole']) {
+      await client.delete({ apiVersion, kind, name: clusterName(operator) });
+    }
+  }
+  if (leave.includes('account')) return;
+  await client.delete({ apiVersion: 'v1', kind: 'ServiceAccount', namespace, name: account });
 }

@@ -1,92 +1,36 @@
-import { numberAt } from '../../../src/base/json.ts';
-import { configMap, customObject, customType, pod, secret, service, typeRef } from '../objects.ts';
-import type { Link, Scenario } from '../scenario.ts';
-import { startStandIn } from '../servers/stand-in.ts';
+import { configMap, customObject, customType, pod, secret, service } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import {
-  deploymentRef,
-  FINALIZERS,
-  objectFinalizer,
-  ownerMissing,
-  podRef,
-  ref,
-  type Words,
-} from './links.ts';
-import { createGuarded, install, type Operator, operatorOf } from './operator.ts';
+import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import { createGuarded, install, type Operator, operatorOf, start, uninstall } from './operator.ts';
 import { settledWithPod } from './pods.ts';
+import {
+  GUARDED,
+  heldBy,
+  nobodyLeft,
+  releaseGuarded,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
 
 /** Who should have removed the finalizer, and why it does not. */
 
-const GUARDED = 'db';
-
-const settledByFinalizer = (world: World): Promise<unknown> =>
-  world.settled({ [FINALIZERS]: ['True', /\/cleanup in 1 resource instances/] });
-
-/** The guarded object, held by the operator's finalizer. */
-export function held(world: World, operator: Operator): Link {
-  const { group, kind, finalizer } = operator;
-  return objectFinalizer(ref(`${group}/v1`, kind, world.namespace, GUARDED), finalizer);
-}
-
-/** The type of the guarded object, which nobody looks after any more. */
-function abandoned({ group, kind, finalizer }: Operator, words: Words = {}): Link {
-  return ownerMissing(typeRef(group, kind), finalizer, words);
-}
-
-/** The operator runs: its pod is Ready, as its Deployment says. */
-export async function startOperatorPod(world: World, operator: Operator): Promise<void> {
-  await startStandIn(world, { node: world.name('node-1'), namespaces: [operator.namespace] });
-  await world.client.waitFor(
-    deploymentRef(operator.namespace, operator.name),
-    'is available',
-    (workload) => (numberAt(workload, 'status', 'readyReplicas') ?? 0) > 0,
-  );
-}
-
-const s2: Scenario = {
+const s2 = situation({
   id: 'S2',
   title: 'the Deployment of the operator was deleted, in a namespace of its own',
-  setUp: async (world) => {
-    const operator = await installElsewhere(world, 1);
-    await createGuarded(world, operator, GUARDED);
-    const workload = deploymentRef(operator.namespace, operator.name);
-    await world.client.delete(workload, { propagationPolicy: 'Background' });
-    await world.gone(workload);
-  },
-  settle: settledByFinalizer,
-  expect: (world) => {
-    const operator = operatorOf(world);
-    const chain = [held(world, operator), abandoned(operator, { says: [/widget-operator/] })];
-    return { outcome: 'stuck', chains: [chain] };
-  },
-};
+  afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
+  owner: (_, operator) => [{ ...nobodyLeft(operator), says: [/widget-operator/] }],
+  cure: releaseGuarded,
+});
 
-const s3: Scenario = {
+const s3 = situation({
   id: 'S3',
   title: 'the Deployment of the operator is scaled to zero',
-  setUp: async (world) => {
-    const operator = await installElsewhere(world, 0);
-    await createGuarded(world, operator, GUARDED);
-  },
-  settle: settledByFinalizer,
-  expect: (world) => {
-    const operator = operatorOf(world, { namespace: world.name('widget-system') });
-    return {
-      outcome: 'stuck',
-      chains: [
-        [
-          held(world, operator),
-          {
-            code: 'owner-scaled-to-zero',
-            subject: deploymentRef(operator.namespace, operator.name),
-            finalizer: operator.finalizer,
-            advises: [/scale/],
-          },
-        ],
-      ],
-    };
-  },
-};
+  operator: { replicas: 0 },
+  owner: 'owner-scaled-to-zero',
+  cure: scaleUp,
+});
 
 /** A Deployment may be called like the writer of the finalizer and have nothing to do with it. */
 const namesake: Scenario = {
@@ -94,8 +38,10 @@ const namesake: Scenario = {
   title: 'a Deployment has the name that wrote the finalizer, but rights on another type only',
   setUp: async (world) => {
     const group = world.domain('example.org');
-    await installElsewhere(world, 1);
-    await startOperatorPod(world, operatorOf(world, { namespace: world.name('widget-system') }));
+    const namespace = world.name('widget-system');
+    await world.createNamespace();
+    await world.createNamespace(namespace);
+    await start(world, await install(world, { namespace, scope: 'cluster' }));
     await world.createType(customType({ group, kind: 'Gadget' }));
     await world.create(
       customObject(`${group}/v1`, 'Gadget', world.namespace, GUARDED, {
@@ -106,16 +52,12 @@ const namesake: Scenario = {
   },
   settle: settledByFinalizer,
   expect: (world) => {
-    const group = world.domain('example.org');
-    const finalizer = `${group}/cleanup`;
+    const gadget = operatorOf(world, { group: 'example.org', kind: 'Gadget' });
+    const finalizer = `${gadget.group}/cleanup`;
+    const held = ref(`${gadget.group}/v1`, 'Gadget', world.namespace, GUARDED);
     return {
       outcome: 'stuck',
-      chains: [
-        [
-          objectFinalizer(ref(`${group}/v1`, 'Gadget', world.namespace, GUARDED), finalizer),
-          ownerMissing(typeRef(group, 'Gadget'), finalizer),
-        ],
-      ],
+      chains: [[objectFinalizer(held, finalizer), { ...nobodyLeft(gadget), finalizer }]],
     };
   },
 };
@@ -129,7 +71,7 @@ const s4: Scenario = {
   settle: settledByFinalizer,
   expect: (world) => {
     const operator = operatorOf(world);
-    const chain = [held(world, operator), abandoned(operator)];
+    const chain = [heldBy(world, operator), nobodyLeft(operator)];
     return { outcome: 'stuck', chains: [chain], deadlock: true };
   },
 };
@@ -149,7 +91,7 @@ const s4Watched: Scenario = {
     const departed = ownerMissing(deploymentRef(world.namespace, name), finalizer);
     return {
       outcome: 'stuck',
-      chains: [[held(world, operator), departed]],
+      chains: [[heldBy(world, operator), departed]],
       deadlock: true,
       mutations: [`delete namespaces/${world.namespace}`],
     };
@@ -180,7 +122,7 @@ const s4Queued: Scenario = {
     const { finalizer } = operator;
     const guarded = podRef(world.namespace, 'db-0');
     const chains = [
-      [held(world, operator), abandoned(operator)],
+      [heldBy(world, operator), nobodyLeft(operator)],
       [objectFinalizer(guarded, finalizer), ownerMissing(guarded, finalizer)],
     ];
     const expected = { outcome: 'stuck' as const, chains, deadlock: true };
@@ -194,7 +136,7 @@ async function setUpPreview(world: World, scope: 'namespace' | 'cluster'): Promi
   const { namespace } = world;
   await world.createNamespace(undefined, { labels: { 'app.kubernetes.io/part-of': 'preview' } });
   const operator = await install(world, { scope });
-  await startOperatorPod(world, operator);
+  await start(world, operator, { hangs: true });
   await createGuarded(world, operator, GUARDED);
   const names = Array.from({ length: 12 }, (_, index) => `service-${index + 1}`);
   await world.createAll(
@@ -205,13 +147,6 @@ async function setUpPreview(world: World, scope: 'namespace' | 'cluster'): Promi
     ]),
   );
   return operator;
-}
-
-async function installElsewhere(world: World, replicas: number): Promise<Operator> {
-  const namespace = world.name('widget-system');
-  await world.createNamespace();
-  await world.createNamespace(namespace);
-  return install(world, { namespace, scope: 'cluster', replicas });
 }
 
 export const owners = [s2, s3, namesake, s4, s4Watched, s4Queued];

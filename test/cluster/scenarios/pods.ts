@@ -52,6 +52,7 @@ const s6: Scenario = {
       queued: { kinds: [], exactly: true },
     };
   },
+  beyondCommands: 'what is queued behind the pod holds in its turn: that is the next report',
 };
 
 const s30: Scenario = {

@@ -109,6 +109,7 @@ const storageUnreadable: Scenario = {
     ],
     notInspected: ['configmaps'],
   }),
+  beyondCommands: 'the API server needs its key, or a feature gate',
 };
 
 export const unreadableTypes = [s13, s14, storageUnreadable];

@@ -13,9 +13,10 @@ import { settledWithPod } from './pods.ts';
 const POD_FINALIZER = 'dual-pods.llm-d.ai/provider';
 const VSPHERE = 'cns.vmware.com/pvc-protection';
 
-const claimRef = (world: World) => ref('v1', 'PersistentVolumeClaim', world.namespace, 'data');
+export const claimRef = (world: World) =>
+  ref('v1', 'PersistentVolumeClaim', world.namespace, 'data');
 
-function claim(world: World, volumeName?: string, finalizers: string[] = []): JsonObject {
+export function claim(world: World, volumeName?: string, finalizers: string[] = []): JsonObject {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',

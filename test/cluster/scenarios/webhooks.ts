@@ -106,6 +106,7 @@ export function noReadyEndpoint(
       chains: [[failing(world, /no ready endpoint/)]],
       queued: LEDGER_QUEUED,
     }),
+    cure: (world) => world.client.delete(webhookRef(world)),
   };
 }
 
@@ -132,6 +133,7 @@ export function liveWebhook(
       chains: [[expected(world)]],
       queued: LEDGER_QUEUED,
     }),
+    cure: (world) => world.client.delete(webhookRef(world)),
   };
 }
 

@@ -1,71 +1,144 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stringAt, stringsAt } from '../../../src/base/json.ts';
-import { ApiError, type Client, type Ref } from '../client.ts';
-import { pluralOf } from '../objects.ts';
-import type { Operator } from '../scenarios/operator.ts';
+import { arrayAt, stringAt, stringsAt } from '../../../src/base/json.ts';
+import { ApiError, type Client, type KubeObject, type Ref, refOf } from '../client.ts';
+import { apiVersionOf } from '../inventory.ts';
 import type { World } from '../world.ts';
 
+/** Whose process it is. */
+export interface Operator {
+  /** API group of its type, and domain of its finalizer. */
+  group: string;
+  version: string;
+  kind: string;
+  /** Where its workload lives. */
+  namespace: string;
+  name: string;
+  /** As whom it writes. */
+  manager: string;
+  finalizer: string;
+}
+
 export interface OperatorBehaviour {
-  /** What its clean-up ends with; undefined: it succeeds and the finalizer is removed. */
-  cleanUp?: () => string | undefined;
+  /**
+   * What its clean-up ends with, asked as the operator; undefined: it succeeds and the finalizer is
+   * removed.
+   */
+  cleanUp?: (
+    object: KubeObject,
+    client: Client,
+    operator: Operator,
+  ) => string | undefined | Promise<string | undefined>;
   /** Works only after this long, as in a back-off. */
   afterMs?: number;
+  /** Takes longer for its first step than the namespace controller for a pass over all types. */
+  isSlow?: boolean;
+  /** The instance that runs when this starts does nothing for ever; a restarted one works. */
+  hangs?: boolean;
+  /** False: it tells nobody what went wrong. */
+  tells?: boolean;
+  /** What it looks after besides its own type in the namespace under test; `{}`: in no namespace. */
+  alsoAfter?: readonly { apiVersion: string; kind: string; namespace?: string }[];
 }
 
 const STEP_MS = 300;
 
 /**
- * An operator's controller: removes its finalizer from terminating objects, with the token of its own
- * ServiceAccount, and tells in the object's status and in an Event what went wrong. Its Deployment is
- * played by the stand-in; this is what runs in the pod.
+ * What runs in an operator's pods: it removes its finalizer from terminating objects, with the token of
+ * its own ServiceAccount, and tells in the object's status and in an Event what went wrong. It works as
+ * long as a pod of the workload is Ready, so whoever scales it up or restarts it sees it work.
  */
 export async function startOperatorProcess(
   world: World,
   operator: Operator,
   behaviour: OperatorBehaviour = {},
 ): Promise<void> {
-  const client = world.client.as(await world.tokenOf(operator.namespace, operator.name));
   const stop = new AbortController();
-  const working = reconcile(world, client, operator, behaviour, stop.signal);
+  const hung = behaviour.hangs ? await readyPods(world.client, operator) : [];
+  const working = work(world, operator, behaviour, new Set(hung.map(uidOf)), stop.signal);
   world.atEnd(async () => {
     stop.abort();
     await working;
-    await client.close();
   });
 }
 
-async function reconcile(
+async function work(
   world: World,
-  client: Client,
   operator: Operator,
-  { cleanUp, afterMs = 0 }: OperatorBehaviour,
+  behaviour: OperatorBehaviour,
+  hung: ReadonlySet<string>,
   stop: AbortSignal,
 ): Promise<void> {
-  await sleep(afterMs, undefined, { signal: stop }).catch(() => {});
-  const { group, kind, finalizer } = operator;
-  const path = `/apis/${group}/v1/namespaces/${world.namespace}/${pluralOf(kind)}`;
-  const told = new Set<string>();
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stop }).catch(() => {});
+  await pause(behaviour.afterMs ?? 0);
+  const round: Round = { world, operator, behaviour, told: new Set() };
+  let instance: { uid: string; client: Client } | undefined;
   while (!stop.aborted) {
-    const objects = await client.list(`${group}/v1`, kind, world.namespace).catch(() => []);
-    for (const { metadata } of objects) {
-      const held = stringsAt(metadata, 'finalizers').includes(finalizer);
-      if (metadata['deletionTimestamp'] === undefined || !held) continue;
-      const problem = cleanUp?.() ?? (await removeFinalizer(client, `${path}/${metadata.name}`));
-      if (problem !== undefined && !told.has(metadata.name)) {
-        told.add(metadata.name);
-        await tell(client, operator, world.namespace, metadata.name, problem);
-      }
+    const pods = await readyPods(world.client, operator).catch(() => []); // a server that restarts
+    const pod = pods.find((one) => !hung.has(uidOf(one)));
+    if (pod === undefined || uidOf(pod) !== instance?.uid) {
+      await instance?.client.close();
+      instance = undefined;
     }
-    await sleep(STEP_MS, undefined, { signal: stop }).catch(() => {});
+    if (pod !== undefined) {
+      instance ??= await startInstance(world, pod).catch(() => undefined); // no such account any more
+      if (instance) await reconcile(round, instance.client);
+    }
+    await pause(STEP_MS);
+  }
+  await instance?.client.close();
+}
+
+interface Round {
+  world: World;
+  operator: Operator;
+  behaviour: OperatorBehaviour;
+  /** Words that were told already. */
+  told: Set<string>;
+}
+
+async function startInstance(world: World, pod: KubeObject) {
+  const account = stringAt(pod, 'spec', 'serviceAccountName') ?? 'default';
+  const token = await world.tokenOf(pod.metadata.namespace ?? 'default', account);
+  return { uid: uidOf(pod), client: world.client.as(token) };
+}
+
+async function reconcile(round: Round, client: Client): Promise<void> {
+  const { world, operator, behaviour } = round;
+  const { kind, finalizer } = operator;
+  const own = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace };
+  for (const type of [own, ...(behaviour.alsoAfter ?? [])]) {
+    const objects = await client
+      .list(type.apiVersion, type.kind, type.namespace)
+      .catch((): KubeObject[] => []); // it may not, or not yet
+    for (const object of objects) {
+      const held = stringsAt(object, 'metadata', 'finalizers').includes(finalizer);
+      if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
+      if (behaviour.isSlow && !(await hasHadItsPass(world))) continue;
+      const failed = await behaviour.cleanUp?.(object, client, operator);
+      const problem = failed ?? (await removeFinalizer(client, object, finalizer));
+      const words = `${uidOf(object)} ${problem}`;
+      if (problem === undefined || behaviour.tells === false || round.told.has(words)) continue;
+      round.told.add(words);
+      await tell(client, operator, refOf(object), problem);
+    }
   }
 }
 
+async function hasHadItsPass({ client, namespaceRef }: World): Promise<boolean> {
+  return arrayAt(await client.find(namespaceRef), 'status', 'conditions').length > 0;
+}
+
 /** What the API server has against it, if anything. */
-async function removeFinalizer(client: Client, path: string): Promise<string | undefined> {
+async function removeFinalizer(
+  client: Client,
+  object: KubeObject,
+  finalizer: string,
+): Promise<string | undefined> {
+  const finalizers = stringsAt(object, 'metadata', 'finalizers').filter((one) => one !== finalizer);
   const answer = await client.call(
     'PATCH',
-    path,
-    { metadata: { finalizers: null } },
+    await client.pathOf(refOf(object)),
+    { metadata: { finalizers } },
     { 'content-type': 'application/merge-patch+json' },
   );
   return answer.status < 300 || answer.status === 404
@@ -77,14 +150,12 @@ async function removeFinalizer(client: Client, path: string): Promise<string | u
 export async function tell(
   client: Client,
   operator: Operator,
-  namespace: string,
-  name: string,
+  about: Ref,
   problem: string,
 ): Promise<void> {
-  const { group, kind } = operator;
+  const { apiVersion, kind, name } = about;
   const at = new Date().toISOString().replace(/\.\d+/, '');
-  const message = `cannot clean up ${kind} ${namespace}/${name}: ${problem}`;
-  const ref: Ref = { apiVersion: `${group}/v1`, kind, namespace, name };
+  const message = `cannot clean up ${kind} ${about.namespace}/${name}: ${problem}`;
   const condition = {
     type: 'Ready',
     status: 'False',
@@ -93,14 +164,14 @@ export async function tell(
     lastTransitionTime: at,
   };
   await client
-    .patchStatus(ref, { conditions: [condition] }, { fieldManager: operator.name })
+    .patchStatus(about, { conditions: [condition] }, { fieldManager: operator.manager })
     .catch(ignoreRefusal);
   await client
     .create({
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { namespace: operator.namespace, name: `${name}.${Date.now().toString(16)}` },
-      involvedObject: { apiVersion: `${group}/v1`, kind, namespace: operator.namespace, name },
+      involvedObject: { apiVersion, kind, namespace: operator.namespace, name },
       type: 'Warning',
       reason: 'CleanupFailed',
       message,
@@ -115,4 +186,21 @@ export async function tell(
 /** An operator that may not even complain is part of some situations. */
 function ignoreRefusal(error: unknown): void {
   if (!(error instanceof ApiError)) throw error;
+}
+
+export async function readyPods(client: Client, operator: Operator): Promise<KubeObject[]> {
+  const pods = await client.list('v1', 'Pod', operator.namespace);
+  return pods.filter(
+    (pod) =>
+      stringAt(pod, 'metadata', 'labels', 'app') === operator.name &&
+      pod.metadata['deletionTimestamp'] === undefined &&
+      arrayAt(pod, 'status', 'conditions').some(
+        (condition) =>
+          stringAt(condition, 'type') === 'Ready' && stringAt(condition, 'status') === 'True',
+      ),
+  );
+}
+
+function uidOf(object: KubeObject): string {
+  return stringAt(object, 'metadata', 'uid') ?? '';
 }

@@ -26,7 +26,11 @@ const RENEW_EVERY_MS = 8_000;
  * the scenario.
  */
 export async function startStandIn(world: World, options: StandInOptions): Promise<void> {
-  await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: options.node } });
+  await world.create({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: options.node, labels: { 'kubernetes.io/hostname': options.node } },
+  });
   const stop = new AbortController();
   await reportNode(world.client, options.node, 'True');
   const working = work(world.client, options, stop.signal);
@@ -34,6 +38,23 @@ export async function startStandIn(world: World, options: StandInOptions): Promi
     stop.abort();
     await working;
   });
+}
+
+/** What runs pods in a scenario unless it says more: one node, and the namespaces that it serves. */
+const served = new WeakMap<World, Promise<string[]>>();
+
+/** From now on pods of this namespace are scheduled, run, and end when they are deleted. */
+export async function runPodsIn(world: World, namespace: string): Promise<void> {
+  const known = served.get(world);
+  if (known !== undefined) {
+    (await known).push(namespace);
+    return;
+  }
+  const namespaces = [namespace];
+  const started = startStandIn(world, { node: world.name('node-1'), namespaces });
+  const ready = started.then(() => namespaces);
+  served.set(world, ready);
+  await ready;
 }
 
 /** A node that is there and not ready, as after a crash. */

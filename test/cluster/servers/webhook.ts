@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Json, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { World } from '../world.ts';
-import { startHttpsServer } from './https.ts';
+import { type HttpsServer, startHttpsServer } from './https.ts';
 
 /** What an admission webhook says to a request: nothing against it, its reason, or nothing at all. */
 export type Verdict = 'allow' | { deny: string } | 'never answers';
@@ -14,12 +14,21 @@ export async function startWebhook(
   world: World,
   judge: (review: Json) => Verdict,
 ): Promise<JsonObject> {
-  const server = await startHttpsServer(world, [], (request, response) => {
-    answer(request, response, judge).catch(() => response.destroy());
-  });
+  const server = await startWebhookServer(world, [], judge);
   // Loopback where the API server is on this machine: no network has to be there for that.
   const host = world.plane ? '127.0.0.1' : server.address;
   return { url: `https://${host}:${server.port}/validate`, caBundle: server.caBundle };
+}
+
+/** The same by its names, for who brings a Service in front of it. */
+export function startWebhookServer(
+  world: World,
+  names: readonly string[],
+  judge: (review: Json) => Verdict,
+): Promise<HttpsServer> {
+  return startHttpsServer(world, names, (request, response) => {
+    answer(request, response, judge).catch(() => response.destroy());
+  });
 }
 
 async function answer(

@@ -1,0 +1,104 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Cluster, clusterFor, SharedClusters, skipReason } from './clusters.ts';
+import { PEOPLE } from './identities.ts';
+import { type Done, followRemedies } from './remedies.ts';
+import { dropBundle, theBundle } from './run-gate.ts';
+import type { Scenario } from './scenario.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+
+/** Every command that a report prints, run on a real control plane. */
+
+const TABLE = 'coverage/remedies.md';
+
+const together = SCENARIOS.filter(({ own, needs }) => !own && !needs);
+const alone = SCENARIOS.filter(({ own, needs }) => own && !needs);
+const done: Done[] = [];
+const counts = { nothingToDo: 0, beyond: [] as string[] };
+
+beforeAll(theBundle);
+afterAll(dropBundle);
+afterAll(printTable);
+
+describe.concurrent('on clusters that scenarios share', () => {
+  const clusters = new SharedClusters();
+  const people = [...PEOPLE];
+  afterAll(() => clusters.stop());
+  for (const scenario of together) {
+    declare(scenario, async () => {
+      const person = people.pop();
+      if (person === undefined) throw new Error('more scenarios at once than people');
+      try {
+        return await followRemedies(scenario, (work) => clusters.use(work), person);
+      } finally {
+        people.push(person);
+      }
+    });
+  }
+});
+
+describe.concurrent('on control planes of their own', () => {
+  for (const scenario of alone) {
+    declare(scenario, () =>
+      followRemedies(scenario, (work) => inOneOfItsOwn(scenario, work), 'person-1'),
+    );
+  }
+});
+
+async function inOneOfItsOwn<T>(
+  scenario: Scenario,
+  work: (cluster: Cluster) => Promise<T>,
+): Promise<T> {
+  const cluster = await clusterFor(scenario);
+  try {
+    return await work(cluster);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemedies>): void {
+  const title = `${scenario.id}: ${scenario.title}`;
+  const reason = skipReason(scenario) ?? forced(scenario);
+  if (reason !== undefined) {
+    test.skip(`${title} (skipped: ${reason})`);
+    return;
+  }
+  test(title, async () => {
+    const verdict = await follow();
+    done.push(...verdict.done);
+    if (verdict.nothingToDo !== undefined) counts.nothingToDo++;
+    if (scenario.beyondCommands) counts.beyond.push(`${scenario.id}: ${scenario.beyondCommands}`);
+    if (verdict.problems.length > 0) expect.fail(verdict.problems.join('\n'));
+  });
+}
+
+/** What the gate does by itself leaves nothing to do. */
+function forced({ inputs }: Scenario): string | undefined {
+  if (typeof inputs === 'function' || inputs?.['force-finalize'] === undefined) return undefined;
+  return 'it is about what forcing does';
+}
+
+async function printTable(): Promise<void> {
+  const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+  const rows = done.map(
+    ({ scenario, role, command, happened, problem }) =>
+      `| ${scenario} | ${role} | \`${cell(command)}\` | ${cell(happened)} | ${cell(problem ?? '')} |`,
+  );
+  const notRun = new Map<string, number>();
+  for (const { happened } of done) {
+    if (happened.startsWith('not run')) notRun.set(happened, (notRun.get(happened) ?? 0) + 1);
+  }
+  const lines = [
+    '| scenario | role | command | what happened | problem |',
+    '|---|---|---|---|---|',
+    ...rows,
+    '',
+    `${done.length} commands; ${counts.nothingToDo} scenarios without anything to do`,
+    ...[...notRun].map(([why, count]) => `${count} × ${why}`),
+    ...counts.beyond.map((line) => `beyond commands: ${line}`),
+  ];
+  await mkdir('coverage', { recursive: true });
+  await writeFile(TABLE, `${lines.join('\n')}\n`);
+  console.log(lines.join('\n'));
+}

@@ -1,0 +1,751 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type JsonObject, stringAt } from '../../../src/base/json.ts';
+import {
+  createPolicy,
+  createWebhook,
+  policyRef,
+  refusesDeletion,
+  webhookRef,
+} from '../admission.ts';
+import type { Ref } from '../client.ts';
+import { configMap, customObject, customType, pod, podSpec, typeRef } from '../objects.ts';
+import type { Link, RunningGate, Scenario } from '../scenario.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import { startWebhook } from '../servers/webhook.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import {
+  CONTENT_FAILURE,
+  configMapRef,
+  namespaceFinalizer,
+  objectFinalizer,
+  ownerUnknown,
+  podRef,
+  ref,
+  resourceType,
+} from './links.ts';
+import {
+  install,
+  type Operator,
+  type OperatorOptions,
+  operatorOf,
+  start,
+  uninstall,
+  workloadRef,
+} from './operator.ts';
+import { settledWithPod } from './pods.ts';
+import {
+  GUARDED,
+  guardedRef,
+  owner,
+  release,
+  restart,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+import { claim, claimRef } from './volumes.ts';
+
+/** Chains that leave the namespace, and hangs in which nobody is at fault who is near. */
+
+const PROTECTION = 'kubernetes.io/pvc-protection';
+
+/** A claim that a running pod uses, and that somebody has asked to go. */
+async function createClaimInUse(world: World, confirms: boolean): Promise<void> {
+  const node = world.name('node-ready');
+  await world.createNamespace();
+  await startStandIn(world, { node, namespaces: [world.namespace], confirms });
+  await world.create(claim(world));
+  const options = { nodeName: node, graceSeconds: 1, claims: ['data'] };
+  await world.create(pod(world.namespace, 'db-0', options));
+  await world.client.waitFor(claimRef(world), 'is protected', (found) =>
+    JSON.stringify(found?.metadata['finalizers'] ?? []).includes(PROTECTION),
+  );
+  await world.client.waitFor(
+    podRef(world.namespace, 'db-0'),
+    'runs',
+    (found) => stringAt(found, 'status', 'phase') === 'Running',
+  );
+  await world.client.delete(claimRef(world));
+  await world.terminating(claimRef(world));
+}
+
+const inactive = (world: World): Link => ({
+  code: 'namespace-controller-inactive',
+  subject: world.namespaceRef,
+});
+
+/** Every controller of kube-controller-manager died with it, not only the one of namespaces. */
+const s75: Scenario = {
+  id: 'S75',
+  title: 'kube-controller-manager dies after its first pass; a claim waits for it',
+  own: true,
+  setUp: (world) => createClaimInUse(world, false),
+  settle: async (world) => {
+    await settledWithPod(world);
+    await world.plane?.controllerManager.stop();
+    // The kubelet confirms that the pod has ended.
+    await world.client.delete(podRef(world.namespace, 'db-0'), { gracePeriodSeconds: 0 });
+    await world.leaderLeaseExpires();
+  },
+  expect: (world) => ({
+    outcome: 'stuck',
+    anyOf: [
+      { chains: [[inactive(world)]] },
+      {
+        chains: [
+          [inactive(world)],
+          [objectFinalizer(claimRef(world), PROTECTION), inactive(world)],
+        ],
+      },
+    ],
+    never: [{ code: 'owner-running' }],
+  }),
+  cure: (world) => startControllers(world),
+  beyondCommands: 'kube-controller-manager has to be started where it runs',
+};
+
+async function startControllers({ plane }: World): Promise<void> {
+  await plane?.controllerManager.stop();
+  await plane?.controllerManager.start(['*']);
+}
+
+const s75Other: Scenario = {
+  id: 'S75-other',
+  title: 'kube-controller-manager runs, without the controller that releases claims',
+  own: { controllers: ['*', '-persistentvolumeclaim-protection-controller'] },
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.create(claim(world));
+  },
+  settle: settledByFinalizer,
+  expect: (world) => ({
+    outcome: 'stuck',
+    chains: [
+      [
+        objectFinalizer(claimRef(world), PROTECTION),
+        { code: ['owner-running', 'owner-failing', 'owner-unknown'], subject: 'any' },
+      ],
+    ],
+    never: [{ code: 'namespace-controller-inactive' }, { code: 'owner-missing' }],
+  }),
+  cure: startControllers,
+  beyondCommands: 'kube-controller-manager has to be started with all its controllers',
+};
+
+const tenants = (replicas: number): OperatorOptions => ({
+  kind: 'Tenant',
+  name: 'tenant-operator',
+  scope: 'cluster',
+  replicas,
+  type: { scope: 'Cluster' },
+});
+
+const tenantRef = (world: World, { group }: Operator): Ref => ({
+  apiVersion: `${group}/v1`,
+  kind: 'Tenant',
+  name: world.name('acme'),
+});
+
+/** The garbage collector hears of new types every 30 s: when it collects one, it knows the type. */
+async function collectorKnows(world: World, type: { apiVersion: string; kind: string }) {
+  const make = async (name: string, ownerReferences: JsonObject[]) =>
+    world.create({ ...type, metadata: { name: world.name(name), ownerReferences } });
+  const parent = await make('probe', []);
+  const uid = parent.metadata['uid'] ?? null;
+  const child = await make('probe-child', [{ ...type, name: parent.metadata.name, uid }]);
+  await world.client.delete({ ...type, name: parent.metadata.name });
+  await world.gone({ ...type, name: child.metadata.name }, { timeoutMs: 90_000 });
+}
+
+function dependentOfNamespace(
+  id: string,
+  title: string,
+  replicas: number,
+  code: Link['code'],
+): Scenario {
+  const ours = (world: World): OperatorOptions => ({
+    ...tenants(replicas),
+    namespace: world.name('tenant-system'),
+  });
+  return {
+    id,
+    title,
+    setUp: async (world) => {
+      const namespace = await world.createNamespace();
+      await world.createNamespace(world.name('tenant-system'));
+      const operator = await install(world, ours(world));
+      await start(world, operator, { hangs: true });
+      const { apiVersion, kind, name } = tenantRef(world, operator);
+      await collectorKnows(world, { apiVersion, kind });
+      const uid = namespace.metadata['uid'] ?? null;
+      await world.create(
+        {
+          apiVersion,
+          kind,
+          metadata: {
+            name,
+            finalizers: [operator.finalizer],
+            ownerReferences: [
+              {
+                apiVersion: 'v1',
+                kind: 'Namespace',
+                name: world.namespace,
+                uid,
+                blockOwnerDeletion: true,
+              },
+            ],
+          },
+        },
+        { fieldManager: operator.manager },
+      );
+      await sleep(1_000); // the garbage collector hears of the object itself
+    },
+    delete: (world) => world.client.delete(world.namespaceRef, { propagationPolicy: 'Foreground' }),
+    settle: async (world) => {
+      await world.terminating(tenantRef(world, operatorOf(world, ours(world))));
+      await world.settled();
+    },
+    expect: (world) => {
+      const operator = operatorOf(world, ours(world));
+      return {
+        outcome: 'stuck',
+        chains: [
+          [
+            namespaceFinalizer(world.namespaceRef, 'foregroundDeletion'),
+            objectFinalizer(tenantRef(world, operator), operator.finalizer),
+            owner(operator, code),
+          ],
+        ],
+      };
+    },
+    cure: async (world) => {
+      const operator = operatorOf(world, ours(world));
+      await (replicas === 0 ? scaleUp(world, operator) : restart(world, operator));
+    },
+  };
+}
+
+const s76 = dependentOfNamespace(
+  'S76',
+  'deleted in the foreground: a cluster-scoped dependent is held, its operator has 0 replicas',
+  0,
+  'owner-scaled-to-zero',
+);
+const s76Alive = dependentOfNamespace(
+  'S76-alive',
+  'the same, and the operator of the dependent runs',
+  1,
+  'owner-running',
+);
+
+const disks = (world: World): OperatorOptions => ({
+  group: 'disks.example.org',
+  kind: 'Disk',
+  namespace: world.name('disk-system'),
+  scope: 'cluster',
+  replicas: 0,
+});
+
+/** The operator of the parent does what it should: it waits for what the parent owns. */
+const s76Children = situation({
+  id: 'S76-children',
+  title: 'a parent waits for its child, whose operator has 0 replicas',
+  operator: (world) => ({
+    rules: [
+      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
+      { apiGroups: [world.domain('disks.example.org')], resources: ['*'], verbs: ['list'] },
+    ],
+  }),
+  behaviour: {
+    tells: false,
+    cleanUp: async ({ metadata }, client, { group }) => {
+      const disk = group.replace('example.com', 'disks.example.org');
+      const left = await client.list(`${disk}/v1`, 'Disk', metadata.namespace);
+      return left.length > 0 ? 'waits for its disks' : undefined;
+    },
+  },
+  afterwards: async (world, operator) => {
+    await world.createNamespace(world.name('disk-system'));
+    const diskOperator = await install(world, disks(world));
+    await start(world, diskOperator);
+    const parent = await world.client.get(guardedRef(world, operator));
+    const { apiVersion, kind, metadata } = parent;
+    await world.create(
+      customObject(`${diskOperator.group}/v1`, 'Disk', world.namespace, `${GUARDED}-data`, {
+        finalizers: [diskOperator.finalizer],
+        ownerReferences: [
+          {
+            apiVersion,
+            kind,
+            name: metadata.name,
+            uid: metadata['uid'] ?? null,
+            controller: true,
+            blockOwnerDeletion: true,
+          },
+        ],
+      }),
+      { fieldManager: diskOperator.manager },
+    );
+  },
+  expect: (world) => ({
+    chains: 'any',
+    rootCauses: [owner(operatorOf(world, disks(world)), 'owner-scaled-to-zero')],
+  }),
+  cure: (world) => scaleUp(world, operatorOf(world, disks(world))),
+});
+
+/** The pod must not lose its volume: what holds the claim is right. */
+const keepsProtection: Pick<Awaited<ReturnType<Scenario['expect']>>, 'chains' | 'also'> = {
+  chains: 'any',
+  also: ({ namespace }) => {
+    const wrong = namespace.findings
+      .flatMap(({ remedies }) => remedies)
+      .filter(({ text, command = '' }) => /pvc-protection/.test(text + command));
+    if (wrong.length > 0) throw new Error(`would lose data: ${JSON.stringify(wrong)}`);
+  },
+};
+
+const s77: Scenario = {
+  id: 'S77',
+  title: 'a claim is in use by a running pod whose deletion a live webhook denies',
+  setUp: async (world) => {
+    await createClaimInUse(world, true);
+    const clientConfig = await startWebhook(world, () => ({ deny: 'db-0 is the primary' }));
+    await createWebhook(world, { operations: ['DELETE'], resource: 'pods', clientConfig });
+    await refusesDeletion(world, podRef(world.namespace, 'db-0'));
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /is the primary/] }),
+  expect: (world) => ({
+    outcome: 'stuck',
+    ...keepsProtection,
+    rootCauses: [{ code: 'admission-denied', subject: webhookRef(world) }],
+  }),
+  cure: (world) => world.client.delete(webhookRef(world)),
+  beyondCommands: 'the owner of the webhook has to let it through',
+};
+
+const PRIMARY = 'keep-primaries';
+
+const s77Policy: Scenario = {
+  ...s77,
+  id: 'S77-policy',
+  title: 'the same, denied by a policy that only looks at pods with claims',
+  setUp: async (world) => {
+    await createClaimInUse(world, true);
+    await createPolicy(world, {
+      name: PRIMARY,
+      operations: ['DELETE'],
+      apiGroup: '',
+      resource: 'pods',
+      condition: 'oldObject.spec.volumes.exists(v, has(v.persistentVolumeClaim))',
+      expression: 'false',
+      message: 'db-0 is the primary',
+    });
+    await refusesDeletion(world, podRef(world.namespace, 'db-0'));
+  },
+  expect: (world) => ({
+    outcome: 'stuck',
+    ...keepsProtection,
+    rootCauses: [{ code: 'admission-denied', subject: policyRef(world, PRIMARY) }],
+  }),
+  cure: (world) =>
+    world.client.delete({
+      ...policyRef(world, PRIMARY),
+      kind: 'ValidatingAdmissionPolicyBinding',
+    }),
+};
+
+const INVENTED = 'some.random/finalizer';
+
+/** Things disappear while the gate waits, and none of that brings the namespace nearer to its end. */
+function vanishing(
+  id: string,
+  title: string,
+  make: (index: number) => (world: World) => JsonObject,
+) {
+  const held = (world: World): Ref => podRef(world.namespace, 'worker-0');
+  return {
+    id,
+    title,
+    versions: ['1.36.3'], // before 1.33 everything is asked to go at once
+    setUp: async (world) => {
+      await world.createNamespace();
+      await world.create({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { namespace: world.namespace, name: 'worker-0', finalizers: [INVENTED] },
+        spec: podSpec(),
+      });
+      for (let index = 0; index < 30; index++) await world.create(make(index)(world));
+    },
+    settle: settledWithPod,
+    meanwhile: async (world: World, gate: RunningGate) => {
+      await gate.says(new RegExp(world.namespace));
+      for (let index = 0; index < 30; index++, await sleep(250)) {
+        const { apiVersion, kind, metadata } = make(index)(world) as JsonObject & {
+          apiVersion: string;
+          kind: string;
+          metadata: { name: string };
+        };
+        await world.client.delete(ref(apiVersion, kind, world.namespace, metadata.name));
+      }
+    },
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [[objectFinalizer(held(world), INVENTED), ownerUnknown(held(world), INVENTED)]],
+    }),
+    cure: (world) => release(world, held(world)),
+  } satisfies Scenario;
+}
+
+const s78 = vanishing(
+  'S78',
+  'a pod holds everything, and old Events expire while the gate waits',
+  (index) => (world) => ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { namespace: world.namespace, name: `worker-0.${index}` },
+    involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: world.namespace, name: 'worker-0' },
+    type: 'Normal',
+    reason: 'Pulled',
+    message: 'image is present',
+    source: { component: 'kubelet' },
+  }),
+);
+const s78Queue = vanishing(
+  'S78-queue',
+  'a pod holds everything, and somebody deletes what is queued behind it',
+  (index) => (world) => configMap(world.namespace, `settings-${index}`),
+);
+
+const GADGETS = 'example.com';
+
+/** Migrated by hand: the stored version was forgotten in the objects. */
+async function dropStoredVersion(world: World, namespace: string): Promise<void> {
+  const { client } = world;
+  const crd = typeRef(GADGETS, 'Gadget');
+  await world.createType(customType({ group: GADGETS, kind: 'Gadget', versions: ['v1alpha1'] }));
+  await world.create(customObject(`${GADGETS}/v1alpha1`, 'Gadget', namespace, GUARDED));
+  const both = customType({ group: GADGETS, kind: 'Gadget', versions: ['v1alpha1', 'v1'] });
+  await client.patch(crd, { spec: both['spec'] ?? null });
+  await client.patchStatus(crd, { storedVersions: ['v1'] });
+  const one = customType({ group: GADGETS, kind: 'Gadget', versions: ['v1'] });
+  await client.patch(crd, { spec: one['spec'] ?? null });
+  const list = `/apis/${GADGETS}/v1/gadgets`;
+  await world.answers(list, (status) => status >= 400 && status !== 404);
+}
+
+/** Known again, and served to nobody: then the API server can read what is stored in it. */
+async function knowVersionAgain({ client }: World): Promise<void> {
+  const both = customType({ group: GADGETS, kind: 'Gadget', versions: ['v1alpha1', 'v1'] });
+  const { versions } = both['spec'] as { versions: JsonObject[] };
+  const known = versions.map((version) =>
+    version['name'] === 'v1alpha1' ? { ...version, served: false } : version,
+  );
+  await client.patch(typeRef(GADGETS, 'Gadget'), { spec: { versions: known } });
+}
+
+/** The remedy that works: the version is known again, and served to nobody. */
+const UNREAD = { advises: [/served/], says: [/v1alpha1/] };
+const gadgetsFail: Link[] = [
+  {
+    code: 'api-failing',
+    subject: resourceType(`${GADGETS}/v1`, `gadgets.${GADGETS}`),
+    ...UNREAD,
+  },
+  { code: 'conversion-webhook-failing', subject: typeRef(GADGETS, 'Gadget'), ...UNREAD },
+];
+
+const s79: Scenario = {
+  id: 'S79',
+  title: 'a version was removed from a CRD while an object is stored in it',
+  own: true,
+  setUp: async (world) => {
+    await world.createNamespace();
+    await dropStoredVersion(world, world.namespace);
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /./] }),
+  expect: () => ({
+    outcome: 'stuck',
+    notInspected: [`gadgets.${GADGETS}`],
+    anyOf: gadgetsFail.map((link) => ({ chains: [[link]] })),
+  }),
+  cure: knowVersionAgain,
+};
+
+const s79Elsewhere: Scenario = {
+  ...s79,
+  id: 'S79-elsewhere',
+  title: 'the same, and the object is in another namespace',
+  versions: ['1.36.3'], // 1.32.2 does not say which version it cannot read
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.createNamespace('elsewhere');
+    await dropStoredVersion(world, 'elsewhere');
+  },
+  // Pages of a namespace without such objects can be read.
+  expect: () => ({
+    outcome: 'stuck',
+    scope: 'cluster',
+    anyOf: gadgetsFail.flatMap((link) => [
+      { chains: [[link]] },
+      { chains: [[link]], notInspected: [`gadgets.${GADGETS}`] },
+    ]),
+  }),
+};
+
+const SNAPSHOTS = 'snapshot.storage.k8s.io';
+const BOUND = 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection';
+const CONTENT_BOUND = 'snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection';
+
+/** Groups of Kubernetes ask for it. */
+const APPROVED = {
+  annotations: {
+    'api-approved.kubernetes.io': 'https://github.com/kubernetes-csi/external-snapshotter/pull/814',
+  },
+};
+
+const snapshotController = (replicas = 1): OperatorOptions => ({
+  group: SNAPSHOTS,
+  ownGroup: false,
+  kind: 'VolumeSnapshot',
+  name: 'snapshot-controller',
+  namespace: 'kube-system',
+  scope: 'cluster',
+  replicas,
+  finalizer: BOUND,
+  type: { metadata: APPROVED },
+  rules: [{ apiGroups: [SNAPSHOTS], resources: ['*'], verbs: ['*'] }],
+});
+
+/** A side-car of the driver's controller does the work on the storage. */
+const driver = (replicas = 1): OperatorOptions => ({
+  group: SNAPSHOTS,
+  ownGroup: false,
+  kind: 'VolumeSnapshotContent',
+  name: 'disk-csi-controller',
+  namespace: 'disk-csi',
+  scope: 'cluster',
+  replicas,
+  manager: 'csi-snapshotter',
+  finalizer: CONTENT_BOUND,
+  type: { scope: 'Cluster', metadata: APPROVED },
+  container: { name: 'csi-snapshotter', args: ['--csi-address=/csi/csi.sock'] },
+  rules: [
+    {
+      apiGroups: [SNAPSHOTS],
+      resources: ['volumesnapshotcontents', 'volumesnapshotcontents/status'],
+      verbs: ['get', 'list', 'watch', 'update', 'patch'],
+    },
+  ],
+});
+
+const contentRef = { apiVersion: `${SNAPSHOTS}/v1`, kind: 'VolumeSnapshotContent', name: 'snap-1' };
+const snapshotRef = (world: World): Ref =>
+  ref(`${SNAPSHOTS}/v1`, 'VolumeSnapshot', world.namespace, 'nightly');
+
+async function createSnapshot(world: World, options: OperatorOptions): Promise<void> {
+  const { client } = world;
+  await world.createNamespace();
+  await world.createNamespace('disk-csi');
+  const controller = await install(world, options);
+  await start(world, controller, {
+    tells: false,
+    cleanUp: async (_, as) => {
+      if ((await as.find(contentRef)) === undefined) return undefined;
+      await as.delete(contentRef);
+      return 'waits for its content';
+    },
+  });
+  await start(world, await install(world, driver()), {});
+  await world.create(
+    {
+      ...contentRef,
+      metadata: { name: contentRef.name, finalizers: [CONTENT_BOUND] },
+      spec: {
+        driver: 'disk.csi.example.com',
+        deletionPolicy: 'Delete',
+        source: { volumeHandle: 'disk-1' },
+        volumeSnapshotRef: { ...snapshotRef(world) },
+      },
+    },
+    { fieldManager: 'snapshot-controller' },
+  );
+  await client.patchStatus(
+    contentRef,
+    { readyToUse: true, snapshotHandle: 'snap-1' },
+    { fieldManager: 'csi-snapshotter' },
+  );
+  await world.create(
+    {
+      ...customObject(`${SNAPSHOTS}/v1`, 'VolumeSnapshot', world.namespace, 'nightly', {
+        finalizers: [BOUND],
+      }),
+      spec: { source: { persistentVolumeClaimName: 'data' } },
+    },
+    { fieldManager: 'snapshot-controller' },
+  );
+  await client.patchStatus(
+    snapshotRef(world),
+    { boundVolumeSnapshotContentName: contentRef.name, readyToUse: true },
+    { fieldManager: 'snapshot-controller' },
+  );
+}
+
+function snapshotChains(world: World, ...end: Link[]) {
+  const snapshot = objectFinalizer(snapshotRef(world), BOUND);
+  const content = objectFinalizer(contentRef, CONTENT_BOUND);
+  const between = owner(operatorOf(world, snapshotController()), 'owner-running');
+  return {
+    anyOf: [
+      { chains: [[snapshot, content, ...end]] },
+      { chains: [[snapshot, between, content, ...end]] },
+    ],
+  };
+}
+
+const settledWithContent = async (world: World): Promise<void> => {
+  await settledByFinalizer(world);
+  await world.terminating(contentRef);
+};
+
+const s83: Scenario = {
+  id: 'S83',
+  title: 'a VolumeSnapshot waits for its content, and the driver that should remove it is gone',
+  own: true,
+  setUp: async (world) => {
+    await createSnapshot(world, snapshotController());
+    await uninstall(world, operatorOf(world, driver()));
+  },
+  settle: settledWithContent,
+  expect: (world) => ({
+    outcome: 'stuck',
+    ...snapshotChains(world, {
+      code: ['owner-missing', 'owner-unknown'],
+      subject: 'any',
+      finalizer: CONTENT_BOUND,
+    }),
+  }),
+  cure: (world) => release(world, contentRef),
+};
+
+const s83Asleep: Scenario = {
+  ...s83,
+  id: 'S83-asleep',
+  title: 'the same, and the driver has 0 replicas',
+  setUp: async (world) => {
+    await createSnapshot(world, snapshotController());
+    const workload = workloadRef(operatorOf(world, driver()));
+    await world.client.patch(workload, { spec: { replicas: 0 } });
+    await waitUntil('the pod of the driver to go', async () => {
+      const pods = await world.client.list('v1', 'Pod', 'disk-csi');
+      return pods.length === 0;
+    });
+  },
+  expect: (world) => ({
+    outcome: 'stuck',
+    ...snapshotChains(world, owner(operatorOf(world, driver()), 'owner-scaled-to-zero')),
+  }),
+  cure: (world) => scaleUp(world, operatorOf(world, driver())),
+};
+
+const s83Controller: Scenario = {
+  ...s83,
+  id: 'S83-controller',
+  title: 'the driver runs; it is the snapshot-controller that has 0 replicas',
+  setUp: (world) => createSnapshot(world, snapshotController(0)),
+  settle: settledByFinalizer,
+  expect: (world) => {
+    const controller = operatorOf(world, snapshotController());
+    return {
+      outcome: 'stuck',
+      chains: [
+        [objectFinalizer(snapshotRef(world), BOUND), owner(controller, 'owner-scaled-to-zero')],
+      ],
+      never: [{ kind: 'Deployment', namespace: 'disk-csi', name: 'disk-csi-controller' }],
+    };
+  },
+  cure: (world) => scaleUp(world, operatorOf(world, snapshotController())),
+};
+
+const TWO = ['one.example.org/hold', 'two.example.net/hold'];
+
+const several = (id: string, title: string, finalizers: readonly string[]): Scenario => ({
+  id,
+  title,
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.create(configMap(world.namespace, 'precious', { finalizers: [...finalizers] }));
+  },
+  settle: settledByFinalizer,
+  expect: (world) => {
+    const held = configMapRef(world.namespace, 'precious');
+    return {
+      outcome: 'stuck',
+      chains: [...new Set(finalizers)].map((finalizer) => [
+        objectFinalizer(held, finalizer),
+        ownerUnknown(held, finalizer),
+      ]),
+    };
+  },
+  cure: (world) => release(world, configMapRef(world.namespace, 'precious')),
+});
+
+const s84 = several('S84', 'two finalizers on one object, and nobody knows either', TWO);
+const s84Twice = several('S84-twice', 'one finalizer stands twice in the list of one object', [
+  INVENTED,
+  INVENTED,
+]);
+const s84Three = several('S84-three', 'two finalizers, and one of them twice, on one object', [
+  'one.example.org/hold',
+  'two.example.net/hold',
+  'one.example.org/hold',
+]);
+
+const HOLD = 'hold.example.net/by-hand';
+
+const s84Half = situation({
+  id: 'S84-half',
+  title: 'of two finalizers on one object one has an owner that runs, the other has nobody',
+  behaviour: { hangs: true },
+  afterwards: (world, operator) =>
+    world.client.patch(guardedRef(world, operator), {
+      metadata: { finalizers: [operator.finalizer, HOLD] },
+    }),
+  expect: (world, operator) => {
+    const guarded = guardedRef(world, operator);
+    return {
+      chains: [
+        [objectFinalizer(guarded, operator.finalizer), owner(operator, 'owner-running')],
+        [objectFinalizer(guarded, HOLD), ownerUnknown(guarded, HOLD)],
+      ],
+    };
+  },
+  cure: async (world, operator) => {
+    const finalizers = [operator.finalizer];
+    await world.client.patch(guardedRef(world, operator), { metadata: { finalizers } });
+    await restart(world, operator);
+  },
+});
+
+export const beyond = [
+  s75,
+  s75Other,
+  s76,
+  s76Alive,
+  s76Children,
+  s77,
+  s77Policy,
+  s78,
+  s78Queue,
+  s79,
+  s79Elsewhere,
+  s83,
+  s83Asleep,
+  s83Controller,
+  s84,
+  s84Twice,
+  s84Three,
+  s84Half,
+];

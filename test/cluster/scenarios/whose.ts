@@ -1,0 +1,898 @@
+import { byService, createWebhook } from '../admission.ts';
+import { pluralOf, podSpec, service } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
+import { readyPods } from '../servers/operator-process.ts';
+import type { World } from '../world.ts';
+import { ref } from './links.ts';
+import { FULL, type Operator, type OperatorOptions, operatorRules, uninstall } from './operator.ts';
+import { settledWithPod } from './pods.ts';
+import {
+  forcesByPattern,
+  guardedRef,
+  heldBy,
+  missingOrUnknown,
+  nobodyKnown,
+  nothingForced,
+  owner,
+  releaseGuarded,
+  restart,
+  type Situation,
+  type Step,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+import {
+  createEvent,
+  createLease,
+  createServiceVersion,
+  helm,
+  installPolicyEngine,
+  policyEngine,
+} from './traces.ts';
+
+/** Whose finalizer it is, and when nobody can tell. */
+
+const HANGS = { hangs: true };
+
+/** The cluster-wide right to do everything, as installs in a hurry have it. */
+const ADMIN: OperatorOptions = { role: 'cluster-admin' };
+
+/** Writes as half of all operators do: that tells nobody apart. */
+const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
+
+/** No controller may be called missing while somebody alive, or only asleep, could have been it. */
+const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
+
+/** Somebody who is looked at like an owner, and may do no more than look. */
+const reading = (world: World, kind = 'Widget') => [
+  {
+    apiGroups: [world.domain('example.com')],
+    resources: [pluralOf(kind)],
+    verbs: ['get', 'list', 'watch'],
+  },
+];
+
+const policyEngines: Scenario[] = [
+  situation({
+    id: 'S60',
+    title: 'the operator is uninstalled; a policy engine lists its type and may read everything',
+    own: true,
+    afterwards: async (world, operator) => {
+      await installPolicyEngine(world, operator);
+      await uninstall(world, operator);
+    },
+    expect: (world, operator) => ({
+      ...missingOrUnknown(world, operator),
+      never: [policyEngine(world)],
+    }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'S60-able',
+    title: 'the same, and the policy engine may change everything too',
+    own: true,
+    afterwards: async (world, operator) => {
+      await installPolicyEngine(world, operator, { verbs: ['update', 'patch'] });
+      await uninstall(world, operator);
+    },
+    expect: (world, operator) => ({
+      ...missingOrUnknown(world, operator),
+      never: [policyEngine(world)],
+    }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'S60-asleep',
+    title: 'the same, and the policy engine has 0 replicas',
+    own: true,
+    afterwards: async (world, operator) => {
+      await installPolicyEngine(world, operator, { verbs: ['update', 'patch'], replicas: 0 });
+      await uninstall(world, operator);
+    },
+    owner: 'owner-unknown',
+    expect: (world) => ({ never: [policyEngine(world), NOBODY_IS_MISSING] }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'S60-its-own',
+    title: 'a nameless operator runs; the webhook on its own type leads to it',
+    operator: { ...NAMELESS, name: 'acme-brain', namespace: 'acme' },
+    behaviour: HANGS,
+    afterwards: (world, operator) => serveWebhook(world, operator),
+    owner: 'owner-running',
+    cure: restart,
+  }),
+];
+
+/** Its own webhook, about its own type only; it is asked about new objects, of which there are none. */
+async function serveWebhook(world: World, operator: Operator): Promise<void> {
+  const { namespace, name, group, kind } = operator;
+  await world.create(service(namespace, name, { selector: { app: name } }));
+  await createWebhook(world, {
+    operations: ['CREATE'],
+    apiGroup: group,
+    resource: pluralOf(kind),
+    clientConfig: byService(namespace, name),
+  });
+}
+
+/** A backup product protects what belongs to others. */
+const backup =
+  (more: OperatorOptions = {}) =>
+  (world: World): OperatorOptions => {
+    const group = world.domain('backup.example.org');
+    const rule = (apiGroup: string, resource: string) => ({
+      apiGroups: [apiGroup],
+      resources: [resource],
+      verbs: FULL,
+    });
+    return {
+      name: 'vault-backup',
+      namespace: 'backup-system',
+      finalizer: `${group}/protect`,
+      rules: [rule(world.domain('example.com'), 'widgets'), rule(group, 'backups')],
+      ...more,
+    };
+  };
+
+/** Works on its type as ever, with its name in the status of every object. */
+const widgetOperator: OperatorOptions = { name: 'widget-operator' };
+
+const reportsStatus: Step = (world, operator) =>
+  world.client.patchStatus(
+    guardedRef(world, operator),
+    { conditions: [], phase: 'Ready' },
+    { fieldManager: 'widget-operator' },
+  );
+
+const foreignFinalizers: Scenario[] = [
+  situation({
+    id: 'S61',
+    title: 'a finalizer of a backup operator with 0 replicas; the operator of the type runs',
+    operator: backup({ replicas: 0 }),
+    bystanders: [widgetOperator],
+    afterwards: reportsStatus,
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S61-alive',
+    title: 'the backup operator runs; the operator of the type has 0 replicas',
+    operator: backup(),
+    behaviour: HANGS,
+    bystanders: [{ ...widgetOperator, replicas: 0 }],
+    afterwards: reportsStatus,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S61-gone',
+    title: 'the backup operator is uninstalled; the operator of the type runs',
+    operator: backup(),
+    bystanders: [widgetOperator],
+    afterwards: async (world, operator) => {
+      await reportsStatus(world, operator);
+      await uninstall(world, operator);
+    },
+    expect: (world, operator) => ({
+      anyOf: [
+        {
+          chains: [
+            [
+              heldBy(world, operator),
+              { code: 'owner-missing', subject: 'any', finalizer: operator.finalizer },
+            ],
+          ],
+        },
+        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
+      ],
+    }),
+    cure: releaseGuarded,
+  }),
+];
+
+/** Rights of the install before this one, in a namespace where nothing runs any more. */
+const oldInstall: Step = async (world, { group, kind }) => {
+  const namespace = world.name('widget-old');
+  const api = 'rbac.authorization.k8s.io';
+  const name = world.name('widget-old');
+  await world.createNamespace(namespace);
+  await world.create({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { namespace, name: 'widget-operator' },
+  });
+  await world.create({
+    apiVersion: `${api}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: operatorRules({ group, kind }),
+  });
+  await world.create({
+    apiVersion: `${api}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: api, kind: 'ClusterRole', name },
+    subjects: [{ kind: 'ServiceAccount', namespace, name: 'widget-operator' }],
+  });
+};
+
+const leftovers: Scenario[] = [
+  situation({
+    id: 'S62',
+    title: 'the operator runs as cluster-admin; the rights of its old install are left',
+    own: true,
+    operator: { ...ADMIN, namespace: 'platform', account: 'platform' },
+    behaviour: HANGS,
+    afterwards: oldInstall,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S62-asleep',
+    title: 'the same, and the operator has 0 replicas',
+    own: true,
+    operator: { ...ADMIN, namespace: 'platform', account: 'platform', replicas: 0 },
+    afterwards: oldInstall,
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S62-nameless',
+    title: 'the same, and what runs as cluster-admin has a name that says nothing',
+    own: true,
+    operator: { ...ADMIN, ...NAMELESS, name: 'controller-manager', namespace: 'platform' },
+    behaviour: HANGS,
+    afterwards: oldInstall,
+    owner: 'owner-unknown',
+    expect: () => ({ never: [NOBODY_IS_MISSING] }),
+    cure: restart,
+  }),
+];
+
+const watches = (namespace: string) => ({ env: [{ name: 'WATCH_NAMESPACE', value: namespace }] });
+const told = (flag: string, namespace: string) => ({ args: ['run', `${flag}=${namespace}`] });
+
+const twice: Scenario[] = [
+  situation({
+    id: 'S63',
+    title: 'two installs: the one for this namespace has 0 replicas, the other watches team-b',
+    operator: (world) => ({ replicas: 0, container: watches(world.namespace) }),
+    bystanders: [{ namespace: 'team-b-system', container: watches('team-b') }],
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S63-args',
+    title: 'the same with StatefulSets that are told by their arguments',
+    operator: (world) => ({
+      workload: 'StatefulSet',
+      replicas: 0,
+      container: told('--namespace', world.namespace),
+    }),
+    bystanders: [
+      {
+        workload: 'StatefulSet',
+        namespace: 'team-b-system',
+        container: told('--watch-namespace', 'team-b'),
+      },
+    ],
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S63-awake',
+    title: 'two installs: the one for this namespace runs, the one for team-b has 0 replicas',
+    operator: (world) => ({ container: watches(`team-a,${world.namespace}`) }),
+    behaviour: HANGS,
+    bystanders: [{ namespace: 'team-b-system', replicas: 0, container: watches('team-b') }],
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S63-both',
+    title: 'two installs that watch all namespaces: one has 0 replicas, the other runs',
+    operator: { replicas: 0 },
+    bystanders: [{ namespace: 'team-b-system' }],
+    owner: 'owner-unknown',
+    cure: scaleUp,
+  }),
+];
+
+/** Its container ends again and again. */
+const crash: Step = (world, operator) =>
+  world.client.patchStatus(ref('v1', 'Pod', operator.namespace, operator.name), {
+    phase: 'Running',
+    conditions: [
+      { type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'main' },
+      { type: 'ContainersReady', status: 'False', reason: 'ContainersNotReady' },
+    ],
+    containerStatuses: [
+      {
+        name: 'main',
+        image: 'example.com/none:1',
+        imageID: '',
+        ready: false,
+        restartCount: 9,
+        state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } },
+        lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'no license' } },
+      },
+    ],
+  });
+
+const workloads: Scenario[] = [
+  situation({
+    id: 'S64',
+    title: 'the operator is a bare Pod, Running; a pattern must not force it',
+    operator: { workload: 'Pod' },
+    behaviour: HANGS,
+    inputs: forcesByPattern,
+    owner: 'owner-running',
+    expect: () => nothingForced,
+    cure: restart,
+  }),
+  situation({
+    id: 'S64-replicaset',
+    title: 'the operator is a ReplicaSet of its own, running',
+    operator: { workload: 'ReplicaSet' },
+    behaviour: HANGS,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S64-job',
+    title: 'the operator is a Job whose pod runs',
+    operator: { workload: 'Job' },
+    behaviour: HANGS,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S64-cronjob',
+    title: 'the operator is a CronJob that is suspended',
+    operator: { workload: 'CronJob', replicas: 0 },
+    owner: (_, operator) => [owner(operator, ['owner-scaled-to-zero', 'owner-not-ready'])],
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S64-daemonset',
+    title: 'the operator is a DaemonSet whose selector no node meets',
+    operator: { workload: 'DaemonSet', replicas: 0 },
+    owner: (_, operator) => [owner(operator, ['owner-scaled-to-zero', 'owner-not-ready'])],
+    cure: async (world, operator) => {
+      const node = { 'kubernetes.io/hostname': world.name('node-1') };
+      await world.client.patch(ref('apps/v1', 'DaemonSet', operator.namespace, operator.name), {
+        spec: { template: { spec: { nodeSelector: node } } },
+      });
+    },
+  }),
+  situation({
+    id: 'S64-crash',
+    title: 'the operator is a bare Pod that crashes',
+    operator: { workload: 'Pod' },
+    afterwards: crash,
+    owner: 'owner-not-ready',
+    cure: async (world, operator) => {
+      const conditions = [{ type: 'Ready', status: 'True' }];
+      const pod = ref('v1', 'Pod', operator.namespace, operator.name);
+      await world.client.patchStatus(pod, { conditions, containerStatuses: [] });
+    },
+  }),
+  situation({
+    id: 'S64-gone',
+    title: 'the operator was a bare Pod; its account and its rights are left',
+    operator: { workload: 'Pod' },
+    afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
+    owner: 'owner-missing',
+    cure: releaseGuarded,
+  }),
+];
+
+const lockOf = ({ group, kind }: Operator): string => `${pluralOf(kind)}.${group}`;
+
+const leases: Scenario[] = [
+  situation({
+    id: 'S65',
+    title: 'a nameless cluster-admin with 0 replicas, and a stale Lease with the name of the group',
+    own: true,
+    operator: { ...ADMIN, ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
+    afterwards: (world, operator) =>
+      createLease(world, {
+        namespace: operator.namespace,
+        name: lockOf(operator),
+        holder: 'brain-7c9f6d5b4-x2xvq_1f0c',
+        silentForSeconds: 600,
+      }),
+    expect: (world, operator) => ({
+      anyOf: [
+        { chains: [[heldBy(world, operator), owner(operator, 'owner-scaled-to-zero')]] },
+        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
+      ],
+      never: [NOBODY_IS_MISSING],
+    }),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S65-no-lease',
+    title: 'a nameless cluster-admin with 0 replicas, and no Lease at all',
+    own: true,
+    operator: { ...ADMIN, ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
+    owner: 'owner-unknown',
+    expect: () => ({ never: [NOBODY_IS_MISSING] }),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S65-outside',
+    title: 'the operator runs outside of the cluster, and renews its Lease',
+    afterwards: async (world, operator) => {
+      await uninstall(world, operator);
+      await createLease(world, {
+        namespace: operator.namespace,
+        name: operator.name,
+        holder: 'build-7_0b6e2f',
+      });
+    },
+    inputs: forcesByPattern,
+    expect: (world, operator) => ({
+      ...nothingForced,
+      chains: [
+        [
+          heldBy(world, operator),
+          {
+            code: ['owner-running', 'owner-unknown'],
+            subject: 'any',
+            finalizer: operator.finalizer,
+            says: [/Lease/i],
+          },
+        ],
+      ],
+      never: [NOBODY_IS_MISSING],
+    }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'lease-of-the-group',
+    title: 'two nameless workloads have the rights; one of them renews the Lease of the group',
+    operator: { ...NAMELESS, name: 'brain', namespace: 'platform' },
+    behaviour: HANGS,
+    bystanders: [{ ...NAMELESS, name: 'migrator', namespace: 'platform' }],
+    afterwards: async (world, operator) => {
+      const [pod] = await readyPods(world.client, operator);
+      await createLease(world, {
+        namespace: operator.namespace,
+        name: lockOf(operator),
+        holder: `${pod?.metadata.name}_9d41c0`,
+      });
+    },
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'not-leading',
+    title: 'its pod is Ready, and the Lease is held by a pod that is gone',
+    behaviour: HANGS,
+    afterwards: (world, { namespace, name }) =>
+      createLease(world, {
+        namespace,
+        name,
+        holder: `${name}-5d8f7c9b6-gone1_77aa`,
+        silentForSeconds: 1_200,
+      }),
+    owner: (_, operator) => [
+      owner(operator, ['owner-running', 'owner-failing', 'owner-not-ready'], {
+        says: [/Lease|lead/i],
+      }),
+    ],
+    cure: restart,
+  }),
+];
+
+const ARGO = 'resources-finalizer.argocd.argoproj.io';
+
+/** Argo CD as its manifests install it, in a namespace that people choose. */
+const argo: OperatorOptions = {
+  group: 'argoproj.io',
+  ownGroup: false,
+  version: 'v1alpha1',
+  kind: 'Application',
+  name: 'argocd-application-controller',
+  namespace: 'gitops',
+  workload: 'StatefulSet',
+  finalizer: ARGO,
+  manager: 'kubectl-client-side-apply',
+  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
+};
+
+/** The web UI of Argo CD: it may patch what it shows, and removes no finalizer. */
+const argoServer: OperatorOptions = {
+  ...argo,
+  name: 'argocd-server',
+  workload: 'Deployment',
+  rules: [
+    { apiGroups: ['*'], resources: ['*'], verbs: ['delete', 'get', 'patch'] },
+    {
+      apiGroups: ['argoproj.io'],
+      resources: ['applications'],
+      verbs: ['create', 'get', 'list', 'watch', 'update', 'delete', 'patch'],
+    },
+  ],
+};
+
+const flux = (name: string, replicas = 1): OperatorOptions => ({
+  group: 'kustomize.toolkit.fluxcd.io',
+  ownGroup: false,
+  kind: 'Kustomization',
+  name,
+  namespace: 'gitops',
+  replicas,
+  finalizer: 'finalizers.fluxcd.io',
+  manager: `gotk-${name}`,
+  container: { name: 'manager' },
+  rules: ['source', 'kustomize', 'helm', 'notification'].map((part) => ({
+    apiGroups: [`${part}.toolkit.fluxcd.io`],
+    resources: ['*'],
+    verbs: ['*'],
+  })),
+});
+
+const elsewhere: Scenario[] = [
+  situation({
+    id: 'S80',
+    title: 'Argo CD runs in `gitops`; its finalizer came with a manifest',
+    own: true,
+    operator: argo,
+    behaviour: HANGS,
+    bystanders: [argoServer],
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S80-asleep',
+    title: 'the same, and its application controller has 0 replicas',
+    own: true,
+    operator: { ...argo, replicas: 0 },
+    bystanders: [argoServer],
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S80-server',
+    title: 'only the web UI of Argo CD is left',
+    own: true,
+    operator: argo,
+    bystanders: [argoServer],
+    afterwards: (world, operator) => uninstall(world, operator),
+    expect: missingOrUnknown,
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'S80-ingress',
+    title: 'the AWS load balancer controller runs in `aws-system`; it holds an Ingress',
+    operator: {
+      group: 'networking.k8s.io',
+      ownGroup: false,
+      kind: 'Ingress',
+      type: false,
+      name: 'prod-aws-load-balancer-controller',
+      namespace: 'aws-system',
+      finalizer: 'ingress.k8s.aws/resources',
+      manager: 'controller',
+      rules: [
+        {
+          apiGroups: ['networking.k8s.io'],
+          resources: ['ingresses', 'ingresses/status'],
+          verbs: FULL,
+        },
+      ],
+    },
+    spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+    behaviour: HANGS,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S80-flux',
+    title: 'the kustomize-controller of Flux has 0 replicas; its siblings run',
+    own: true,
+    operator: flux('kustomize-controller', 0),
+    bystanders: ['source', 'helm', 'notification'].map((part) => flux(`${part}-controller`)),
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+];
+
+/** Three Deployments of one product, one account. */
+const gizmo = (name: string, more: OperatorOptions = {}): OperatorOptions => ({
+  name: `gizmo-${name}`,
+  account: 'gizmo',
+  namespace: 'gizmo-system',
+  ...more,
+});
+
+const sharedAccounts: Scenario[] = [
+  situation({
+    id: 'S81',
+    title: 'three Deployments share an account; the one that removes finalizers has 0 replicas',
+    operator: gizmo('operator', { replicas: 0 }),
+    bystanders: [gizmo('metrics', { rules: [] }), gizmo('webhooks', { rules: [] })],
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S81-awake',
+    title: 'the same, and it is another of the three that has 0 replicas',
+    operator: gizmo('operator'),
+    behaviour: HANGS,
+    bystanders: [gizmo('metrics', { rules: [], replicas: 0 }), gizmo('webhooks', { rules: [] })],
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S81-nameless',
+    title: 'three nameless Deployments share an account, one of them with 0 replicas',
+    operator: gizmo('operator', { ...NAMELESS, replicas: 0 }),
+    bystanders: ['metrics', 'webhooks'].map((name) => gizmo(name, { ...NAMELESS, rules: [] })),
+    owner: 'owner-unknown',
+    cure: scaleUp,
+  }),
+];
+
+/** Runs, has the same rights, and has nothing to do with it. */
+const helper: OperatorOptions = { ...NAMELESS, name: 'helper', namespace: 'platform' };
+const brain: OperatorOptions = { ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 };
+
+const installs: Scenario[] = [
+  situation({
+    id: 'olm',
+    title: 'a ClusterServiceVersion says which of two nameless workloads owns the type',
+    own: true,
+    operator: brain,
+    bystanders: [helper],
+    afterwards: (world, operator) => createServiceVersion(world, operator),
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'helm',
+    title: 'type and one of two nameless workloads came with one Helm release',
+    operator: (world) => {
+      const annotations = helm('widgets', world.name('platform'));
+      return { ...brain, metadata: { annotations }, type: { metadata: { annotations } } };
+    },
+    bystanders: (world) => [
+      { ...helper, metadata: { annotations: helm('tools', world.name('platform')) } },
+    ],
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'helm-types',
+    title: 'the type came with a Helm release of types; the operator has its name and 0 replicas',
+    operator: (world) => {
+      const namespace = world.name('widget-system');
+      return {
+        replicas: 0,
+        metadata: { annotations: helm('widgets', namespace) },
+        type: { metadata: { annotations: helm('widget-types', namespace) } },
+      };
+    },
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'status-writer',
+    title: 'the finalizer came with a manifest; the status was written by one of two workloads',
+    operator: { ...brain, container: { name: 'main' }, manager: 'kubectl-client-side-apply' },
+    bystanders: [helper],
+    afterwards: (world, operator) =>
+      world.client.patchStatus(
+        guardedRef(world, operator),
+        { conditions: [{ type: 'Ready', status: 'True', reason: 'Created' }] },
+        { fieldManager: operator.name },
+      ),
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'conversion',
+    title: 'the conversion webhook of the type leads to one of two nameless workloads',
+    operator: (world) => ({
+      ...brain,
+      type: {
+        versions: ['v1alpha1', 'v1'],
+        conversion: {
+          strategy: 'Webhook',
+          webhook: {
+            clientConfig: {
+              service: { namespace: world.name('platform'), name: 'brain', path: '/convert' },
+            },
+            conversionReviewVersions: ['v1'],
+          },
+        },
+      },
+    }),
+    bystanders: [helper],
+    afterwards: (world, { namespace, name }) =>
+      world.create(service(namespace, name, { selector: { app: name } })),
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+];
+
+const keeper = (world: World): OperatorOptions => ({
+  group: '',
+  ownGroup: false,
+  kind: 'Pod',
+  type: false,
+  name: world.name('pod-keeper'),
+  namespace: 'platform',
+  finalizer: `${world.domain('keep.example.com')}/drain`,
+  ...NAMELESS,
+  rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
+});
+
+/** Events stay as long as a pod holds the namespace: it is asked to go before them. */
+const POD: Pick<Situation, 'own' | 'versions' | 'spec' | 'settle'> = {
+  own: true, // pods have owners in other scenarios too
+  versions: ['1.36.3'],
+  spec: podSpec(),
+  settle: settledWithPod,
+};
+
+const events: Scenario[] = [
+  situation({
+    ...POD,
+    id: 'event-instance',
+    title: 'an Event about the held pod was reported by a pod of one of two nameless workloads',
+    operator: keeper,
+    behaviour: HANGS,
+    bystanders: (world) => [{ ...keeper(world), name: world.name('pod-helper') }],
+    afterwards: async (world, operator) => {
+      const [pod] = await readyPods(world.client, operator);
+      await createEvent(world, {
+        about: guardedRef(world, operator),
+        component: 'drain-controller',
+        instance: pod?.metadata.name ?? '',
+        type: 'Normal',
+        note: 'draining before the pod goes',
+        agoSeconds: 120,
+      });
+    },
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    ...POD,
+    id: 'event-bystanders',
+    title: 'a scheduler and a policy engine report about the held pod; its controller is gone',
+    operator: keeper,
+    bystanders: (world) => [
+      {
+        ...keeper(world),
+        name: world.name('policy-reporter'),
+        rules: readingPods,
+        manager: 'reporter',
+      },
+    ],
+    afterwards: async (world, operator) => {
+      const about = guardedRef(world, operator);
+      const reporter = { ...operator, name: world.name('policy-reporter') };
+      const [pod] = await readyPods(world.client, reporter);
+      await uninstall(world, operator);
+      await createEvent(world, {
+        about,
+        component: 'default-scheduler',
+        instance: 'default-scheduler-control-plane',
+        note: '0/1 nodes are available',
+        reason: 'FailedScheduling',
+      });
+      await createEvent(world, {
+        about,
+        component: 'policy-reporter',
+        instance: pod?.metadata.name ?? '',
+        note: 'policy require-limits: fail',
+        reason: 'PolicyViolation',
+      });
+    },
+    owner: 'owner-unknown',
+    cure: releaseGuarded,
+  }),
+];
+
+const readingPods = [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }];
+
+const bindings: Scenario[] = [
+  situation({
+    id: 'bound-as-group',
+    title: 'the operator runs with the rights of all accounts of its namespace',
+    operator: { boundAs: 'Group' },
+    behaviour: HANGS,
+    inputs: forcesByPattern,
+    owner: 'owner-running',
+    expect: () => nothingForced,
+    cure: restart,
+  }),
+  situation({
+    id: 'bound-as-user',
+    title: 'the operator is bound as a user and has 0 replicas',
+    operator: { boundAs: 'User', replicas: 0 },
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'rights-on-all-types-of-the-group',
+    title: 'a nameless operator may do everything in the group; a console may only look',
+    operator: (world) => ({
+      ...NAMELESS,
+      name: 'brain',
+      replicas: 0,
+      rules: [{ apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] }],
+    }),
+    bystanders: (world) => [{ name: 'widget-console', rules: reading(world) }],
+    expect: (world, operator) => ({
+      anyOf: [
+        {
+          chains: [
+            [
+              heldBy(world, operator),
+              owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
+            ],
+          ],
+        },
+        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
+      ],
+    }),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'S66-console',
+    title: 'the operator is uninstalled; a console that may only look runs',
+    bystanders: (world) => [{ name: 'widget-console', rules: reading(world) }],
+    afterwards: (world, operator) => uninstall(world, operator),
+    expect: missingOrUnknown,
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'owner-namespace-terminating',
+    title: 'the namespace of the operator is being deleted too, and its Deployment is gone',
+    afterwards: async (world, operator) => {
+      const { namespace } = operator;
+      await world.create({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { namespace, name: 'kept', finalizers: ['example.net/kept'] },
+      });
+      await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: namespace });
+      await world.gone(ref('apps/v1', 'Deployment', namespace, operator.name));
+    },
+    settle: settledByFinalizer,
+    expect: (world, operator) => ({
+      chains: [
+        [
+          heldBy(world, operator),
+          {
+            code: ['owner-missing', 'owner-unknown'],
+            subject: 'any',
+            finalizer: operator.finalizer,
+          },
+        ],
+      ],
+    }),
+    cure: releaseGuarded,
+  }),
+];
+
+export const whose = [
+  ...policyEngines,
+  ...foreignFinalizers,
+  ...leftovers,
+  ...twice,
+  ...workloads,
+  ...leases,
+  ...elsewhere,
+  ...sharedAccounts,
+  ...installs,
+  ...events,
+  ...bindings,
+];

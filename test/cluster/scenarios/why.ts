@@ -1,0 +1,529 @@
+import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
+import { byService, createWebhook, webhookRef } from '../admission.ts';
+import type { Ref } from '../client.ts';
+import { podSpec, secret } from '../objects.ts';
+import type { Expectation, Scenario } from '../scenario.ts';
+import { runPodsIn } from '../servers/stand-in.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import { ref } from './links.ts';
+import {
+  FULL,
+  type Operator,
+  type OperatorOptions,
+  operatorRules,
+  workloadRef,
+} from './operator.ts';
+import { settledWithPod } from './pods.ts';
+import {
+  GUARDED,
+  guardedRef,
+  owner,
+  RIGHTS,
+  releaseGuarded,
+  restart,
+  type Situation,
+  type Step,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+import { createEvent, happensAgain } from './traces.ts';
+
+/** The owner is known. Why does it not act? */
+
+const HANGS = { hangs: true };
+const RBAC = 'rbac.authorization.k8s.io';
+const READ = ['get', 'list', 'watch'];
+const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
+
+/** It may read the type, and change these objects of it. */
+const named = (world: World, name: string): OperatorOptions => {
+  const type = { apiGroups: [world.domain('example.com')], resources: ['widgets'] };
+  return {
+    rules: [
+      { ...type, verbs: READ },
+      { ...type, verbs: ['update', 'patch'], resourceNames: [name] },
+    ],
+  };
+};
+
+/** Lets the operator change objects of its type in this namespace. */
+async function grantIn(world: World, operator: Operator, namespace: string): Promise<void> {
+  const name = 'widget-writer';
+  await world.ensureNamespace(namespace);
+  await world.create({
+    apiVersion: `${RBAC}/v1`,
+    kind: 'Role',
+    metadata: { namespace, name },
+    rules: operatorRules(operator, ['update', 'patch']),
+  });
+  await world.create({
+    apiVersion: `${RBAC}/v1`,
+    kind: 'RoleBinding',
+    metadata: { namespace, name },
+    roleRef: { apiGroup: RBAC, kind: 'Role', name },
+    subjects: [{ kind: 'ServiceAccount', namespace: operator.namespace, name: operator.account }],
+  });
+}
+
+/** What an admin does who sees that a right is missing. */
+async function grantAgain(world: World, operator: Operator): Promise<void> {
+  const name = world.name('widget-writer');
+  await world.create({
+    apiVersion: `${RBAC}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: operatorRules(operator),
+  });
+  await world.create({
+    apiVersion: `${RBAC}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
+    subjects: [{ kind: 'ServiceAccount', namespace: operator.namespace, name: operator.account }],
+  });
+}
+
+const mayNot = (_: World, operator: Operator) => [
+  owner(operator, 'owner-failing', { says: [/update|patch/] }),
+];
+
+const rights: Scenario[] = [
+  situation({
+    id: 'S66',
+    title: 'the operator runs and may no longer change its objects; it tells nobody',
+    operator: (world) => ({
+      rules: [{ apiGroups: [world.domain('example.com')], resources: ['widgets'], verbs: READ }],
+    }),
+    behaviour: { tells: false },
+    owner: mayNot,
+    expect: () => ({ never: [NOBODY_IS_MISSING] }),
+    cure: grantAgain,
+    mayChange: () => RIGHTS,
+  }),
+  situation({
+    id: 'S66-finalizers',
+    title: 'the same; `widgets/finalizers` it may change, which is no right on the objects',
+    operator: { verbs: READ },
+    behaviour: { tells: false },
+    owner: mayNot,
+    expect: () => ({ never: [NOBODY_IS_MISSING] }),
+    cure: grantAgain,
+    mayChange: () => RIGHTS,
+  }),
+  situation({
+    id: 'S66-other-object',
+    title: 'its right to change is about an object of another name',
+    operator: (world) => named(world, 'cache'),
+    behaviour: { tells: false },
+    owner: mayNot,
+    cure: grantAgain,
+    mayChange: () => RIGHTS,
+  }),
+  situation({
+    id: 'S66-this-object',
+    title: 'its right to change is about just this object',
+    operator: (world) => named(world, GUARDED),
+    behaviour: HANGS,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S66-other-namespace',
+    title: 'its right to change is in another namespace',
+    operator: { verbs: READ },
+    behaviour: { tells: false },
+    afterwards: (world, operator) => grantIn(world, operator, world.name('team-b')),
+    owner: mayNot,
+    cure: grantAgain,
+    mayChange: () => RIGHTS,
+  }),
+];
+
+/** What the operator has written into the status of the object. */
+function report(...conditions: JsonObject[]): Step {
+  return (world, operator) => {
+    const at = new Date().toISOString().replace(/\.\d+/, '');
+    const status = {
+      conditions: conditions.map((condition) => ({ lastTransitionTime: at, ...condition })),
+      ready: 3,
+      failed: 0,
+    };
+    const fieldManager = operator.manager;
+    return world.client.patchStatus(guardedRef(world, operator), status, { fieldManager });
+  };
+}
+
+const afterDeletion =
+  (step: Step): Step =>
+  async (world, operator) => {
+    await settledByFinalizer(world);
+    await step(world, operator);
+  };
+
+const HEALTHY = {
+  type: 'Ready',
+  status: 'True',
+  reason: 'AllReplicasReady',
+  message: '3 ready, 0 failed, no error',
+};
+
+const statuses: Scenario[] = [
+  situation({
+    id: 'S67',
+    title: 'the status says Ready=True, "3 ready, 0 failed"; the operator runs',
+    behaviour: HANGS,
+    afterwards: report(HEALTHY),
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S67-polarity',
+    title: 'the status says Degraded=False and Failed=False with words of errors',
+    behaviour: HANGS,
+    settle: afterDeletion(
+      report(
+        { type: 'Degraded', status: 'False', reason: 'NoError', message: 'no failures' },
+        { type: 'Failed', status: 'False', reason: 'NotFailed', message: 'errors: 0' },
+      ),
+    ),
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'S67-degraded',
+    title: 'the status says Degraded=True since the deletion',
+    behaviour: HANGS,
+    settle: afterDeletion(
+      report(HEALTHY, {
+        type: 'Degraded',
+        status: 'True',
+        reason: 'BackendUnreachable',
+        message: 'cannot delete bucket assets: quota service answers 503',
+      }),
+    ),
+    owner: (_, operator) => [
+      owner(operator, 'owner-failing', { says: [/quota service answers 503/] }),
+    ],
+    cure: restart,
+  }),
+  situation({
+    id: 'S67-stale',
+    title: 'the status says Ready=False about the generation before the deletion',
+    behaviour: HANGS,
+    afterwards: report({
+      type: 'Ready',
+      status: 'False',
+      reason: 'Installing',
+      message: 'install failed: image not found',
+      observedGeneration: 1,
+      lastTransitionTime: '2024-05-01T10:00:00Z',
+    }),
+    owner: 'owner-running',
+    cure: restart,
+  }),
+];
+
+const keeper = (world: World): OperatorOptions => ({
+  group: '',
+  ownGroup: false,
+  kind: 'Pod',
+  type: false,
+  name: world.name('pod-keeper'),
+  namespace: 'platform',
+  finalizer: `${world.domain('keep.example.com')}/drain`,
+  rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
+});
+
+const QUOTA = 'cannot detach the disk: quota of the provider exceeded';
+
+const complaint = (world: World, operator: Operator): Promise<Ref> =>
+  createEvent(world, {
+    about: guardedRef(world, operator),
+    component: operator.name,
+    instance: `${operator.name}-5d8f7c9b6-x2xvq`,
+    reason: 'DrainFailed',
+    note: QUOTA,
+    agoSeconds: 2_400,
+  });
+
+/** Events stay as long as a pod holds the namespace: it is asked to go before them. */
+const heldPod: Pick<Situation, 'own' | 'versions' | 'spec' | 'operator' | 'behaviour'> = {
+  own: true, // pods have owners in other scenarios too
+  versions: ['1.36.3'],
+  spec: podSpec(),
+  operator: keeper,
+  behaviour: HANGS,
+};
+
+const events: Scenario[] = [
+  situation({
+    ...heldPod,
+    id: 'S68',
+    title: 'a Warning Event about the object, long before the deletion; the operator runs',
+    afterwards: complaint,
+    settle: settledWithPod,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    ...heldPod,
+    id: 'S68-again',
+    title: 'the same Event, and it has happened again since the deletion',
+    afterwards: complaint,
+    settle: async (world, operator) => {
+      await settledWithPod(world);
+      const name = `${GUARDED}.${operator.name}`;
+      await happensAgain(world, ref('events.k8s.io/v1', 'Event', world.namespace, name));
+    },
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/quota of the provider/] })],
+    cure: restart,
+  }),
+];
+
+const MUTATING = 'MutatingWebhookConfiguration';
+
+const injector = (world: World): Ref => webhookRef(world, MUTATING, 'injector');
+
+/** Its backend was uninstalled; it only sees pods that are made in the operator's namespace. */
+const deadInjector =
+  (failurePolicy: 'Fail' | 'Ignore'): Step =>
+  async (world, { namespace }) => {
+    await world.ensureNamespace(namespace);
+    await createWebhook(world, {
+      kind: MUTATING,
+      name: 'injector',
+      operations: ['CREATE'],
+      resource: 'pods',
+      clientConfig: byService(world.name('mesh-system'), 'injector'),
+      failurePolicy,
+      timeoutSeconds: 1,
+      sees: namespace,
+    });
+    if (failurePolicy === 'Ignore') return;
+    await waitUntil('the webhook to refuse pods', async () => {
+      const path = `/api/v1/namespaces/${namespace}/pods?dryRun=All`;
+      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'probe' }, spec: podSpec() };
+      return (await world.client.call('POST', path, pod)).status === 500;
+    });
+  };
+
+/** Its ReplicaSet says why there is no pod. */
+const noPod =
+  (words: RegExp): Step =>
+  (world, operator) =>
+    world.client.waitFor(workloadRef(operator), 'tells why it has no pod', (found) =>
+      arrayAt(found, 'status', 'conditions').some(
+        (condition) =>
+          stringAt(condition, 'type') === 'ReplicaFailure' &&
+          words.test(stringAt(condition, 'message') ?? ''),
+      ),
+    );
+
+/** A controller that failed often tries again late; a change makes it look at once. */
+async function tryAgain({ client }: World, { namespace }: Operator): Promise<void> {
+  for (const { metadata } of await client.list('apps/v1', 'ReplicaSet', namespace)) {
+    await client.patch(ref('apps/v1', 'ReplicaSet', namespace, metadata.name), {
+      metadata: { annotations: { 'tests.example.com/look': 'again' } },
+    });
+  }
+}
+
+const quotaRef = ({ namespace }: Operator): Ref => ref('v1', 'ResourceQuota', namespace, 'none');
+
+const podless: Scenario[] = [
+  situation({
+    id: 'S69',
+    title: 'no pod of the operator can be made: a dead mutating webhook refuses',
+    unscheduled: true,
+    before: deadInjector('Fail'),
+    afterwards: async (world, operator) => {
+      await runPodsIn(world, operator.namespace);
+      await noPod(/injector/)(world, operator);
+    },
+    owner: (world, operator) => [
+      owner(operator, 'owner-not-ready'),
+      { code: 'admission-webhook-failing', subject: injector(world) },
+    ],
+    cure: async (world, operator) => {
+      await world.client.delete(injector(world));
+      await tryAgain(world, operator);
+    },
+  }),
+  situation({
+    id: 'S69-quota',
+    title: 'no pod of the operator can be made: a quota refuses',
+    unscheduled: true,
+    before: async (world, operator) => {
+      await world.ensureNamespace(operator.namespace);
+      const { apiVersion, kind, namespace = '', name } = quotaRef(operator);
+      await world.create({
+        apiVersion,
+        kind,
+        metadata: { namespace, name },
+        spec: { hard: { pods: '0' } },
+      });
+      await world.client.waitFor(quotaRef(operator), 'is counted', (quota) =>
+        JSON.stringify(quota?.['status'] ?? '').includes('used'),
+      );
+    },
+    afterwards: async (world, operator) => {
+      await runPodsIn(world, operator.namespace);
+      await noPod(/quota/)(world, operator);
+    },
+    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/quota/] })],
+    cure: async (world, operator) => {
+      await world.client.delete(quotaRef(operator));
+      await tryAgain(world, operator);
+    },
+    mayChange: (_, operator) => [quotaRef(operator)],
+  }),
+  situation({
+    id: 'S69-account',
+    title: 'no pod of the operator can be made: its ServiceAccount is gone',
+    afterwards: async (world, operator) => {
+      const { namespace, account: name } = operator;
+      await world.client.delete({ apiVersion: 'v1', kind: 'ServiceAccount', namespace, name });
+      await restart(world, operator);
+      await noPod(/serviceaccount/)(world, operator);
+    },
+    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/service ?account/i] })],
+    cure: async (world, operator) => {
+      const { namespace, account: name } = operator;
+      await world.create({
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: { namespace, name },
+      });
+      await tryAgain(world, operator);
+    },
+    mayChange: (_, { namespace, account }) => [
+      { kind: 'ServiceAccount', namespace, name: account },
+    ],
+  }),
+  situation({
+    id: 'S69-unschedulable',
+    title: 'the pod of the operator finds no node; the dead webhook lets everything pass',
+    unscheduled: true,
+    before: deadInjector('Ignore'),
+    afterwards: async ({ client }, { namespace }) => {
+      const pod = await waitUntil('the pod of the operator', async () => {
+        const [first] = await client.list('v1', 'Pod', namespace);
+        return first;
+      });
+      const condition = {
+        type: 'PodScheduled',
+        status: 'False',
+        reason: 'Unschedulable',
+        message: '0/3 nodes are available: 3 Insufficient memory.',
+      };
+      const name = pod.metadata.name;
+      await client.patchStatus(ref('v1', 'Pod', namespace, name), { conditions: [condition] });
+    },
+    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/Insufficient memory/] })],
+    expect: (world) => ({ never: [injector(world)] }),
+    cure: (world, operator) => runPodsIn(world, operator.namespace),
+    beyondCommands: 'somebody has to make room on the nodes',
+  }),
+];
+
+/** It takes a while for the first steps, and then looks for its Secret, here or at home. */
+const needsSecret = (place: 'here' | 'home'): Pick<Situation, 'operator' | 'behaviour'> => ({
+  operator: (world) => {
+    const own = operatorRules({ group: world.domain('example.com'), kind: 'Widget' });
+    return { rules: [...own, { apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] };
+  },
+  behaviour: {
+    isSlow: true,
+    cleanUp: async ({ metadata }, client, operator) => {
+      const namespace = place === 'here' ? metadata.namespace : operator.namespace;
+      const path = `/api/v1/namespaces/${namespace}/secrets/${CREDENTIALS}`;
+      const { status, body } = await client.call('GET', path);
+      return status === 200 ? undefined : stringAt(body, 'message');
+    },
+  },
+});
+
+const CREDENTIALS = 'db-credentials';
+
+const withoutSecret = (_: World, operator: Operator) => [
+  owner(operator, 'owner-failing', { says: [/secrets "db-credentials" not found/] }),
+];
+
+/** Nothing can be created in a namespace that is terminating. */
+const offersNoRestoring: Expectation['also'] = ({ namespace }) => {
+  const texts = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
+  const wrong = texts.filter((text) => /\brestore\b/i.test(text));
+  if (wrong.length > 0) throw new Error(`offers what is impossible: ${wrong.join(' | ')}`);
+};
+
+const needs: Scenario[] = [
+  situation({
+    id: 'S82',
+    title: 'the operator needs a Secret that was in this namespace and went with it',
+    ...needsSecret('here'),
+    complains: true,
+    afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
+    owner: withoutSecret,
+    expect: () => ({ deadlock: true, also: offersNoRestoring }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'S82-right',
+    title: 'the right of the operator came from a RoleBinding in this namespace and went with it',
+    operator: { verbs: READ },
+    behaviour: { isSlow: true },
+    complains: true,
+    afterwards: (world, operator) => grantIn(world, operator, world.namespace),
+    owner: (_, operator) => [
+      owner(operator, 'owner-failing', { says: [/forbidden|cannot patch/] }),
+    ],
+    expect: () => ({ deadlock: true, also: offersNoRestoring }),
+    cure: grantAgain,
+    mayChange: () => RIGHTS,
+  }),
+  situation({
+    id: 'S82-home',
+    title: 'the operator needs a Secret of its own namespace, which somebody deleted',
+    ...needsSecret('home'),
+    complains: true,
+    owner: withoutSecret,
+    cure: (world, { namespace }) => world.create(secret(namespace, CREDENTIALS)),
+    beyondCommands: 'nobody but its owner knows what was in the Secret',
+  }),
+];
+
+/** Annotations that tell operators to leave an object alone. */
+const paused = (id: string, title: string, value: string, more: Pick<Situation, 'owner'>) =>
+  situation({
+    id,
+    title,
+    behaviour: {
+      hangs: value === 'false',
+      tells: false,
+      cleanUp: ({ metadata }) =>
+        JSON.stringify(metadata['annotations'] ?? {}).includes('"true"') ? 'paused' : undefined,
+    },
+    afterwards: (world, operator) =>
+      world.client.patch(guardedRef(world, operator), {
+        metadata: { annotations: { [`${operator.group}/paused`]: value } },
+      }),
+    ...more,
+    cure: async (world, operator) => {
+      await world.client.patch(guardedRef(world, operator), { metadata: { annotations: null } });
+      if (value === 'false') await restart(world, operator);
+    },
+  });
+
+const told: Scenario[] = [
+  paused('paused', 'an annotation tells the operator to leave the object alone', 'true', {
+    owner: (_, operator) => [
+      owner(operator, ['owner-running', 'owner-failing'], { says: [/paus/i] }),
+    ],
+  }),
+  paused('paused-no-more', 'the same annotation says "false"', 'false', {
+    owner: 'owner-running',
+  }),
+];
+
+export const why = [...rights, ...statuses, ...events, ...podless, ...needs, ...told];
