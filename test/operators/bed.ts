@@ -165,18 +165,20 @@ export class Installation {
   }
 }
 
-/**
- * The objects of a product as they can run here: all programs share this machine's ports, and the control
- * plane has no certificate for a name of a cluster.
- */
-export async function adapted(product: Product, objects: JsonObject[]): Promise<KubeObject[]> {
+/** With the arguments that a product needs; as processes, all share the ports of this machine. */
+export async function adapted(
+  { flags, processFlags }: Product,
+  objects: JsonObject[],
+  asProcesses: boolean,
+): Promise<KubeObject[]> {
   const result = structuredClone(objects) as KubeObject[];
   for (const workload of result.filter(({ kind }) => kind === 'Deployment')) {
     const container = at(workload, 'spec', 'template', 'spec', 'containers', 0);
     if (!isObject(container)) continue;
     const image = imageName(stringAt(container, 'image') ?? '');
-    const args = [...stringsAt(container, 'args'), ...(product.flags?.[image] ?? [])];
-    container['args'] = args;
+    const more = [...(flags?.[image] ?? []), ...(asProcesses ? (processFlags?.[image] ?? []) : [])];
+    if (more.length > 0) container['args'] = [...stringsAt(container, 'args'), ...more];
+    if (!asProcesses) continue;
     const labels = at(workload, 'spec', 'template', 'metadata', 'labels');
     await moveApart(
       container,

@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { stringAt } from '../../src/base/json.ts';
+import type { Product } from './product.ts';
 
 const run = promisify(execFile);
 
@@ -14,8 +15,6 @@ const CACHE = join(
   'namespace-teardown-gate',
   'operators',
 );
-/** Of one module, on a machine that has built nothing yet. */
-const BUILD_MS = 20 * 60_000;
 
 /** What a module of `modules/` was built into. */
 export interface Built {
@@ -25,13 +24,26 @@ export interface Built {
   sources(path: string): Promise<string>;
 }
 
+/** A tool of these tests. */
+export async function buildTool(name: string, say?: (line: string) => void): Promise<string> {
+  return (await build(name, { [name]: '.' }, [], say)).program(name);
+}
+
 /**
- * Builds the programs of one module, by the name that each has in its image: clients that name no field
+ * Builds the programs of a product, by the name that each has in its image: clients that name no field
  * manager are known by it. Kept in the user's cache folder.
  */
-export async function build(
+export async function buildProduct(
+  { module, programs }: Pick<Product, 'module' | 'programs'>,
+  say?: (line: string) => void,
+): Promise<Built> {
+  return build(module, programs, [`-overlay=${await hostnameOverlay()}`], say);
+}
+
+async function build(
   module: string,
-  programs: Readonly<Record<string, string>>,
+  programs: Product['programs'],
+  flags: readonly string[],
   say: (line: string) => void = () => {},
 ): Promise<Built> {
   const folder = join(CACHE, `${module}-${await hashOf(module, programs)}`);
@@ -43,7 +55,8 @@ export async function build(
     try {
       await cp(join(MODULES, module), join(unfinished, 'module'), { recursive: true });
       for (const [name, path] of Object.entries(programs)) {
-        await goBuild(join(unfinished, 'module'), path, join(unfinished, 'bin', name));
+        const output = ['-o', join(unfinished, 'bin', name), path];
+        await goBuild(join(unfinished, 'module'), [...flags, ...output]);
       }
       await rename(unfinished, folder);
     } finally {
@@ -56,14 +69,12 @@ export async function build(
   };
 }
 
-async function goBuild(cwd: string, path: string, output: string): Promise<void> {
-  const flags = ['-trimpath', '-ldflags=-s -w', `-overlay=${await hostnameOverlay()}`];
-  await run('go', ['build', ...flags, '-o', output, path], {
+async function goBuild(cwd: string, args: readonly string[]): Promise<void> {
+  await run('go', ['build', '-trimpath', '-ldflags=-s -w', ...args], {
     cwd,
     // What else a product needs follows from its own go.mod, and is checked against the checksum database.
     env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod' },
     maxBuffer: 64 * 1024 * 1024,
-    timeout: BUILD_MS,
   });
 }
 

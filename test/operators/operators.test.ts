@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { type Cluster, foreignKubeconfig, sharedCluster } from '../cluster/clusters.ts';
 import { dropBundle, theBundle } from '../cluster/run-gate.ts';
 import { World } from '../cluster/world.ts';
 import { adapted, Installation, imageName } from './bed.ts';
-import { type Built, build } from './build.ts';
+import { type Built, buildProduct, buildTool } from './build.ts';
 import { startKubelet } from './kubelet.ts';
-import { Sources } from './manifests.ts';
+import { movedTo, Sources } from './manifests.ts';
 import { type Product, SITUATIONS, type SituationName } from './product.ts';
 import { PRODUCTS } from './products.ts';
 import { applies, type Row, show } from './situations.ts';
@@ -23,10 +23,13 @@ const built = new Map<Product, Built>();
 const unbuilt = new Map<Product, string>();
 const wanted = PRODUCTS.filter(({ name }) => isWanted(name));
 
-const render = (await build('render', { render: '.' }, console.log)).program('render');
+/** A cluster with containers: images run there, not programs that are built here. */
+const foreign = foreignKubeconfig() !== undefined;
+const render = await buildTool('render', console.log);
 for (const product of wanted) {
   try {
-    built.set(product, await build(product.module, product.programs, console.log));
+    const programs = foreign ? {} : product.programs;
+    built.set(product, await buildProduct({ ...product, programs }, console.log));
   } catch (error) {
     const lines = String(error instanceof Error && 'stderr' in error ? error.stderr : error);
     unbuilt.set(product, lines.trim().split('\n').at(-1) ?? 'unknown');
@@ -34,21 +37,17 @@ for (const product of wanted) {
 }
 
 const installations = new Map<Product, Installation>();
-let plane: ControlPlane;
+let cluster: Cluster;
 let world: World;
 
 beforeAll(async () => {
   await theBundle();
-  plane = await startControlPlane({ say: console.log });
-  world = new World({
-    client: plane.admin,
-    plane,
-    namespace: 'none',
-    alone: true,
-    kubeconfig: (identity) => plane.kubeconfig(identity),
-  });
-  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kubelet-'));
-  await startKubelet(world, { node: 'node-1', folder, entryPoint });
+  cluster = await sharedCluster();
+  world = new World({ ...cluster, namespace: 'none', alone: true });
+  if (!foreign) {
+    const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kubelet-'));
+    await startKubelet(world, { node: 'node-1', folder, entryPoint });
+  }
   for (const product of built.keys()) {
     const installed = await installation(product, product.namespace);
     installations.set(product, installed);
@@ -57,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world?.end();
-  await plane?.stop();
+  await cluster?.stop();
   await dropBundle();
   await writeMatrix();
 });
@@ -107,8 +106,15 @@ async function installedFor(product: Product, situation: SituationName): Promise
 async function installation(product: Product, namespace: string): Promise<Installation> {
   const programs = built.get(product);
   if (programs === undefined) throw new Error(`${product.name} is not built`);
-  const objects = await product.manifests(new Sources(programs, render), namespace);
-  return new Installation(world, product, namespace, await adapted(product, objects));
+  const sources = new Sources(programs, render);
+  const objects =
+    foreign && product.released
+      ? movedTo(await sources.released(product.released), product.namespace, namespace)
+      : await product.manifests(sources, namespace);
+  if (namespace !== 'kube-system' && !objects.some(({ kind }) => kind === 'Namespace')) {
+    objects.unshift({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+  }
+  return new Installation(world, product, namespace, await adapted(product, objects, !foreign));
 }
 
 function entryPoint(image: string): readonly string[] | undefined {

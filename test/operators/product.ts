@@ -19,8 +19,12 @@ export interface Product {
   namespace: string;
   /** What its users install, from the files of its own modules. */
   manifests(sources: Sources, namespace: string): Promise<JsonObject[]>;
-  /** More arguments of a container, by its image: defaults that must be said, to be changed. */
+  /** The same for a cluster with containers, where its own modules do not have it. */
+  released?: readonly string[];
+  /** More arguments of its containers, by image. */
   flags?: Readonly<Record<string, readonly string[]>>;
+  /** Of these, those for processes only: ports that are its defaults, and so on. */
+  processFlags?: Readonly<Record<string, readonly string[]>>;
   /** Used beside the namespace under test: classes and the like. */
   prerequisites?: (namespace: string) => JsonObject[];
   /** What an environment makes use of it with. */

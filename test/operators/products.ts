@@ -70,13 +70,15 @@ const metricsServer: Product = {
   images: { 'metrics-server': ['metrics-server', '--kubeconfig=$(KUBECONFIG)'] },
   namespace: 'kube-system',
   manifests: (sources, namespace) =>
-    sources.chart(METRICS_SERVER, 'charts/metrics-server', 'metrics-server', namespace, {
-      args: [
-        '--kubelet-insecure-tls',
-        '--authentication-kubeconfig=$(KUBECONFIG)',
-        '--authorization-kubeconfig=$(KUBECONFIG)',
-      ],
-    }),
+    sources.chart(METRICS_SERVER, 'charts/metrics-server', 'metrics-server', namespace),
+  flags: { 'metrics-server': ['--kubelet-insecure-tls'] },
+  processFlags: {
+    'metrics-server': [
+      '--authentication-kubeconfig=$(KUBECONFIG)',
+      '--authorization-kubeconfig=$(KUBECONFIG)',
+    ],
+  },
+  alone: true,
   environment: (namespace) => [deployment(namespace, 'app')],
   owner: { kind: 'Deployment', name: 'metrics-server' },
 };
@@ -90,7 +92,6 @@ const kustomizeController: Product = {
   images: { 'kustomize-controller': ['kustomize-controller'] },
   namespace: 'flux-system',
   manifests: async (sources, namespace) => [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     ...(await sources.files('github.com/fluxcd/source-controller@v1.9.6', 'config/crd/bases')),
     ...(await sources.kustomized(
       KUSTOMIZE_CONTROLLER,
@@ -98,7 +99,7 @@ const kustomizeController: Product = {
       { namespace },
     )),
   ],
-  flags: { 'kustomize-controller': ['--metrics-addr=:8080', '--health-addr=:9440'] },
+  processFlags: { 'kustomize-controller': ['--metrics-addr=:8080', '--health-addr=:9440'] },
   environment: (namespace) => [
     {
       apiVersion: 'kustomize.toolkit.fluxcd.io/v1',
@@ -140,7 +141,8 @@ const keda: Product = {
   namespace: 'keda',
   manifests: async (sources, namespace) =>
     movedTo(await sources.kustomized(KEDA, ['config/default']), 'keda', namespace),
-  flags: {
+  released: ['https://github.com/kedacore/keda/releases/download/v2.21.0/keda-2.21.0.yaml'],
+  processFlags: {
     keda: [
       '--metrics-bind-address=:8080',
       '--health-probe-bind-address=:8081',
@@ -184,6 +186,7 @@ const keda: Product = {
     finalizer: 'finalizer.keda.sh',
   },
   owner: { kind: 'Deployment', name: 'keda-operator' },
+  alone: true,
   right: { apiGroup: 'keda.sh', resource: 'scaledobjects' },
 };
 
@@ -200,12 +203,14 @@ const certManager: Product = {
   },
   namespace: 'cert-manager',
   manifests: async (sources, namespace) => [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     ...(await sources.chart(CERT_MANAGER, 'deploy/charts/cert-manager', 'cert-manager', namespace, {
       crds: { enabled: true },
       prometheus: { enabled: false },
       startupapicheck: { enabled: false },
     })),
+  ],
+  released: [
+    'https://github.com/cert-manager/cert-manager/releases/download/v1.21.2/cert-manager.yaml',
   ],
   environment: (namespace) => [
     {

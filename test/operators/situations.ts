@@ -6,6 +6,7 @@ import { stringsAt } from '../../src/base/json.ts';
 import type { Remedy } from '../../src/model/finding.ts';
 import type { Report, ReportNamespace } from '../../src/model/result.ts';
 import { ApiError, type Client, refOf } from '../cluster/client.ts';
+import { foreignKubeconfig } from '../cluster/clusters.ts';
 import { theBundle } from '../cluster/run-gate.ts';
 import { takeAway } from '../cluster/take-away.ts';
 import { waitUntil } from '../cluster/wait-until.ts';
@@ -224,7 +225,7 @@ async function follow(
   if (told.length === 0) return { text: 'no command', freed: false };
   const ran: string[] = [];
   for (const { command = '' } of told) {
-    const admin = world.plane?.kubeconfig('admin') ?? '';
+    const admin = world.plane?.kubeconfig('admin') ?? foreignKubeconfig() ?? '';
     const { exitCode, output } = await shell('sh', ['-c', command], { KUBECONFIG: admin }, 'all');
     ran.push(exitCode === 0 ? command : `${command} → ${output.trim().split('\n').at(-1)}`);
   }
