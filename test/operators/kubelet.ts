@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -18,14 +18,16 @@ import {
 } from '../../src/base/json.ts';
 import type { Client, KubeObject, Ref } from '../cluster/client.ts';
 import { writeKubeconfigText } from '../cluster/kubeconfig.ts';
-import { machineAddress } from '../cluster/servers/https.ts';
+import { machineAddress, startHttpsServer } from '../cluster/servers/https.ts';
 import { reportNode } from '../cluster/servers/stand-in.ts';
 import type { World } from '../cluster/world.ts';
 
 export interface KubeletOptions {
   node: string;
-  /** Where the files of its pods live. */
+  /** Where the files of its pods live, until it ends. */
   folder: string;
+  /** Where the logs of its pods stay. */
+  logs: string;
   /** The program in an image, as its entry point; undefined: its containers only seem to run. */
   entryPoint(image: string): readonly string[] | undefined;
 }
@@ -47,6 +49,7 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
   const { client } = world;
   await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: options.node } });
   await reportNode(client, options.node, 'True');
+  await serve(world, options);
   const leash = holdLeash();
   const runs = new Map<string, PodRun>();
   const stop = new AbortController();
@@ -58,6 +61,33 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
     leash.end();
     await rm(options.folder, { recursive: true, force: true });
   });
+}
+
+/** What the API server and metrics-server ask a kubelet for: logs, and what a node uses. */
+async function serve(world: World, { node, logs }: KubeletOptions): Promise<void> {
+  const { port, address } = await startHttpsServer(world, [], (request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'https://node');
+    const [, what, namespace, pod] = pathname.split('/');
+    if (what === 'containerLogs') {
+      createReadStream(join(logs, `${namespace}_${pod}.log`))
+        .on('error', () => response.writeHead(404).end())
+        .pipe(response);
+    } else if (pathname === '/metrics/resource') {
+      const { user } = process.cpuUsage();
+      const used = `node_cpu_usage_seconds_total ${user / 1e6} ${Date.now()}`;
+      response.end(`${used}\nnode_memory_working_set_bytes 1e9 ${Date.now()}\n`);
+    } else {
+      response.writeHead(404).end();
+    }
+  });
+  await world.client.patchStatus(
+    { apiVersion: 'v1', kind: 'Node', name: node },
+    {
+      addresses: [{ type: 'InternalIP', address }],
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
+    },
+    { fieldManager: 'kubelet' },
+  );
 }
 
 async function work(
@@ -363,7 +393,7 @@ class PodRun {
   }
 
   get #logFile(): string {
-    return join(this.#folder, 'log');
+    return join(this.#options.logs, `${this.#ref.namespace}_${this.#ref.name}.log`);
   }
 
   #logTail(): string {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -18,6 +18,7 @@ import { applies, type Row, show } from './situations.ts';
 /** Where nobody's defaults look. */
 const ELSEWHERE = 'platform';
 const MATRIX = 'coverage/operators.md';
+const LOGS = 'coverage/operators-logs';
 const rows: Row[] = [];
 const built = new Map<Product, Built>();
 const unbuilt = new Map<Product, string>();
@@ -46,7 +47,9 @@ beforeAll(async () => {
   world = new World({ ...cluster, namespace: 'none', alone: true });
   if (!foreign) {
     const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kubelet-'));
-    await startKubelet(world, { node: 'node-1', folder, entryPoint });
+    await rm(LOGS, { recursive: true, force: true });
+    await mkdir(LOGS, { recursive: true });
+    await startKubelet(world, { node: 'node-1', folder, logs: LOGS, entryPoint });
   }
   for (const product of built.keys()) {
     const installed = await installation(product, product.namespace);
@@ -61,12 +64,14 @@ afterAll(async () => {
   await writeMatrix();
 });
 
-describe.concurrent('each on its own', () => {
-  for (const product of wanted.filter(({ alone }) => !alone)) declare(product);
-});
-describe('one after the other, because all namespaces feel it', () => {
-  for (const product of wanted.filter(({ alone }) => alone)) declare(product);
-});
+const together = wanted.filter(({ alone }) => !alone);
+const apart = wanted.filter(({ alone }) => alone);
+if (together.length > 0) {
+  describe.concurrent('each on its own', () => together.forEach(declare));
+}
+if (apart.length > 0) {
+  describe('one after the other, because all namespaces feel it', () => apart.forEach(declare));
+}
 
 function declare(product: Product): void {
   describe(product.name, () => {
