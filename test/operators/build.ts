@@ -1,0 +1,124 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { stringAt } from '../../src/base/json.ts';
+import type { Product } from './product.ts';
+
+const run = promisify(execFile);
+
+const MODULES = join(import.meta.dirname, 'modules');
+const CACHE = join(
+  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
+  'namespace-teardown-gate',
+  'operators',
+);
+
+/** What a module of `modules/` was built into. */
+export interface Built {
+  /** Path of a program. */
+  program(name: string): string;
+  /** Where the files of a Go module are that this one requires: manifests come from there. */
+  sources(path: string): Promise<string>;
+}
+
+/** A tool of these tests. */
+export async function buildTool(name: string, say?: (line: string) => void): Promise<string> {
+  return (await build(name, { [name]: '.' }, [], say)).program(name);
+}
+
+/**
+ * Builds the programs of a product, by the name that each has in its image: clients that name no field
+ * manager are known by it. Kept in the user's cache folder.
+ */
+export async function buildProduct(
+  { module, programs }: Pick<Product, 'module' | 'programs'>,
+  say?: (line: string) => void,
+): Promise<Built> {
+  return build(module, programs, [`-overlay=${await hostnameOverlay()}`], say);
+}
+
+async function build(
+  module: string,
+  programs: Product['programs'],
+  flags: readonly string[],
+  say: (line: string) => void = () => {},
+): Promise<Built> {
+  const folder = join(CACHE, `${module}-${await hashOf(module, programs)}`);
+  if (!(await isThere(folder))) {
+    say(`building ${module}: minutes the first time, then cached`);
+    await mkdir(CACHE, { recursive: true });
+    // Renamed into place when it is complete: test processes may build side by side.
+    const unfinished = `${folder}.${process.pid}.tmp`;
+    try {
+      await cp(join(MODULES, module), join(unfinished, 'module'), { recursive: true });
+      for (const [name, path] of Object.entries(programs)) {
+        const output = ['-o', join(unfinished, 'bin', name), path];
+        await goBuild(join(unfinished, 'module'), [...flags, ...output]);
+      }
+      await rename(unfinished, folder);
+    } finally {
+      await rm(unfinished, { recursive: true, force: true });
+    }
+  }
+  return {
+    program: (name) => join(folder, 'bin', name),
+    sources: (path) => sourcesOf(join(folder, 'module'), path),
+  };
+}
+
+async function goBuild(cwd: string, args: readonly string[]): Promise<void> {
+  await run('go', ['build', '-trimpath', '-ldflags=-s -w', ...args], {
+    cwd,
+    // What else a product needs follows from its own go.mod, and is checked against the checksum database.
+    env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod' },
+    maxBuffer: 64 * 1024 * 1024,
+  });
+}
+
+async function sourcesOf(cwd: string, path: string): Promise<string> {
+  const { stdout } = await run('go', ['mod', 'download', '-json', path], { cwd });
+  const folder = stringAt(JSON.parse(stdout), 'Dir');
+  if (folder === undefined) throw new Error(`the module ${path} has no folder`);
+  return folder;
+}
+
+/**
+ * A container's host name is the name of its pod, and stands in Leases and Events. These programs run
+ * without containers: they take it from the variable that holds it in a container, too.
+ */
+async function hostnameOverlay(): Promise<string> {
+  const { stdout } = await run('go', ['env', 'GOROOT']);
+  const original = join(stdout.trim(), 'src', 'os', 'sys.go');
+  const text = await readFile(original, 'utf8');
+  const asked = 'return hostname()';
+  if (!text.includes(asked)) throw new Error(`${original} does not say "${asked}"`);
+  const told = `if pod := Getenv("HOSTNAME"); pod != "" {\n\t\treturn pod, nil\n\t}\n\t${asked}`;
+  // By content, so that the compiler's cache holds from one run to the next.
+  const folder = join(CACHE, `overlay-${digest(original + text)}`);
+  const overlay = join(folder, 'overlay.json');
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'sys.go'), text.replace(asked, told));
+  await writeFile(overlay, JSON.stringify({ Replace: { [original]: join(folder, 'sys.go') } }));
+  return overlay;
+}
+
+async function hashOf(module: string, programs: object): Promise<string> {
+  const folder = join(MODULES, module);
+  const files = (await readdir(folder)).sort();
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  return digest(JSON.stringify([files, texts, programs]));
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
+}
+
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,62 @@
+import type { Finding } from '../../src/model/finding.ts';
+import type { ReportNamespace } from '../../src/model/result.ts';
+import type { Root, Truth } from './product.ts';
+
+/** Every way in which the report is not the truth; empty when it is. */
+export function untruths(
+  truth: Truth,
+  seen: ReportNamespace,
+  /** Workloads that have nothing to do with it. */
+  innocents: readonly string[],
+): string[] {
+  const { outcome, roots = [], deadlock = false } = truth;
+  const found = seen.findings.filter(({ id }) => seen.rootCauses.includes(id));
+  return [
+    ...(seen.outcome === outcome ? [] : [`outcome is ${seen.outcome}, true is ${outcome}`]),
+    ...(seen.deadlocks.length > 0 === deadlock ? [] : [`deadlock is ${!deadlock}`]),
+    ...roots
+      .filter((root) => !found.some((finding) => isRoot(root, finding)))
+      .map((root) => `no root cause is ${rootText(root)}`),
+    ...found
+      .filter((finding) => !roots.some((root) => isRoot(root, finding)))
+      .map((finding) => `untrue root cause: ${findingText(finding)}`),
+    ...seen.findings.flatMap((finding) => blamedIn(finding, innocents)),
+    ...seen.notInspected.map(({ what, reason }) => `not inspected: ${what}: ${reason}`),
+  ];
+}
+
+/** In one line, for people. */
+export function findingText({ code, subject, certainty, finalizer, message }: Finding): string {
+  const name = [subject.kind, subject.namespace, subject.name].filter(Boolean).join('/');
+  const sure = certainty === undefined ? '' : ` [${certainty}]`;
+  return `${code} ${name}${finalizer === undefined ? '' : ` (${finalizer})`}${sure}: ${message}`;
+}
+
+function isRoot({ code, subject = {}, says = [] }: Root, finding: Finding): boolean {
+  const said = [finding.message, ...finding.evidence].join('\n');
+  return (
+    code.includes(finding.code) &&
+    Object.entries(subject).every(
+      ([key, value]) => finding.subject[key as keyof Finding['subject']] === value,
+    ) &&
+    says.every((words) => words.test(said))
+  );
+}
+
+function rootText({ code, subject = {}, says = [] }: Root): string {
+  return [code.join(' or '), Object.values(subject).join('/'), ...says].join(' ');
+}
+
+/** Named as the subject, in the sentence, or in what people are told to do. */
+function blamedIn(finding: Finding, innocents: readonly string[]): string[] {
+  const texts = [
+    finding.subject.name,
+    finding.message,
+    ...finding.remedies.flatMap(({ text, command = '' }) => [text, command]),
+  ];
+  return innocents
+    .filter((name) =>
+      texts.some((text) => new RegExp(`(?<![\\w-])${RegExp.escape(name)}(?![\\w-])`).test(text)),
+    )
+    .map((name) => `${name} has nothing to do with it: ${findingText(finding)}`);
+}

@@ -1,0 +1,5 @@
+module github.com/cert-manager/cert-manager/operators
+
+go 1.26.0
+
+require github.com/cert-manager/cert-manager v1.21.2

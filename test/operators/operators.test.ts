@@ -1,0 +1,150 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Cluster, foreignKubeconfig, sharedCluster } from '../cluster/clusters.ts';
+import { dropBundle, theBundle } from '../cluster/run-gate.ts';
+import { World } from '../cluster/world.ts';
+import { adapted, Installation, imageName } from './bed.ts';
+import { type Built, buildProduct, buildTool } from './build.ts';
+import { startKubelet } from './kubelet.ts';
+import { movedTo, Sources } from './manifests.ts';
+import { type Product, SITUATIONS, type SituationName } from './product.ts';
+import { PRODUCTS } from './products.ts';
+import { applies, type Row, show } from './situations.ts';
+
+/** Real operators, at work and broken, and what the gate says of them. */
+
+/** Where nobody's defaults look. */
+const ELSEWHERE = 'platform';
+const MATRIX = 'coverage/operators.md';
+const LOGS = 'coverage/operators-logs';
+const rows: Row[] = [];
+const built = new Map<Product, Built>();
+const unbuilt = new Map<Product, string>();
+const wanted = PRODUCTS.filter(({ name }) => isWanted(name));
+
+/** A cluster with containers: images run there, not programs that are built here. */
+const foreign = foreignKubeconfig() !== undefined;
+const render = await buildTool('render', console.log);
+for (const product of wanted) {
+  try {
+    const programs = foreign ? {} : product.programs;
+    built.set(product, await buildProduct({ ...product, programs }, console.log));
+  } catch (error) {
+    const lines = String(error instanceof Error && 'stderr' in error ? error.stderr : error);
+    unbuilt.set(product, lines.trim().split('\n').at(-1) ?? 'unknown');
+  }
+}
+
+const installations = new Map<Product, Installation>();
+let cluster: Cluster;
+let world: World;
+
+beforeAll(async () => {
+  await theBundle();
+  cluster = await sharedCluster();
+  world = new World({ ...cluster, namespace: 'none', alone: true });
+  if (!foreign) {
+    const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kubelet-'));
+    await rm(LOGS, { recursive: true, force: true });
+    await mkdir(LOGS, { recursive: true });
+    await startKubelet(world, { node: 'node-1', folder, logs: LOGS, entryPoint });
+  }
+  for (const product of built.keys()) {
+    const installed = await installation(product, product.namespace);
+    installations.set(product, installed);
+    await installed.install();
+  }
+});
+afterAll(async () => {
+  await world?.end();
+  await cluster?.stop();
+  await dropBundle();
+  await writeMatrix();
+});
+
+const together = wanted.filter(({ alone }) => !alone);
+const apart = wanted.filter(({ alone }) => alone);
+if (together.length > 0) {
+  describe.concurrent('each on its own', () => together.forEach(declare));
+}
+if (apart.length > 0) {
+  describe('one after the other, because all namespaces feel it', () => apart.forEach(declare));
+}
+
+function declare(product: Product): void {
+  describe(product.name, () => {
+    for (const situation of SITUATIONS.filter((one) => applies(product, one))) {
+      const title = `${product.name}: ${situation}`;
+      const reason = unbuilt.get(product);
+      if (reason !== undefined) {
+        test.skip(`${title} (skipped: it could not be built: ${reason})`);
+        continue;
+      }
+      test(title, { concurrent: false }, async () => {
+        const installed = await installedFor(product, situation);
+        const innocents = [...installations.values()]
+          .filter((one) => one.product !== product)
+          .flatMap(({ names }) => names);
+        const row = await show(situation, installed, world, innocents);
+        rows.push(row);
+        if (row.problems.length > 0) expect.fail([...row.problems, '---', ...row.said].join('\n'));
+      });
+    }
+  });
+}
+
+async function installedFor(product: Product, situation: SituationName): Promise<Installation> {
+  const installed = installations.get(product);
+  if (installed === undefined) throw new Error('it is not installed');
+  if (!situation.startsWith('in another namespace') || installed.namespace === ELSEWHERE) {
+    return installed;
+  }
+  await installed.uninstall();
+  const moved = await installation(product, ELSEWHERE);
+  installations.set(product, moved);
+  await moved.install();
+  return moved;
+}
+
+async function installation(product: Product, namespace: string): Promise<Installation> {
+  const programs = built.get(product);
+  if (programs === undefined) throw new Error(`${product.name} is not built`);
+  const sources = new Sources(programs, render);
+  const objects =
+    foreign && product.released
+      ? movedTo(await sources.released(product.released), product.namespace, namespace)
+      : await product.manifests(sources, namespace);
+  if (namespace !== 'kube-system' && !objects.some(({ kind }) => kind === 'Namespace')) {
+    objects.unshift({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+  }
+  return new Installation(world, product, namespace, await adapted(product, objects, !foreign));
+}
+
+function entryPoint(image: string): readonly string[] | undefined {
+  for (const [product, programs] of built) {
+    const [program, ...args] = product.images[imageName(image)] ?? [];
+    if (program !== undefined) return [programs.program(program), ...args];
+  }
+  return undefined;
+}
+
+/** `OPERATORS=keda,cert-manager`: only these are built and installed. */
+function isWanted(name: string, only = process.env['OPERATORS'] ?? ''): boolean {
+  return only === '' || only.split(',').includes(name);
+}
+
+async function writeMatrix(): Promise<void> {
+  const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+  const lines = [
+    '| operator | situation | outcome | what the gate said | what was done | untrue |',
+    '|---|---|---|---|---|---|',
+    ...rows.map(
+      ({ operator, situation, outcome, said, remedy, problems }) =>
+        `| ${operator} | ${situation} | ${outcome} | ${said.map(cell).join('<br>')} | ${cell(remedy)} | ${problems.map(cell).join('<br>')} |`,
+    ),
+  ];
+  await mkdir('coverage', { recursive: true });
+  await writeFile(MATRIX, `${lines.join('\n')}\n`);
+}

@@ -1,0 +1,72 @@
+import type { JsonObject } from '../../src/base/json.ts';
+import type { FindingCode } from '../../src/model/finding.ts';
+import type { Ref } from '../cluster/client.ts';
+import type { Sources } from './manifests.ts';
+
+/** A real operator: how it is built, installed, used and broken. */
+export interface Product {
+  name: string;
+  /** Folder in `modules/`. */
+  module: string;
+  /** Go packages by the name that their program has in the image. */
+  programs: Readonly<Record<string, string>>;
+  /**
+   * Entry points by the last name of the image. `$(KUBECONFIG)` and `$(POD_NAMESPACE)` stand for what a
+   * program finds in its container without being told.
+   */
+  images: Readonly<Record<string, readonly string[]>>;
+  /** Where its users install it. */
+  namespace: string;
+  /** What its users install, from the files of its own modules. */
+  manifests(sources: Sources, namespace: string): Promise<JsonObject[]>;
+  /** The same for a cluster with containers, where its own modules do not have it. */
+  released?: readonly string[];
+  /** More arguments of its containers, by image. */
+  flags?: Readonly<Record<string, readonly string[]>>;
+  /** Of these, those for processes only: ports that are its defaults, and so on. */
+  processFlags?: Readonly<Record<string, readonly string[]>>;
+  /** Used beside the namespace under test: classes and the like. */
+  prerequisites?: (namespace: string) => JsonObject[];
+  /** What an environment makes use of it with. */
+  environment(namespace: string): JsonObject[];
+  /** Holds the namespace while nobody removes its finalizer. Absent: nothing inside does. */
+  held?: Held;
+  /** The workload that has to act. */
+  owner: { kind: 'Deployment'; name: string };
+  /** What the owner has to write to finish: taken away in one of the situations. */
+  right?: { apiGroup: string; resource: string };
+  /** Its APIService or webhooks concern every namespace: its situations are nobody else's background. */
+  alone?: true;
+  /** What is true of it where that is not what is true of most operators. */
+  truths?: Partial<Record<SituationName, Truth>>;
+}
+
+export const SITUATIONS = [
+  'healthy',
+  'without a right',
+  'scaled to zero',
+  'uninstalled',
+  'its namespace deleted',
+  'in another namespace, scaled to zero',
+] as const;
+
+export type SituationName = (typeof SITUATIONS)[number];
+
+export interface Held extends Omit<Ref, 'namespace'> {
+  finalizer: string;
+}
+
+/** What is true, whoever looks. */
+export interface Truth {
+  outcome: 'deleted' | 'stuck';
+  /** Where the chains end: each of these, and nothing else. */
+  roots?: readonly Root[];
+  deadlock?: boolean;
+}
+
+export interface Root {
+  code: readonly FindingCode[];
+  subject?: Partial<Ref>;
+  /** Must be found in its message or evidence. */
+  says?: readonly RegExp[];
+}
