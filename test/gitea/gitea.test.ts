@@ -365,7 +365,7 @@ ${more}`;
         'gate.yml': onEvent(
           '  pull_request:\n    types: [closed]',
           'scoped',
-          '          github-token: ${{ secrets.PERSONAL }}\n',
+          `          github-token: \${{ secrets.PERSONAL }}\n`,
         ),
       });
       const token = await bed.host.token(OWNER, ['write:issue', 'read:repository']);
