@@ -47,8 +47,11 @@ export async function startGitea(binaries: GiteaBinaries): Promise<GiteaHost> {
     GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT: 'true',
   };
   await writeFile(config, settings({ folder, port, staticRoot: binaries.staticRoot }));
-  const gitea = (...args: string[]): Promise<string> =>
-    run(binaries.gitea, ['--config', config, ...args], { env }).then(({ stdout }) => stdout.trim());
+  // The last line: as root it begins with a warning.
+  const gitea = async (...args: string[]): Promise<string> => {
+    const { stdout } = await run(binaries.gitea, ['--config', config, ...args], { env });
+    return stdout.trim().split('\n').at(-1) ?? '';
+  };
 
   const servers: Server[] = [];
   const end = (): void => {
@@ -166,10 +169,14 @@ async function signIn(url: string, user: string): Promise<string> {
     redirect: 'manual',
   });
   if (response.status !== 303) throw new Error(`signing in as ${user}: ${response.status}`);
-  return response.headers
-    .getSetCookie()
-    .map((cookie) => cookie.split(';')[0])
-    .join('; ');
+  // A name may be set twice: the session begins anew when somebody signs in.
+  const cookies = new Map(
+    response.headers.getSetCookie().map((cookie) => {
+      const [pair = ''] = cookie.split(';');
+      return [pair.split('=')[0], pair];
+    }),
+  );
+  return [...cookies.values()].join('; ');
 }
 
 async function startRunner(of: {

@@ -109,17 +109,18 @@ async function save(name: string, content: JsonObject): Promise<void> {
   await writeFile(join(FOLDER, `${name}.json`), `${JSON.stringify(content, null, 1)}\n`);
 }
 
+/** "<event>.<action>" and what makes it another situation: "pull_request.closed.merged". */
 function situationOf({ environment, event }: Record): string {
   const name = environment['GITHUB_EVENT_NAME'] ?? '';
-  const pull = event['pull_request'] as JsonObject | undefined;
-  const isFork = pull !== undefined && JSON.stringify(pull['head']).includes('stranger/shop');
+  const has = (key: string, text: string): boolean =>
+    JSON.stringify(event[key] ?? '').includes(text);
   const parts = [
     name,
     typeof event['action'] === 'string' ? event['action'] : '',
-    name === 'push' && event['ref'] === 'refs/heads/main' ? 'default-branch' : '',
-    pull?.['merged'] === true ? 'merged' : '',
-    isFork ? 'fork' : '',
-    environment['GITHUB_JOB'] === 'record' ? '' : environment['GITHUB_JOB'],
+    has('pull_request', '"merged":true') ? 'merged' : '',
+    has('pull_request', 'stranger/shop') ? 'fork' : '',
+    name === 'push' && has('head_commit', 'Merge pull request') ? 'merge' : '',
+    name === 'workflow_run' && has('workflow_run', '@refs/pull/') ? 'of-pull' : '',
   ];
   return parts.filter(Boolean).join('.');
 }
@@ -192,13 +193,24 @@ jobs:
   const outside = repository.as(stranger);
   const { number } = await outside.requestPull('stranger:topic');
   await outside.closePull(number);
-  for (const { id } of await repository.runs()) {
+  const waiting = await waitUntil('runs for the fork', async () => {
+    const runs = await repository.runs();
+    const found = runs.filter(({ path }) => path.endsWith(`@refs/pull/${number}/head`));
+    return found.length >= 2 && found;
+  });
+  for (const { id } of waiting) {
+    // Once somebody is approved, the other run needs it no more.
     await host
       .browse(OWNER, 'POST', `/${repository.fullName}/actions/runs/${id}/approve`)
-      .catch(() => undefined); // only those of the stranger wait for it
+      .catch(() => undefined);
   }
-  await waitUntil('all runs have ended', async () =>
-    (await repository.runs()).every(({ status }) => status === 'completed'),
+  let runs = await repository.runs();
+  await waitUntil(
+    () => `all runs have ended: ${runs.map(({ path, status }) => `${path} ${status}`)}`,
+    async () => {
+      runs = await repository.runs();
+      return runs.every(({ status, event }) => status === 'completed' || event === 'schedule');
+    },
   );
   await waitUntil('a schedule', () => recorded('schedule').then(() => true), {
     timeoutMs: 150_000,
