@@ -47,10 +47,10 @@ export async function startGitea(binaries: GiteaBinaries): Promise<GiteaHost> {
     GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT: 'true',
   };
   await writeFile(config, settings({ folder, port, staticRoot: binaries.staticRoot }));
-  // The last line: as root it begins with a warning.
+  // What it makes is a token on a line of its own; as root it warns as well, before or after that.
   const gitea = async (...args: string[]): Promise<string> => {
     const { stdout } = await run(binaries.gitea, ['--config', config, ...args], { env });
-    return stdout.trim().split('\n').at(-1) ?? '';
+    return /^\w{40}$/m.exec(stdout)?.[0] ?? '';
   };
 
   const servers: Server[] = [];

@@ -90,8 +90,8 @@ export class Repository {
     return this.requestPull(branch);
   }
 
-  requestPull(head: string): Promise<Pull> {
-    return this.api.post<Pull>(`${this.path}/pulls`, { title: `Add ${head}`, head, base: 'main' });
+  requestPull(head: string, base = 'main'): Promise<Pull> {
+    return this.api.post<Pull>(`${this.path}/pulls`, { title: `Add ${head}`, head, base });
   }
 
   async closePull(number: number): Promise<void> {
