@@ -26,19 +26,28 @@ export async function buildControlPlane(
   version: KubernetesVersion,
   say: (line: string) => void = () => {},
 ): Promise<string> {
+  return cachedBinary(`control-plane-${version}-${await sourceHash(version)}`, async (output) => {
+    await checkGo(version);
+    say(`building the control plane, Kubernetes ${version}: minutes the first time, then cached`);
+    await goBuild(version, output);
+  });
+}
+
+/** Path of a binary in the user's cache folder; `build` writes it where it is not there yet. */
+export async function cachedBinary(
+  name: string,
+  build: (output: string) => Promise<void>,
+): Promise<string> {
   const cache = join(
     process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
     'namespace-teardown-gate',
   );
-  const binary = join(cache, `control-plane-${version}-${await sourceHash(version)}`);
+  const binary = join(cache, name);
   if (await isThere(binary)) return binary;
-
-  await checkGo(version);
-  say(`building the control plane, Kubernetes ${version}: minutes the first time, then cached`);
   await mkdir(cache, { recursive: true });
   // Renamed into place when it is complete: test processes may build side by side.
   const unfinished = `${binary}.${process.pid}.tmp`;
-  await goBuild(version, unfinished);
+  await build(unfinished);
   await rename(unfinished, binary);
   return binary;
 }
