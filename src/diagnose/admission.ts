@@ -34,6 +34,7 @@ export function admissionDraft(view: View, error: AdmissionError, request: strin
       name: error.policy,
     },
     message: `denies ${request}: ${error.message}`,
+    quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
     remedies: policyDeniedRemedies({ policy: error.policy, binding: error.binding }),
@@ -118,6 +119,7 @@ function denied(
     code: 'admission-denied',
     subject: configurationSubject(webhook, error.webhook),
     message: `denies ${request}: ${error.message === '' ? 'without explanation' : error.message}`,
+    quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
     remedies: webhookDeniedRemedies({

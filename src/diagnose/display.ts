@@ -31,13 +31,13 @@ export function typeSubject(type: TypeRef): Subject {
 }
 
 /**
- * A kind where no plural is known. kubectl takes kinds too, when version and group follow:
- * `Widget.v1.example.com`, `Pod.v1.` (kubectl, apimachinery schema.ParseKindArg).
+ * A kind where no plural is known: of the core group as people write it, `configmap`; else with version
+ * and group, as kubectl takes it too: `Widget.v1.example.com` (apimachinery schema.ParseKindArg).
  */
 export function kindName({ apiVersion, kind }: Pick<Subject, 'apiVersion' | 'kind'>): string {
   const group = groupOf(apiVersion);
-  const version = group === '' ? apiVersion : apiVersion.slice(group.length + 1);
-  return `${kind}.${version}.${group}`;
+  if (group === '') return kind.toLowerCase();
+  return `${kind}.${apiVersion.slice(group.length + 1)}.${group}`;
 }
 
 /** For people: `Widget db`, `Namespace demo`, `APIService v1.example.com`, or the type's bare name. */

@@ -130,6 +130,7 @@ function alive(
       ...common,
       code: 'owner-failing',
       message: `runs, but what it must do to remove ${held.finalizer} is refused: ${said}`,
+      quote: said,
       evidence: [...evidence, ...refusals.map(({ source, error }) => `${source}: ${error.text}`)],
       remedies: ownerFailingRemedies({
         workload,

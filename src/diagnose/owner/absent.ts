@@ -120,6 +120,10 @@ export function withoutCandidate(view: View, held: Held): Draft {
     code: 'owner-unknown',
     subject: held.object,
     finalizer: held.finalizer,
+    continuation:
+      known === undefined
+        ? 'nothing in the cluster shows who should remove it'
+        : `that finalizer belongs to ${known.owner}; where that runs could not be seen`,
     message:
       known === undefined
         ? `has finalizer ${held.finalizer}, and nothing in the cluster shows who should remove it`

@@ -30,7 +30,8 @@ export function admissionWebhookRemedies(input: {
   if (!insideNamespace) return [back, ignore, remove];
   return [
     {
-      text: `For the next run: delete ${configuration.kind} ${configuration.name} before the namespace that serves it`,
+      role: 'next',
+      text: `Delete ${configuration.kind} ${configuration.name} before the namespace that serves it`,
     },
     ignore,
     {
@@ -51,6 +52,7 @@ export function webhookDeniedRemedies(input: {
     configuration === undefined
       ? findConfiguration(webhook)
       : {
+          role: 'look',
           text: 'See which requests it takes; a namespaceSelector or objectSelector can exempt this namespace',
           command: kubectl(
             'get',
@@ -76,6 +78,7 @@ export function policyDeniedRemedies(input: {
   return [
     meet,
     {
+      role: 'or',
       text: 'For the time of this teardown, let the binding only warn; set it back to Deny afterwards',
       command: patchCommand(
         named('validatingadmissionpolicybinding', binding),
@@ -92,6 +95,7 @@ export function policyDeniedRemedies(input: {
 function ignoreFailures(configuration: WebhookConfigurationRef, webhook: string): Remedy {
   const path = `/webhooks/${configuration.index}`;
   return {
+    role: 'or',
     text: 'Let requests pass while it cannot be reached',
     command: patchCommand(
       named(configurationType(configuration), configuration.name),
@@ -107,6 +111,7 @@ function ignoreFailures(configuration: WebhookConfigurationRef, webhook: string)
 function deleteConfiguration(configuration: WebhookConfigurationRef): Remedy {
   const { webhooks } = configuration;
   return {
+    role: 'or',
     text: 'If its software was removed for good, delete the configuration',
     command: kubectl('delete', ...named(configurationType(configuration), configuration.name)),
     risk: `${webhooks === 1 ? 'its check stops' : `its ${webhooks} webhooks stop`} for the whole cluster`,
@@ -116,6 +121,7 @@ function deleteConfiguration(configuration: WebhookConfigurationRef): Remedy {
 /** Names of webhooks are not names of objects: the configuration has to be looked for. */
 function findConfiguration(webhook: string): Remedy {
   return {
+    role: 'look',
     text: `Find the configuration that has webhook ${webhook}`,
     command: kubectl(
       'get',

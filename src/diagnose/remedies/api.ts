@@ -21,7 +21,8 @@ export function apiServiceRemedies(input: {
   if (insideNamespace) {
     return [
       {
-        text: 'For the next run: delete the APIService before its backend, or install the backend in a namespace that stays',
+        role: 'next',
+        text: 'Delete the APIService before its backend, or install the backend in a namespace that stays',
       },
       {
         ...remove,
@@ -83,6 +84,7 @@ const LOSSES: Record<string, string> = {
 function deleteApiService(service: Pick<ApiServiceFacts, 'name' | 'group' | 'version'>): Remedy {
   const loss = Object.hasOwn(LOSSES, service.group) ? LOSSES[service.group] : undefined;
   return {
+    role: 'or',
     text: 'If its software was removed for good, delete the APIService',
     command: kubectl('delete', ...named('apiservice', service.name)),
     risk: `${service.group}/${service.version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
@@ -107,6 +109,7 @@ export function discoveryRemedies(input: {
         text: 'Wait while the control plane is being upgraded: its API servers then know different versions, and this passes',
       },
       {
+        role: 'look',
         text: 'If it stays, see what the API server answers, and its log',
         command: kubectl(
           'get',
@@ -124,6 +127,7 @@ export function discoveryRemedies(input: {
       command: kubectl('get', '--raw', proxy),
     },
     {
+      role: 'look',
       text: 'See its pods; a restart often mends a backend that is half alive',
       command: serviceRemedy(backend).command ?? '',
     },
@@ -168,6 +172,7 @@ export function conversionWebhookRemedies(input: {
     JSON.stringify([{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }]),
   );
   const stop: Remedy = {
+    role: 'or',
     text: 'If its software was removed for good, let the API server do without the webhook',
     command: convert,
     risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
@@ -176,10 +181,12 @@ export function conversionWebhookRemedies(input: {
   if (!insideNamespace) return [back, stop];
   return [
     {
-      text: 'For the next run: delete the objects and the CRD before the namespace of the conversion webhook',
+      role: 'next',
+      text: 'Delete the objects and the CRD before the namespace of the conversion webhook',
     },
     {
       ...stop,
+      role: 'or',
       text: 'Let the API server do without the webhook: its Service is being deleted with the namespace',
     },
   ];

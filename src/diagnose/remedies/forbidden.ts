@@ -42,6 +42,7 @@ export function deletionForbiddenRemedies(input: {
       command: can,
     },
     {
+      role: 'look',
       text: `Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       command: kubectl('get', 'clusterrole,clusterrolebinding', ROLE, '-o', 'yaml'),
     },

@@ -20,11 +20,13 @@ export function contentDeletingRemedies(input: { type: TypeRef }): Remedy[] {
 export function crdTerminatingRemedies(input: { crd: string }): Remedy[] {
   return [
     {
+      role: 'look',
       text: 'Find what holds the remaining objects of the type, in any namespace; the CRD goes with the last one',
       command: kubectl('get', input.crd, '--all-namespaces'),
     },
     {
-      text: 'For the next run: delete the objects first, then their operator, then the CRD',
+      role: 'next',
+      text: 'Delete the objects first, then their operator, then the CRD',
     },
   ];
 }
@@ -54,6 +56,7 @@ export function storageUnreadableRemedies(input: {
   return [
     restore,
     {
+      role: 'or',
       text: 'If its content is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that',
       command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
       risk: 'finalizers and owner references of the object are not looked at: whatever they protect stays behind',

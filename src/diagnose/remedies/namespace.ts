@@ -27,7 +27,8 @@ export function namespaceFinalizerRemedies(input: {
   return [
     ...(known === undefined ? [bringBack(finalizer)] : knownRemedies(known)),
     {
-      text: 'If that is not possible, remove this one entry from metadata.finalizers of the namespace',
+      role: 'or',
+      text: 'Remove this one entry from metadata.finalizers of the namespace',
       command: patchCommand(
         ['namespace', namespace.name],
         removalPatch({ uid: namespace.uid, finalizer, index }),
@@ -52,7 +53,8 @@ export function namespaceSpecFinalizerRemedies(input: {
   return [
     ...(known === undefined ? [bringBack(finalizer)] : knownRemedies(known)),
     {
-      text: 'If that is not possible, remove this one entry; only PUT /finalize can change spec.finalizers',
+      role: 'or',
+      text: 'Remove this one entry; only PUT /finalize can change spec.finalizers',
       command: [
         kubectl('get', 'namespace', namespace.name, '-o', 'json'),
         `jq ${shellQuote(removeSpecFinalizer(namespace.uid, finalizer))}`,
@@ -79,6 +81,7 @@ export function namespaceControllerInactiveRemedies(input: {
 }): Remedy[] {
   return [
     {
+      role: 'look',
       text: 'See whether kube-controller-manager renews its Lease; if not, start it: it finishes all namespaces that wait',
       command: kubectl(
         'get',
@@ -91,6 +94,7 @@ export function namespaceControllerInactiveRemedies(input: {
       ),
     },
     {
+      role: 'look',
       text: 'On clusters that run it as a pod, see its log',
       command: controllerLog(100),
     },
@@ -110,6 +114,7 @@ export function unexplainedRemedies(input: { namespace: Pick<NamespaceFacts, 'na
       'Make the namespace controller look again; it retries at most every 60 s, and this harmless write shortens that to 5 s',
     ),
     {
+      role: 'look',
       text: 'See what kube-controller-manager says about the namespace',
       command: `${controllerLog(-1)} | grep -F ${shellQuote(namespace.name)}`,
     },

@@ -27,16 +27,17 @@ export function removeFinalizerRemedies(held: HeldObject): Remedy[] {
   const target = [...named(typeName(type), object.name), '-n', object.namespace];
   const risk = leakText(lookUpHeld(held));
   const one: Remedy = {
+    role: 'or',
     text:
       count > 1
-        ? `If that is not possible, remove this one finalizer, here from the first of ${count} objects`
-        : 'If that is not possible, remove this one finalizer',
+        ? `Remove this one finalizer, here from the first of ${count} objects`
+        : 'Remove this one finalizer',
     command: patchCommand(target, removalPatch({ uid: object.uid, finalizer, index: held.index })),
     risk,
   };
   const command = count > 1 ? forceCommand(object.namespace, finalizer) : undefined;
   if (command === undefined) return [one];
-  return [one, { text: `Or let this gate remove it from all ${count}`, command, risk }];
+  return [one, { role: 'or', text: `Let this gate remove it from all ${count}`, command, risk }];
 }
 
 /** The order of teardown that avoids the circle. */
@@ -45,7 +46,8 @@ export function deleteFirstRemedy(
   controller: string,
 ): Remedy {
   return {
-    text: `For the next run: delete the ${object.kind} objects, and let that finish, before ${controller} and the namespace`,
+    role: 'next',
+    text: `Delete the ${object.kind} objects, and let that finish, before ${controller} and the namespace`,
     command: kubectl('delete', typeName(type), '--all', '-n', object.namespace, '--wait'),
   };
 }

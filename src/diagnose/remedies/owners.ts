@@ -66,6 +66,7 @@ export function ownerNotReadyRemedies(input: Owned & { workload: WorkloadRef }):
       command: kubectl('describe', ...target(workload)),
     },
     {
+      role: 'look',
       text: 'Its last words',
       command: kubectl('logs', ...logTarget(workload), '--all-containers', '--tail=50'),
     },
@@ -109,6 +110,7 @@ export function ownerUnknownRemedies(
   return [
     ...knownRemedies(known),
     {
+      role: 'look',
       text: `Find out who set ${finalizer} on ${subjectText(object)} and why; managedFields say who wrote what`,
       command: kubectl(
         'get',
@@ -146,6 +148,7 @@ function cureOf(
       };
     case 'namespace-terminating':
       return {
+        role: 'next',
         text: `It must create ${error.resource ?? 'something'} in the namespace, which a terminating namespace refuses: for the next run, delete its objects before the namespace`,
       };
     case 'new-finalizers-refused':
@@ -174,6 +177,7 @@ function cureOf(
 
 function logRemedy(workload: WorkloadRef): Remedy {
   return {
+    role: 'look',
     text: `See what ${workload.kind} ${workload.namespace}/${workload.name} says`,
     command: kubectl('logs', ...logTarget(workload), '--all-containers', '--tail=50'),
   };

@@ -22,9 +22,11 @@ export function podGraceRemedies(input: {
       text: `Give it more time: a timeout above the grace period${seconds === undefined ? '' : ` of ${seconds} s`}`,
     },
     {
-      text: 'For the next run: let the container end on SIGTERM, or lower terminationGracePeriodSeconds of the pod',
+      role: 'next',
+      text: 'Let the container end on SIGTERM, or lower terminationGracePeriodSeconds of the pod',
     },
     {
+      role: 'or',
       text: 'Shorten the grace period of this pod now',
       command: kubectl(
         'delete',
@@ -59,11 +61,13 @@ export function nodeUnavailableRemedies(input: {
       command: kubectl('describe', ...named('node', node.name)),
     },
     {
+      role: 'or',
       text: 'If the machine is gone for good, delete its Node object; the pod garbage collector then removes its pods within about a minute',
       command: kubectl('delete', ...named('node', node.name)),
       risk: 'if the machine does run, its pods run on unseen',
     },
     {
+      role: 'or',
       text: 'If the machine is off but will return, mark it as out of service; its pods and volume attachments are then removed',
       command: kubectl(
         'taint',
@@ -85,6 +89,7 @@ export function podNotConfirmedRemedies(input: { pod: PodName; nodeName: string 
   const { pod, nodeName } = input;
   return [
     {
+      role: 'look',
       text: `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
       command: kubectl('describe', ...named('pod', pod.name), '-n', pod.namespace),
     },
@@ -123,6 +128,7 @@ function forceDelete(pods: readonly PodName[], text: string): Remedy {
   const names = pods.slice(0, MAX_NAMES).map(({ name }) => name);
   const more = pods.length > names.length ? ` (the first ${names.length} of ${pods.length})` : '';
   return {
+    role: 'or',
     text: text + more,
     command: kubectl(
       'delete',

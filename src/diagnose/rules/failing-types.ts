@@ -58,6 +58,7 @@ export function deletionForbiddenDraft(view: View, error: ErrorOf<'forbidden'>):
     code: 'deletion-forbidden',
     subject: typeSubject(target),
     message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${error.message}`,
+    quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
     remedies: deletionForbiddenRemedies({
@@ -117,6 +118,7 @@ export function failingApiDraft(view: View, type: ResourceType, text: string): D
       code: 'deletion-forbidden',
       subject: typeSubject(type),
       message: `may not be deleted by the namespace controller: ${text}`,
+      quote: text,
       evidence: [text, `objects of this type were never asked to go${served}`],
       scope: 'cluster',
       remedies: deletionForbiddenRemedies({
@@ -131,6 +133,7 @@ export function failingApiDraft(view: View, type: ResourceType, text: string): D
     code: 'api-failing',
     subject: typeSubject(type),
     message: `cannot be listed or deleted: ${text}`,
+    quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     scope: 'cluster',
     remedies: apiFailingRemedies({ type, namespace: view.now.namespace.name, backend }),
