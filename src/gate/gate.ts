@@ -4,6 +4,7 @@ import type { Inputs } from '../inputs.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { callRoll, isWorthwhile } from '../observe/roll-call.ts';
+import { sharedCausesOf } from '../report/causes.ts';
 import {
   lookTurns,
   type Teardown,
@@ -114,7 +115,7 @@ function runResult(
     outcome,
     verdict: verdict(outcome, inputs.policy),
     namespaces,
-    sharedCauses: [],
+    sharedCauses: sharedCausesOf(namespaces),
   };
 }
 
