@@ -158,8 +158,8 @@ function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Bl
     }
   }
   const untold = view.causeCount - causes.length;
-  const elsewhere = [line([`And ${counted(untold, 'more cause')}, in the full report.`])];
-  const rest = untold > 0 && causes.length > 0 ? elsewhere : [];
+  const elsewhere = line([`And ${counted(untold, 'more cause')}, in report.json.`]);
+  const rest = untold > 0 && causes.length > 0 ? [elsewhere] : [];
   if (hidden.length === 0) return [[...visible, ...rest], folds];
   const count = hidden.filter(({ kind }) => kind === 'section').length + untold;
   const title = `${counted(count, 'more cause')}, with what to do`;
@@ -230,12 +230,8 @@ function actionBlocks(
 function notSeenBlocks({ notSeen }: View): Block[] {
   const shown = notSeen.slice(0, 3);
   const left = notSeen.length - shown.length;
-  const [only] = shown.length === 1 ? shown : [];
-  const lead = strong('Not inspected:');
-  if (only !== undefined) return [line([lead], only)];
-  const rest: Words[] = left > 0 ? [[`and ${formatCount(left)} more, for other reasons`]] : [];
-  if (shown.length === 0) return [];
-  return [line([lead]), { kind: 'list', items: [...shown, ...rest], isOrdered: false }];
+  const rest: Words[] = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
+  return [...shown, ...rest].map((words) => line([strong('Not inspected:')], words));
 }
 
 /** A table under its title, cut to the rows that there is room for; nothing without any. */

@@ -393,9 +393,8 @@ function situationsOf(
 ): CauseView[] {
   const found = new Map<string, CauseView>();
   for (const namespace of ordered) {
-    const told = situationOf(namespace, rules, run);
-    if (told === undefined) continue;
-    const [title, clauses, now] = told;
+    const [title = '', clauses = [], now = []] = situationOf(namespace, rules, run) ?? [];
+    if (clauses.length === 0) continue;
     const key = JSON.stringify([title, clauses]);
     const known = found.get(key) ?? {
       title: [title],

@@ -75,6 +75,16 @@ describe('causes that several namespaces share', () => {
       are: [],
     },
     {
+      what: 'not controllers of one name in two other namespaces',
+      namespaces: [
+        held('a'),
+        held('b', {
+          subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'helm' },
+        }),
+      ],
+      are: [],
+    },
+    {
       what: 'not what held a namespace that is gone',
       namespaces: [deadlock('a'), { ...deadlock('b'), outcome: 'forced' }, gone('c')],
       are: [],

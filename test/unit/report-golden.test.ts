@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import { renderComment } from '../../src/report/comment.ts';
 import {
   type RenderContext,
   renderMarkdownReport,
@@ -98,6 +99,26 @@ test('what ends without a diagnosis', async () => {
   ];
   const texts = ends.map((run) => `${renderSummary(viewOf(run), CONTEXT, 10_000)}\n${asText(run)}`);
   await expect(texts.join('\n')).toMatchFileSnapshot('golden/no-diagnosis.txt');
+});
+
+test.each([
+  {
+    outcome: 'would-hang' as const,
+    told: 'When this pull request is closed, its environment would hang: namespace preview-pr-42',
+  },
+  {
+    outcome: 'clear' as const,
+    told: 'When this pull request is closed, nothing that could be seen would hold its environment: namespace preview-pr-42',
+  },
+  {
+    outcome: 'inconclusive' as const,
+    told: 'Whether this environment would hang when the pull request is closed could not be told: namespace preview-pr-42',
+  },
+])('the comment on a pull request says what a forecast of $outcome means', ({ outcome, told }) => {
+  const verdict = outcome === 'clear' ? 'pass' : 'fail';
+  const view = viewOf(runOf([{ ...settled(outcome, verdict) }], { kind: 'forecast' }));
+  const [headline] = renderComment(view, CONTEXT, '0'.repeat(16), []).match(/^### .*$/m) ?? [];
+  expect(headline?.replaceAll('`', '')).toBe(`### ${view.mark} ${told}`);
 });
 
 test('report.md says the same as the summary, at length', () => {

@@ -43,6 +43,7 @@ const EVERYTHING: Finding = finding({
   evidence: ['a line'],
   since: FINISHED_AT,
   certainty: 'likely',
+  scope: 'cluster',
   count: 3,
   examples: [
     { apiVersion: 'v1', kind: 'Pod', namespace: 'n', name: 'a' },
