@@ -19,8 +19,9 @@ import { commentKey } from './publish/comment-key.ts';
 import { createGithub } from './publish/octokit.ts';
 import { type CommentDeps, type PublishDeps, type Published, publish } from './publish/publish.ts';
 import { readGithubRun } from './publish/run-context.ts';
-import { renderLogLines } from './report/log-lines.ts';
-import { redactResult } from './report/redacted.ts';
+import { redactResult } from './report/json.ts';
+import { renderLogLines } from './report/text.ts';
+import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -102,11 +103,12 @@ async function finish(given: RunResult, publishing: PublishDeps, parts: Parts): 
   const { signal } = parts.cancellation;
   // Before anything is encoded or cut: after that a secret no longer looks like itself.
   const result = redactResult(given, (text) => parts.redactor.redact(text));
-  writeLog(result, parts.log);
+  const view = viewOf(result);
+  writeLog(view, parts.log);
   // A cancelled run may still use the seconds that the runner leaves it.
   const limit = signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : signal;
   const published = await publish(result, publishing, limit);
-  setOutputs(result, published, parts);
+  setOutputs(view, published, parts);
   return result.verdict === 'fail' ? 1 : 0;
 }
 
@@ -137,8 +139,8 @@ function publishDeps(inputs: Inputs, server: string, { env, log, redactor }: Par
   };
 }
 
-function writeLog(result: RunResult, log: Log): void {
-  const end = renderLogLines(result);
+function writeLog(view: View, log: Log): void {
+  const end = renderLogLines(view);
   for (const line of end.lines) log.line(line);
   for (const { title, lines } of end.groups) log.group(title, lines);
   for (const { level, message, title } of end.annotations) log[level](message, title);
@@ -175,13 +177,13 @@ function reportDir(inputs: Inputs, env: Environment): string {
 }
 
 function setOutputs(
-  result: RunResult | undefined,
+  view: View | undefined,
   context: OutputContext,
   { redactor, startedAt, log }: Parts,
 ): void {
   const elapsedMs = systemClock.now() - startedAt;
   try {
-    for (const [name, value] of Object.entries(outputsOf(result, context, elapsedMs))) {
+    for (const [name, value] of Object.entries(outputsOf(view, context, elapsedMs))) {
       core.setOutput(name, redactor.redact(value));
     }
   } catch (error) {

@@ -11,11 +11,11 @@ import { runGate } from './gate/gate.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { Report, RunResult } from './model/result.ts';
-import { buildReport } from './report/json.ts';
-import { type RenderContext, renderMarkdownReport } from './report/markdown.ts';
-import { redactResult } from './report/redacted.ts';
+import { buildReport, redactResult } from './report/json.ts';
+import { renderMarkdownReport } from './report/markdown.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
 import { renderText } from './report/text.ts';
+import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
 type GateCommand = Extract<Command, { run: 'gate' }>;
@@ -40,8 +40,9 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
       const { signal } = cancellation;
       const deps = { api, clock: systemClock, log, signal, gateVersion: GATE_VERSION };
       const result = redactResult(await runGate(inputs, deps), (text) => redactor.redact(text));
-      await print(render(result, command.format));
-      if (inputs.reportDir !== '') await writeReports(result, inputs.reportDir);
+      const view = viewOf(result);
+      await print(render(view, command.format));
+      if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
       return exitCode(result);
     } finally {
       await api.close();
@@ -51,22 +52,22 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
   }
 }
 
-function render(result: RunResult, format: GateCommand['format']): string {
+function render(view: View, format: GateCommand['format']): string {
   switch (format) {
     case 'text':
-      return renderText(result);
+      return renderText(view);
     case 'markdown':
-      return renderMarkdownReport(result, context(result));
+      return renderMarkdownReport(view, { finishedAt: view.run.finishedAt });
     case 'json':
-      return `${JSON.stringify(buildReport(result), null, 2)}\n`;
+      return `${JSON.stringify(buildReport(view.run), null, 2)}\n`;
   }
 }
 
-async function writeReports(result: RunResult, folder: string): Promise<void> {
+async function writeReports(view: View, folder: string): Promise<void> {
   try {
     await makeFolder(folder);
-    await writeFile(join(folder, 'report.json'), render(result, 'json'));
-    await writeFile(join(folder, 'report.md'), render(result, 'markdown'));
+    await writeFile(join(folder, 'report.json'), render(view, 'json'));
+    await writeFile(join(folder, 'report.md'), render(view, 'markdown'));
   } catch (error) {
     throw new ActionError(
       'internal',
@@ -74,10 +75,6 @@ async function writeReports(result: RunResult, folder: string): Promise<void> {
       { hint: 'Give another folder as --report-dir; the report itself was printed.' },
     );
   }
-}
-
-function context(result: RunResult): RenderContext {
-  return { finishedAt: result.finishedAt };
 }
 
 function exitCode({ verdict, outcome }: RunResult): number {

@@ -1,7 +1,8 @@
 import { plainText, shorten } from './base/text.ts';
 import type { Finding } from './model/finding.ts';
 import type { NamespaceResult, RunResult } from './model/result.ts';
-import { rootCauseSentence, summaryText } from './report/summary-line.ts';
+import { rootCauseSentence, summaryText } from './report/text.ts';
+import type { View } from './report/view.ts';
 
 export const OUTPUT_NAMES = [
   'outcome',
@@ -38,20 +39,19 @@ const MAX_MESSAGE_CHARS = 1_000;
  * taken. Without a result the gate could not work: the outcome is then `error`.
  */
 export function outputsOf(
-  result: RunResult | undefined,
+  view: View | undefined,
   context: OutputContext,
   elapsedMs: number,
 ): Record<OutputName, string> {
+  const result = view?.run;
   const blocking = result === undefined ? [] : blockersOf(result);
   return {
     outcome: result?.outcome ?? 'error',
     outcomes: outcomesJson(result?.namespaces ?? []),
     'elapsed-seconds': String(Math.round(elapsedMs / 1_000)),
-    'root-cause': result === undefined ? '' : rootCauseSentence(result),
+    'root-cause': view === undefined ? '' : rootCauseSentence(view),
     'summary-text':
-      result === undefined
-        ? 'the teardown gate could not work; see the step log'
-        : summaryText(result),
+      view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
     blockers: boundedJson(blocking.map(blockerEntry), MAX_BLOCKERS_BYTES),
     'blocking-finalizer': one(
       blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer,

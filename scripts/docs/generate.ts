@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { treeLines } from '../../src/report/tree.ts';
+import { treeLines } from '../../src/report/text.ts';
 import { REPOSITORY, readActionYml } from '../../test/stub/action-yml.ts';
 import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
 import { performancePages } from './performance.ts';
@@ -50,7 +50,7 @@ function exampleBlocks(): Blocks {
       const looks = recorded.find(({ scenario }) => scenario === id);
       if (looks === undefined) throw new Error(`there is no recording of ${id}`);
       const diagnosis = diagnose(looks.now, looks.before);
-      const lines = treeLines(diagnosis, looks.now.namespace.name);
+      const lines = treeLines(diagnosis, looks.now.namespace.name, looks.now.takenAt);
       return [id, fenced(`${lines.join('\n')}\n`)];
     }),
   );

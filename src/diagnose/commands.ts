@@ -87,10 +87,9 @@ export function beforehand(
   rest: Pick<Remedy, 'command' | 'risk'> = {},
   late: Remedy[] = [],
 ): Remedy[] {
-  if (forecast !== undefined) {
-    return [role('now', { text: text.charAt(0).toUpperCase() + text.slice(1), ...rest })];
-  }
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  if (forecast !== undefined) return [role('now', { text: begun, ...rest })];
   // The same command twice would fail the second time.
   const own = late.length === 0 ? rest : {};
-  return [role('next', { text: `For the next run: ${text}`, ...own }), ...late];
+  return [role('next', { text: begun, ...own }), ...late];
 }

@@ -7,6 +7,7 @@ import type { KubernetesApi } from '../kubernetes/api.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { readPointers } from '../observe/left-behind.ts';
+import { sharedCausesOf } from '../report/causes.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -108,7 +109,7 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
       ? 'fail'
       : verdict(outcome, inputs.policy),
     namespaces,
-    sharedCauses: [],
+    sharedCauses: sharedCausesOf(namespaces),
   };
 }
 

@@ -70,6 +70,11 @@ export interface Finding {
    * cluster shows who should remove it". Not in report.json.
    */
   continuation?: string;
+  /**
+   * The words of somebody else with which `message` ends, exactly as they stand there. Renderers keep them
+   * in one piece. Not in report.json.
+   */
+  quote?: string;
   evidence: string[];
   /** ISO 8601. */
   since?: string;

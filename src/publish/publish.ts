@@ -7,9 +7,9 @@ import type { Redactor } from '../base/redact.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { RunResult } from '../model/result.ts';
 import { historyIn, markerLine, renderComment } from '../report/comment.ts';
-import { buildReport } from '../report/json.ts';
+import { buildReport, redactResult } from '../report/json.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
-import { redactResult } from '../report/redacted.ts';
+import { type View, viewOf } from '../report/view.ts';
 import { commentTrouble } from './comment-failure.ts';
 import { type CommentOutcome, putComment } from './comment-lifecycle.ts';
 import { type GithubEvent, pullRequestSource, readOnlyReason } from './event.ts';
@@ -71,7 +71,7 @@ export async function publish(
   deps: PublishDeps,
   signal?: AbortSignal,
 ): Promise<Published> {
-  const result = redactResult(given, (text) => deps.redactor.redact(text));
+  const view = viewOf(redactResult(given, (text) => deps.redactor.redact(text)));
   const warnings: string[] = [];
   const warn = (message: string, fix: readonly string[] = []): void => {
     const clean = deps.redactor.redact(message);
@@ -80,14 +80,13 @@ export async function publish(
     warnings.push([clean, ...fix].join('\n'));
   };
   const files = deps.files ?? nodeFiles;
-  const paths = await writeReports(result, deps, files, warn);
+  const paths = await writeReports(view, deps, files, warn);
   const context: RenderContext = {
-    finishedAt: result.finishedAt,
+    finishedAt: view.run.finishedAt,
     ...(deps.run === undefined ? {} : { runUrl: deps.run.url, runLabel: deps.run.label }),
-    ...(paths.json === '' ? {} : { reportPath: paths.json }),
   };
-  const summaryStart = await writeSummary(result, context, deps, files, warn);
-  const commentUrl = await writeComment(result, context, deps, warn, signal);
+  const summaryStart = await writeSummary(view, context, deps, files, warn);
+  const commentUrl = await writeComment(view, context, deps, warn, signal);
   return {
     commentUrl,
     reportJsonPath: paths.json,
@@ -100,13 +99,13 @@ export async function publish(
 type Warn = (message: string, fix?: readonly string[]) => void;
 
 async function writeReports(
-  result: RunResult,
+  view: View,
   deps: PublishDeps,
   files: Files,
   warn: Warn,
 ): Promise<{ json: string; markdown: string }> {
   const context: RenderContext = {
-    finishedAt: result.finishedAt,
+    finishedAt: view.run.finishedAt,
     ...(deps.run === undefined ? {} : { runUrl: deps.run.url, runLabel: deps.run.label }),
   };
   const write = async (name: string, text: () => string): Promise<string> => {
@@ -120,13 +119,13 @@ async function writeReports(
     }
   };
   return {
-    json: await write('report.json', () => `${JSON.stringify(buildReport(result), null, 2)}\n`),
-    markdown: await write('report.md', () => renderMarkdownReport(result, context)),
+    json: await write('report.json', () => `${JSON.stringify(buildReport(view.run), null, 2)}\n`),
+    markdown: await write('report.md', () => renderMarkdownReport(view, context)),
   };
 }
 
 async function writeSummary(
-  result: RunResult,
+  view: View,
   context: RenderContext,
   deps: PublishDeps,
   files: Files,
@@ -139,7 +138,7 @@ async function writeSummary(
     const size = deps.summaryStart ?? (await files.size(summaryFile));
     // The file may end in the middle of a line that somebody else wrote.
     const lead = size === 0 ? '' : '\n\n';
-    const text = renderSummary(result, context, MAX_SUMMARY_BYTES - size - lead.length);
+    const text = renderSummary(view, context, MAX_SUMMARY_BYTES - size - lead.length);
     if (text === '') warn('the job summary of this step is full; the report is only in its files');
     else await files.append(summaryFile, `${lead}${text}`);
     return size;
@@ -150,7 +149,7 @@ async function writeSummary(
 }
 
 async function writeComment(
-  result: RunResult,
+  view: View,
   context: RenderContext,
   deps: PublishDeps,
   warn: Warn,
@@ -158,7 +157,8 @@ async function writeComment(
 ): Promise<string> {
   const { comment, log } = deps;
   // A cancelled run knows less than the comment that may be there already.
-  if (comment === undefined || comment.mode === 'off' || result.outcome === 'cancelled') return '';
+  if (comment === undefined || comment.mode === 'off' || view.run.outcome === 'cancelled')
+    return '';
   try {
     const found = await findPullRequest(
       pullRequestSource(comment.event, comment.prNumber),
@@ -176,14 +176,9 @@ async function writeComment(
     const task = {
       issue: found.number,
       marker: markerLine(comment.key),
-      mayCreate: comment.mode === 'always' || result.verdict === 'fail',
+      mayCreate: comment.mode === 'always' || view.run.verdict === 'fail',
       render: (earlier: string | undefined): string =>
-        renderComment(
-          result,
-          context,
-          comment.key,
-          earlier === undefined ? [] : historyIn(earlier),
-        ),
+        renderComment(view, context, comment.key, earlier === undefined ? [] : historyIn(earlier)),
     };
     const outcome = await putComment(task, comment.github, signal);
     return commentUrl(outcome, found.number, comment.event, deps, warn);

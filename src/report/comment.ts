@@ -1,5 +1,3 @@
-import type { RunResult } from '../model/result.ts';
-import { folded } from './blocks.ts';
 import {
   appendTeardown,
   decodeHistory,
@@ -11,8 +9,8 @@ import {
   teardownWords,
 } from './history.ts';
 import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
-import { toMarkdown } from './markup.ts';
-import { tellStory } from './story.ts';
+import { folded, toMarkdown } from './markup.ts';
+import type { View } from './view.ts';
 
 /** The API refuses 65,536; counted with marker and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
@@ -37,28 +35,27 @@ export function historyIn(body: string): Teardown[] {
 
 /** The comment: red with the whole story, or green with one line about what had been wrong. */
 export function renderComment(
-  result: RunResult,
+  view: View,
   context: RenderContext,
   key: string,
   earlier: readonly Teardown[],
   maxChars = MAX_COMMENT_CHARS,
 ): string {
-  const history = appendTeardown(earlier, teardownOf(result, context.runLabel ?? ''));
+  const history = appendTeardown(earlier, teardownOf(view, context.runLabel ?? ''));
   const head = `${markerLine(key)}\n<!-- history=${encodeHistory(history)} -->`;
-  const story = tellStory(result);
   return longestThatFits(
     (detail, isShortened) =>
       `${[
         head,
-        ...bodySections(story, detail),
-        ...historySections(result, history),
-        footer(result, context, isShortened),
+        ...bodySections(view, detail, view.commentHeadline),
+        ...historySections(view, history),
+        footer(view, context, isShortened),
       ].join('\n\n')}\n`,
     (text) => text.length <= maxChars,
   );
 }
 
-function historySections(result: RunResult, history: readonly Teardown[]): string[] {
+function historySections({ run: result }: View, history: readonly Teardown[]): string[] {
   if (history.length < 2) return [];
   if (result.verdict === 'fail') {
     return [folded('Teardowns of this pull request', historyLine(history, true))];

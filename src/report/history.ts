@@ -1,10 +1,10 @@
 import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import { OUTCOMES, type Outcome } from '../model/outcome.ts';
-import type { RunResult } from '../model/result.ts';
-import { markOf } from './headline.ts';
 import { toMarkdown } from './markup.ts';
-import { worstNamespace } from './summary-line.ts';
+import { markOf } from './sentences.ts';
+import { worstNamespace } from './text.ts';
+import type { View } from './view.ts';
 import { name, type Words } from './words.ts';
 
 /** One teardown of this pull request, as the comment remembers it. */
@@ -23,8 +23,9 @@ export interface Teardown {
 export const MAX_TEARDOWNS = 20;
 const MAX_TEXT_CHARS = 120;
 
-export function teardownOf(result: RunResult, run: string): Teardown {
-  const worst = worstNamespace(result);
+export function teardownOf(view: View, run: string): Teardown {
+  const result = view.run;
+  const worst = worstNamespace(view)?.result;
   const rootId = worst?.diagnosis?.rootCauses[0];
   const root = worst?.diagnosis?.findings.find(({ id }) => id === rootId);
   // The blocking object says more to the reader of a history than the controller behind it.

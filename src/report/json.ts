@@ -1,3 +1,4 @@
+import type { Finding } from '../model/finding.ts';
 import type { NamespaceResult, Report, ReportNamespace, RunResult } from '../model/result.ts';
 
 /** report.json: what was found, word for word. Texts are not escaped here; secrets are taken out before. */
@@ -9,7 +10,10 @@ export function buildReport(result: RunResult): Report {
     cluster: { server: result.cluster.server, version: result.cluster.version },
     outcome: result.outcome,
     namespaces: result.namespaces.map(namespaceReport),
-    sharedCauses: result.sharedCauses,
+    sharedCauses: result.sharedCauses.map(({ finding, namespaces }) => ({
+      finding: findingReport(finding),
+      namespaces,
+    })),
   };
 }
 
@@ -21,7 +25,7 @@ function namespaceReport(namespace: NamespaceResult): ReportNamespace {
     outcome: namespace.outcome,
     elapsedSeconds: Math.round(namespace.elapsedMs / 1_000),
     deletionTimestamp: namespace.deletionTimestamp ?? null,
-    findings: diagnosis?.findings ?? [],
+    findings: (diagnosis?.findings ?? []).map(findingReport),
     blockers: diagnosis?.blockers ?? [],
     rootCauses: diagnosis?.rootCauses ?? [],
     deadlocks: diagnosis?.deadlocks ?? [],
@@ -32,4 +36,32 @@ function namespaceReport(namespace: NamespaceResult): ReportNamespace {
     forced: namespace.forced,
     leftBehind: (namespace.leftBehind ?? []).map(({ breaksOthers: _, ...entry }) => entry),
   };
+}
+
+/** Without what only tells renderers how to put it. */
+function findingReport({ continuation: _c, quote: _q, remedies, ...finding }: Finding): Finding {
+  return { ...finding, remedies: remedies.map(({ role: _, ...remedy }) => remedy) };
+}
+
+/** Members with words of our own: a secret that happens to be "progressing" must not break the report. */
+const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
+
+/**
+ * The result with every text passed through `redact`. It has to happen before anything is rendered: once
+ * a text is escaped, cut or encoded, a secret in it no longer looks like itself.
+ */
+export function redactResult(result: RunResult, redact: (text: string) => string): RunResult {
+  return { ...(redactDeep(result, redact) as RunResult), kind: result.kind };
+}
+
+function redactDeep(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (Array.isArray(value)) return value.map((item) => redactDeep(item, redact));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      VOCABULARY.has(key) ? item : redactDeep(item, redact),
+    ]),
+  );
 }

@@ -1,96 +1,134 @@
 import { codeHtml, plainText, shorten } from '../base/text.ts';
 import type { Word, Words } from './words.ts';
 
-export const MAX_NAME_CHARS = 253;
-export const MAX_SAID_CHARS = 300;
+const MAX_NAME_CHARS = 253;
+const MAX_QUOTE_CHARS = 300;
+const MAX_COMMAND_CHARS = 4_000;
 const EMPTY = '(empty)';
 
+type Span = (text: string, maxChars: number) => string;
+
 /** Text in pieces to one line of Markdown that is the same in a sentence, a list item and a table cell. */
-export function toMarkdown(words: Words, maxChars = MAX_SAID_CHARS): string {
-  return words.map((word) => wordMarkdown(word, maxChars)).join('');
+export function toMarkdown(words: Words, maxChars = MAX_QUOTE_CHARS): string {
+  return render(words, maxChars, code);
 }
 
-function wordMarkdown(word: Word, maxChars: number): string {
+/** The same where Markdown is not read: in the title of a fold. */
+export function toHtml(words: Words): string {
+  return render(words, MAX_QUOTE_CHARS, (text, maxChars) => codeHtml(text, maxChars));
+}
+
+function render(words: Words, maxChars: number, span: Span): string {
+  let line = '';
+  for (const word of words) {
+    const next = wordMarkup(word, maxChars, span);
+    // Two code spans side by side would be read as one with other ends.
+    line += line.endsWith('`') && next.startsWith('`') ? ` ${next}` : next;
+  }
+  return line;
+}
+
+function wordMarkup(word: Word, maxChars: number, span: Span): string {
   if (typeof word === 'string') return word;
-  if ('name' in word) return codeText(word.name, MAX_NAME_CHARS);
-  return prose(word.said, word.names ?? [], maxChars);
+  if ('strong' in word) return `**${render(word.strong, maxChars, span)}**`;
+  if ('name' in word) return span(word.name, MAX_NAME_CHARS);
+  if ('quote' in word) return span(word.quote, maxChars);
+  if ('said' in word) return prose(word, maxChars, span);
+  // In one piece, unless there is nothing in it but ordinary words.
+  const isOwn = plainText(word.fact)
+    .split(/\s+/)
+    .every((token) => isOrdinary(split(token)[1], []));
+  return isOwn ? prose({ said: word.fact, names: [] }, maxChars, span) : span(word.fact, maxChars);
 }
 
 /**
- * What the diagnosis says, for reading: ordinary words stay text, everything that is not (names, paths,
- * quotations) becomes code. Since only letters, plain numbers and closing punctuation stay outside of
- * `<code>`, no mention, reference, link or mark-up can be formed, whatever the cluster wrote.
+ * One code span: nothing in it is parsed, and GitHub looks for no mention, reference or link there. A
+ * table splits even code at `|`, and a line with `<!--` must never look like our marker; such texts are
+ * written in entities, which are decoded after Markdown was parsed.
  */
-export function prose(
-  text: string,
-  names: readonly string[] = [],
-  maxChars = MAX_SAID_CHARS,
+function code(text: string, maxChars: number): string {
+  const plain = shorten(plainText(text).trim(), maxChars);
+  if (plain === '') return EMPTY;
+  if (/[|<\\]/.test(plain)) return codeHtml(plain, maxChars);
+  const runs = plain.match(/`+/g) ?? [];
+  const fence = '`'.repeat(1 + Math.max(0, ...runs.map((run) => run.length)));
+  const space = /^`|`$/.test(plain) ? ' ' : '';
+  return `${fence}${space}${plain}${space}${fence}`;
+}
+
+/**
+ * A sentence of the diagnosis: ordinary words stay text, runs of anything else become code. Since only
+ * letters, plain numbers and closing punctuation stay outside of it, no mention, reference, link or
+ * mark-up can be formed, whatever name stands in the sentence.
+ */
+function prose(
+  { said, names }: { said: string; names: readonly string[] },
+  maxChars: number,
+  span: Span,
 ): string {
   const out: string[] = [];
-  let code: string[] = [];
+  let run: string[] = [];
   const flush = (): void => {
-    if (code.length > 0) out.push(codeText(code.join(' '), maxChars));
-    code = [];
+    if (run.length > 0) out.push(span(run.join(' '), maxChars));
+    run = [];
   };
-  for (const token of shorten(plainText(text), maxChars).split(/\s+/)) {
-    if (token === '') continue;
+  for (const token of shorten(plainText(said), maxChars).split(/\s+/)) {
     const [open, core, close] = split(token);
     if (isOrdinary(core, names)) {
       flush();
-      const isList = out.length === 0 && /^\d/.test(core);
-      out.push(`${punctuation(open, isList)}${core}${punctuation(close, isList)}`);
-    } else if (open === '' && close === '') {
-      code.push(core);
+      if (token === '') continue;
+      // Where a paragraph begins with a number, "1." and "1)" would begin a list.
+      const end = out.length === 0 && /^\d/.test(core) ? close.replace(/^[.)]/, '') : close;
+      out.push(`${open}${core}${end}`);
     } else {
       if (open !== '') flush();
-      code.push(core);
-      const joined = codeText(code.join(' '), maxChars);
-      code = [];
-      out.push(`${punctuation(open)}${joined}${punctuation(close)}`);
+      run.push(core);
+      if (open === '' && close === '') continue;
+      out.push(`${open}${span(run.join(' '), maxChars)}${close}`);
+      run = [];
     }
   }
   flush();
-  // A list item without text would underline the line above it, which makes that a heading.
   return out.length === 0 ? EMPTY : out.join(' ');
 }
 
-/**
- * `codeHtml`, but with dots and colons left as they are where they can make no link: most names have
- * them, and mail programs show comments as they were written.
- */
-function codeText(text: string, maxChars: number): string {
-  if (plainText(text).trim() === '') return EMPTY;
-  const encoded = codeHtml(text, maxChars);
-  return /www|:\//i.test(text)
-    ? encoded
-    : encoded.replaceAll('&#46;', '.').replaceAll('&#58;', ':');
-}
-
-/** Brackets and quotes around a word, and the punctuation after it, are not part of a name. */
+/** Brackets and quotation marks around a word, and the punctuation after it, are not part of a name. */
 function split(token: string): [string, string, string] {
   const match = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token);
   return [match?.[1] ?? '', match?.[2] ?? '', match?.[3] ?? ''];
 }
 
-const WORD = /^\p{L}+(?:[-'’]\p{L}+)*$/u;
-const NUMBER = /^\d[\d,]*(?:ms|s|m|h|%)?$/;
-const CLOCK_TIME = /^\d{1,2}:\d{2}(?::\d{2})?$/;
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const ORDINARY = [
+  /^\p{L}+(?:[-'’]\p{L}+)*$/u,
+  /^\d[\d,]*(?:ms|s|m|h|%)?$/,
+  /^\d{1,2}:\d{2}(?::\d{2})?$/,
+  /^\d{4}-\d{2}-\d{2}$/,
+];
 
 function isOrdinary(core: string, names: readonly string[]): boolean {
-  if (names.includes(core)) return false;
   // Seven and more hexadecimal letters are linked as a commit where one has that name.
-  if (/^[0-9a-f]{7,40}$/.test(core)) return false;
-  return core === '' || [WORD, NUMBER, CLOCK_TIME, DATE].some((ordinary) => ordinary.test(core));
+  if (names.includes(core) || /^[0-9a-f]{7,40}$/i.test(core)) return false;
+  return core === '' || ORDINARY.some((ordinary) => ordinary.test(core));
 }
 
-/**
- * Punctuation that no Markdown parser gives a meaning beside a word; after a number at the start of a
- * text it could begin a list.
- */
-function punctuation(text: string, mayBeginList = false): string {
-  const harmless = mayBeginList ? /[,:;("']/ : /[,.:;!?()"']/;
-  return Array.from(text, (char) =>
-    harmless.test(char) ? char : `&#${char.codePointAt(0)};`,
-  ).join('');
+/** A table whose cells are Markdown already; every cell must be one line. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
+}
+
+/** Something to copy. A fence where that is safe, since GitHub gives it a copy button and colours. */
+export function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''): string {
+  const lines = text.map((line) => shorten(plainText(line), MAX_COMMAND_CHARS));
+  const isOrdinary = lines.every((line) => /^[ -~]*$/.test(line) && !/[`<]/.test(line));
+  const block = isOrdinary
+    ? [`\`\`\`${language}`, ...lines, '```']
+    : // One line, whose entities leave nothing to parse.
+      [`<pre>${lines.map((line) => codeHtml(line, MAX_COMMAND_CHARS)).join('&#10;')}</pre>`];
+  return block.map((line) => `${indent}${line}`).join('\n');
+}
+
+/** `title` is Markdown of one line; blank lines around the content let Markdown work inside. */
+export function folded(title: string, content: string): string {
+  return `<details><summary>${title}</summary>\n\n${content}\n\n</details>`;
 }

@@ -1,86 +1,154 @@
-import type { Finding } from '../model/finding.ts';
-import type { Chain } from './chains.ts';
-import { findingSubject, isSameSubject } from './subjects.ts';
-import { capitalized, said, type Words } from './words.ts';
+import { formatDuration } from '../base/time.ts';
+import type { Diagnosis, Finding, FindingCode, Subject } from '../model/finding.ts';
+import type { Outcome, Verdict } from '../model/outcome.ts';
+import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
+import { type Cause, isOwnerOfItself } from './causes.ts';
+import {
+  capitalized,
+  counted,
+  formatCount,
+  joinWords,
+  listWords,
+  name,
+  quote,
+  said,
+  type Words,
+} from './words.ts';
 
 /** Longer chains are told by their two ends; the table of the chain has all links. */
 const MAX_LINKS_TOLD = 4;
+const MAX_NAMESPACES_NAMED = 5;
 
-/** What a finding says, as a clause that follows its subject. */
-export function messageWords(finding: Finding): Words {
-  return quoted(finding.message, finding);
+/** Where a sentence is told from: names of this namespace stand alone, ages count back from `now`. */
+export interface Scene {
+  home: string;
+  /** ISO 8601. */
+  now: string;
+}
+
+/** "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
+export function subjectWords(subject: Subject, home: string): Words {
+  if (subject.kind === 'APIResource') return ['type ', name(subject.name)];
+  const isElsewhere = subject.namespace !== undefined && subject.namespace !== home;
+  const path = isElsewhere ? `${subject.namespace}/${subject.name}` : subject.name;
+  return [said(subject.kind), ' ', name(path)];
+}
+
+/** The subject of a finding, with how many more it stands for. */
+function findingSubject(finding: Finding, home: string): Words {
+  if (finding.code === 'content-deleting') return ['objects of type ', name(finding.subject.name)];
+  const more = (finding.count ?? 1) - 1;
+  const words = subjectWords(finding.subject, home);
+  return more > 0 ? [...words, ` (and ${formatCount(more)} more like it)`] : words;
+}
+
+/**
+ * A finding as something that is waited for. A finalizer of the namespace, or an owner that nobody could
+ * name, has the thing that waits as its subject, and "x waits for x" tells nothing.
+ */
+export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
+  const { code, finalizer } = finding;
+  if (finalizer !== undefined) {
+    if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
+      return ['finalizer ', name(finalizer)];
+    }
+    if (isOwnerOfItself(finding, waits)) return ['the owner of finalizer ', name(finalizer)];
+  }
+  const subject = findingSubject(finding, home);
+  return finding.certainty === 'likely' ? ['most likely ', ...subject] : subject;
+}
+
+/** What a cause is called in a heading: what stays the same wherever it is found. */
+export function titleWords(root: Finding, home: string): Words {
+  if (root.finalizer !== undefined) return ['finalizer ', name(root.finalizer)];
+  switch (root.code) {
+    case 'namespace-controller-inactive':
+      return ['kube-controller-manager'];
+    case 'unexplained':
+      return ['a cause that could not be found'];
+    default:
+      return findingSubject({ ...root, count: 1 }, home);
+  }
+}
+
+/** What a finding says about its subject. */
+export function messageWords(finding: Finding, scene: Scene): Words {
+  return phrase(finding.message, finding, scene);
+}
+
+/** The same where subject and finalizer were just named, as a clause of its own. */
+export function continuationWords(finding: Finding, scene: Scene): Words {
+  return finding.continuation === undefined
+    ? ['it ', ...messageWords(finding, scene)]
+    : phrase(finding.continuation, finding, scene);
+}
+
+/** A text of the diagnosis about a finding, with the finding's names in it. */
+export function phrase(text: string, finding: Finding, { now }: Scene): Words {
+  const { finalizer, subject, quote: words } = finding;
+  const names = [finalizer, subject.name, subject.namespace].filter((one) => one !== undefined);
+  // A name that is an ordinary word would turn every such word of the sentence into code.
+  const special = names.filter((one) => one === finalizer || /[^a-z]/.test(one));
+  if (words === undefined || words === '' || !text.endsWith(words)) {
+    return [said(withAges(text, now), special)];
+  }
+  const own = text.slice(0, -words.length);
+  return [said(withAges(own, now), special), ' ', quote(words)];
 }
 
 /** A finding on its own: "Widget db is held by …". */
-export function findingSentence(finding: Finding, home: string): Words {
-  return clause(findingSubject(finding, home), finding);
-}
-
-/** Sentences for prose: "Widget db is held by … Its controller, Deployment x, was deleted …". */
-export function chainSentences(chain: Chain, home: string): Words {
-  return chainClauses(chain, home).flatMap((clause, at) => [
-    at === 0 ? '' : ' ',
-    ...capitalized(clause),
-    '.',
-  ]);
-}
-
-/** One sentence for outputs and annotations: "Widget db is held by …; its controller, …, was …". */
-export function chainSentence(chain: Chain, home: string): Words {
-  return chainClauses(chain, home).flatMap((clause, at) => (at === 0 ? clause : ['; ', ...clause]));
+export function findingSentence(finding: Finding, scene: Scene): Words {
+  return [...findingSubject(finding, scene.home), ' ', ...messageWords(finding, scene)];
 }
 
 /** The clauses of a chain, each about one link, each readable after the one before it. */
-function chainClauses({ links }: Chain, home: string): Words[] {
-  const clauses: Words[] = [];
-  let previous: Finding | undefined;
-  for (const link of toldLinks(links)) {
-    if (link === 'gap') {
-      const left = links.length - MAX_LINKS_TOLD + 1;
-      clauses.push([`it waits, over ${left} more links, for what follows`]);
-      continue;
-    }
-    clauses.push(
-      previous === undefined ? findingSentence(link, home) : following(previous, link, home),
-    );
-    previous = link;
-  }
-  return clauses;
+export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
+  const isLong = links.length > MAX_LINKS_TOLD;
+  const told = isLong ? [...links.slice(0, MAX_LINKS_TOLD - 2), ...links.slice(-1)] : links;
+  return told.flatMap((link, at) => {
+    const previous = told[at - 1];
+    if (previous === undefined) return [findingSentence(link, scene)];
+    const clause = following(previous, link, scene);
+    if (!isLong || at < told.length - 1) return [clause];
+    const left = links.length - told.length;
+    return [[`it waits, over ${counted(left, 'more link')}, for what follows`], clause];
+  });
 }
 
-function toldLinks(links: readonly Finding[]): (Finding | 'gap')[] {
-  if (links.length <= MAX_LINKS_TOLD) return [...links];
-  return [...links.slice(0, MAX_LINKS_TOLD - 2), 'gap', ...links.slice(-1)];
+/** "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
+export function asSentences(clauses: readonly Words[]): Words {
+  return joinWords(
+    clauses.map((clause) => [...capitalized(clause), '.']),
+    ' ',
+  );
 }
 
-function following(previous: Finding, finding: Finding, home: string): Words {
-  if (isSameSubject(previous.subject, finding.subject)) return sameSubjectWords(finding);
-  const subject = findingSubject(finding, home);
+/** One sentence without a full stop, for outputs and annotations. */
+export function asSentence(clauses: readonly Words[]): Words {
+  return joinWords(clauses, '; ');
+}
+
+function following(previous: Finding, finding: Finding, scene: Scene): Words {
+  if (isOwnerOfItself(finding, previous)) return continuationWords(finding, scene);
+  const subject = findingSubject(finding, scene.home);
+  const message = messageWords(finding, scene);
   if (finding.code.startsWith('owner-')) {
-    return clause([ownerRole(previous, finding), ', ', ...subject, ','], finding);
+    // Of an owner that is not proven, the message says how likely it is: nothing here may claim more.
+    const isProven = finding.certainty === undefined || finding.certainty === 'proven';
+    return isProven
+      ? [ownerRole(previous, finding), ', ', ...subject, ', ', ...message]
+      : [...subject, ' ', ...message];
   }
+  const which = [...subject, ', which ', ...message];
   switch (finding.code) {
     case 'pod-node-unavailable':
-      return ['it runs on ', ...which(subject, finding)];
+      return ['it runs on ', ...which];
     case 'admission-webhook-failing':
     case 'admission-denied':
-      return ['it is stopped by ', ...which(subject, finding)];
+      return ['it is stopped by ', ...which];
     default:
-      return ['it waits for ', ...which(subject, finding)];
+      return ['it waits for ', ...which];
   }
-}
-
-/** More about the same thing; that it has this finalizer was just said. */
-export function sameSubjectWords(finding: Finding): Words {
-  const again = `has finalizer ${finding.finalizer ?? ''}, `;
-  if (finding.message.startsWith(`${again}and `)) {
-    return quoted(finding.message.slice(`${again}and `.length), finding);
-  }
-  if (finding.message.startsWith(`${again}which `)) {
-    const rest = finding.message.slice(`${again}which `.length);
-    return ['that finalizer ', ...quoted(rest, finding)];
-  }
-  return isPredicate(finding.message) ? ['it ', ...messageWords(finding)] : messageWords(finding);
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {
@@ -89,31 +157,198 @@ function ownerRole(previous: Finding, owner: Finding): string {
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
-function which(subject: Words, finding: Finding): Words {
-  const link = isPredicate(finding.message) ? ', which ' : ': ';
-  return [...subject, link, ...messageWords(finding)];
+/** Where a cause lies, and what follows for the author of a change. */
+export interface Attribution {
+  /** In a few words, to be set in bold. */
+  answer: string;
+  because: Words;
 }
 
-function clause(subject: Words, finding: Finding): Words {
-  const link = isPredicate(finding.message) ? ' ' : ': ';
-  return [...subject, link, ...messageWords(finding)];
-}
-
-function quoted(text: string, { finalizer }: Finding): Words {
-  return [said(text, finalizer === undefined ? [] : [finalizer])];
-}
+/** Nothing is wrong with these, or nothing is known: nobody can be blamed. */
+const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Messages are clauses about the subject ("is held by …"). Some bring a subject of their own ("nothing
- * shows who …", "its backend does not answer") and would make no sentence after another one.
+ * Where a cause lies. That a change is innocent is only said where others have waited for the same since
+ * before this run, and before these namespaces were deleted: a cause in the cluster can be this change's.
  */
-function isPredicate(message: string): boolean {
-  const first = /^[a-z]+(?=[ ,:])/.exec(message)?.[0];
-  if (first === undefined || NOT_VERBS.has(first)) return false;
-  return AUXILIARIES.has(first) || first.endsWith('s');
+export function attributionOf(cause: Cause, run: RunResult): Attribution | undefined {
+  const [{ namespace, root }] = cause.places;
+  const { diagnosis } = namespace;
+  if (diagnosis === undefined || BLAMELESS.includes(root.finding.code)) return undefined;
+  const isCluster = root.finding.scope === 'cluster';
+  const others = isCluster ? othersHeld(cause, run) : [];
+  const also = othersWords(others.map((held) => held.name));
+  if (diagnosis.deadlocks.some((circle) => circle.includes(root.finding.id))) {
+    const order = "this environment's own teardown order";
+    const isForecast = run.kind === 'forecast';
+    const was = isForecast ? 'What has to clean up would be' : 'What had to clean up was';
+    const circle = `${was} deleted together with what it ${isForecast ? 'has' : 'had'} to clean up.`;
+    return {
+      answer: isForecast ? `The cause would be ${order}.` : `Caused by ${order}.`,
+      because: joinWords([[circle], also], ' '),
+    };
+  }
+  if (isCluster) {
+    const these = cause.namespaces.length > 1 ? 'these namespaces' : 'this namespace';
+    const where = `The cause lies in the cluster, outside of ${these}.`;
+    return others.some(({ since }) => isBefore(since, cause, run)) &&
+      clusterRoots(diagnosis).length === 1
+      ? { answer: 'Not caused by this change.', because: joinWords([[where], also], ' ') }
+      : { answer: where, because: also };
+  }
+  return root.finding.code === 'owner-unknown'
+    ? { answer: 'Who should act could not be found out.', because: [] }
+    : { answer: 'The cause lies in this environment.', because: [] };
 }
 
-const NOT_VERBS = new Set(['its', 'this', 'his', 'objects', 'pods', 'nodes', 'resources', 'types']);
-const AUXILIARIES = new Set(
-  'are were had have do did can cannot could may must will would still never also'.split(' '),
-);
+function clusterRoots({ findings, rootCauses }: Diagnosis): Finding[] {
+  const roots = new Set(rootCauses);
+  return findings.filter(({ id, scope }) => roots.has(id) && scope === 'cluster');
+}
+
+/** What the run was not asked about. */
+function othersHeld({ namespaces }: Cause, run: RunResult): Diagnosis['alsoHeld'] {
+  const own = new Set(run.namespaces.map(({ name: one }) => one));
+  const held = namespaces.flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? []);
+  return [...new Map(held.map((one) => [one.name, one])).values()].filter(
+    (one) => !own.has(one.name),
+  );
+}
+
+function isBefore(since: string, { places, namespaces }: Cause, run: RunResult): boolean {
+  const start = Math.min(
+    Date.parse(run.finishedAt) - run.elapsedMs,
+    ...namespaces.flatMap(({ deletionTimestamp }) => Date.parse(deletionTimestamp ?? '') || []),
+  );
+  const began = Date.parse(places[0].root.finding.since ?? since);
+  return Date.parse(since) < start && !(began >= start);
+}
+
+function othersWords(others: readonly string[]): Words {
+  if (others.length === 0) return [];
+  const wait = others.length === 1 ? 'namespace waits' : 'namespaces wait';
+  return [
+    `${formatCount(others.length)} other ${wait} for the same: `,
+    ...listWords(
+      others.map((other) => [name(other)]),
+      MAX_NAMESPACES_NAMED,
+    ),
+    '.',
+  ];
+}
+
+/** One sign per outcome, always beside words that say the same. */
+export function markOf(outcome: Outcome, verdict: Verdict): string {
+  switch (outcome) {
+    case 'clear':
+    case 'deleted':
+      return '✅';
+    case 'not-found':
+      return verdict === 'fail' ? '🔴' : '✅';
+    case 'recreated':
+    case 'forced':
+    case 'progressing':
+    case 'inconclusive':
+      return '🟡';
+    case 'not-terminating':
+    case 'would-hang':
+    case 'stuck':
+      return '🔴';
+    case 'cancelled':
+      return '⚪';
+  }
+}
+
+/** Where there is no namespace to tell about. */
+export function nothingToTell({ outcome }: Pick<RunResult, 'outcome'>): string {
+  return outcome === 'cancelled'
+    ? 'the run was cancelled before any namespace was read'
+    : 'no namespace matched the selector';
+}
+
+/** The outcome as it follows the name: "is stuck", and for a headline ": not gone after 5m 02s". */
+export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string] {
+  const took = formatDuration(namespace.elapsedMs);
+  const age = terminatingFor(namespace, run);
+  // Without waiting there is no time of ours to tell; the age of the deletion is what counts.
+  const notGone =
+    run.timeoutMs > 0 || age === undefined
+      ? `not gone${run.timeoutMs > 0 ? ` after ${took}` : ''}`
+      : `terminating for ${formatAge(age)}`;
+  switch (namespace.outcome) {
+    case 'clear':
+      return ['could be deleted', ': nothing that could be seen would hold it'];
+    case 'would-hang':
+      return ['would hang if it were deleted now', ''];
+    case 'deleted':
+      return [`was gone after ${took}`, ''];
+    case 'not-found':
+      return ['does not exist', ''];
+    case 'recreated':
+      return [`was gone after ${took}, and a new namespace has its name`, ''];
+    case 'forced':
+      return [`was gone after ${took}, because the gate force-finalized it`, ''];
+    case 'progressing':
+      return ['is still going away', `: ${notGone}`];
+    case 'not-terminating':
+      return ['is there, and nobody has asked for its deletion', ''];
+    case 'inconclusive':
+      return run.kind === 'forecast'
+        ? ['may hang or not: too little could be seen to tell', '']
+        : [`is ${notGone}, and we could not see why`, ''];
+    case 'stuck':
+      return ['is stuck', `: ${notGone}`];
+    case 'cancelled':
+      return [`was still there when the run was cancelled, after ${took}`, ''];
+  }
+}
+
+/** How long ago the deletion was asked for, in ms; undefined when that cannot be told. */
+export function terminatingFor(namespace: NamespaceResult, run: RunResult): number | undefined {
+  const ms = Date.parse(run.finishedAt) - Date.parse(namespace.deletionTimestamp ?? '');
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+/** "Left behind: 3 things outside of the namespace, 1 of which breaks others". */
+export function leftBehindTitle(all: readonly { entry: LeftBehind }[]): string {
+  const breaking = all.filter(({ entry }) => entry.breaksOthers).length;
+  const worse =
+    breaking === 0 ? '' : `, ${breaking} of which ${breaking === 1 ? 'breaks' : 'break'} others`;
+  return `Left behind: ${counted(all.length, 'thing')} outside of the namespace${worse}`;
+}
+
+/** "Kubernetes 1.36.3". */
+export function clusterWords(run: RunResult): Words {
+  return ['Kubernetes ', name(run.cluster.version.replace(/^v(?=\d)/, ''))];
+}
+
+const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;
+const DAY_MS = 24 * 3_600_000;
+
+/**
+ * "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", seen from the end of the run: nobody can tell
+ * from a bare timestamp whether it is long ago. report.json keeps the timestamps as they were read.
+ */
+export function withAges(text: string, nowIso: string): string {
+  const now = Date.parse(nowIso);
+  return text.replace(TIMESTAMP, (stamp: string, date: string, time: string) => {
+    const age = now - Date.parse(stamp);
+    if (Number.isNaN(age)) return stamp;
+    const isSameDay = Math.abs(age) < DAY_MS / 2;
+    const clock = isSameDay ? `${time} UTC` : `${date} ${time.slice(0, 5)} UTC`;
+    if (Math.abs(age) < 1_000) return clock;
+    return `${clock} (${age < 0 ? `in ${formatAge(-age)}` : `${formatAge(age)} ago`})`;
+  });
+}
+
+/** As `formatDuration`, and days where hours say little. */
+export function formatAge(ms: number): string {
+  return ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : formatDuration(ms);
+}
+
+/** "2026-03-02 10:05 UTC", for the foot of a report. */
+export function clockTime(iso: string): string {
+  const at = Date.parse(iso);
+  if (Number.isNaN(at)) return iso;
+  return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+}

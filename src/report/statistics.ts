@@ -1,9 +1,11 @@
 import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
+import type { Finding } from '../model/finding.ts';
+import type { Outcome } from '../model/outcome.ts';
 import type { Report, ReportNamespace } from '../model/result.ts';
-import { table } from './blocks.ts';
-import { toMarkdown } from './markup.ts';
-import { counted, formatCount, listWords, name, said, toPlain, type Words } from './words.ts';
+import { type Root, rootsOf } from './causes.ts';
+import { table, toMarkdown } from './markup.ts';
+import { counted, fact, formatCount, listWords, name, toPlain, type Words } from './words.ts';
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */
 export interface Statistics {
@@ -13,32 +15,53 @@ export interface Statistics {
   outcomes: { outcome: string; count: number }[];
   /** Of teardowns that ended in `deleted` or `recreated`; undefined without any. */
   deletionSeconds: { median: number; p90: number; longest: number } | undefined;
-  /** Most frequent first. */
+  /** What holds most namespaces first. */
   causes: CauseCount[];
 }
 
 export interface CauseCount {
   code: string;
-  /** The finalizer where there is one, else the thing itself: what makes two causes the same. */
+  /** The finalizer where there is one, else the thing itself. */
   what: string;
+  /** Namespaces that it held: one that is in the report of every week is one. */
+  namespaces: number;
+  /** Reports that have it. */
+  reports: number;
   /** Teardowns in which it was a root cause. */
   hangs: number;
   /** Share of all teardowns, 0 to 1. */
   share: number;
   /** Median time that those teardowns took before the gate gave up on them. */
   medianSeconds: number;
+  /** Since when it has held anything, as far as the reports know: ISO 8601. */
+  since: string;
   lastSeen: string;
+}
+
+/** Nobody waited for these; a forecast is none either. */
+const NO_TEARDOWN: readonly Outcome[] = ['not-found', 'not-terminating', 'clear', 'would-hang'];
+
+interface Seen {
+  report: Report;
+  namespace: ReportNamespace;
+  root: Root;
 }
 
 export function summarizeReports(reports: readonly Report[]): Statistics {
   const teardowns = reports.flatMap((report) =>
     report.namespaces
-      .filter(({ outcome }) => outcome !== 'not-found' && outcome !== 'not-terminating')
-      .map((namespace) => ({ namespace, at: report.generatedAt })),
+      .filter(({ outcome }) => !NO_TEARDOWN.includes(outcome))
+      .map((namespace) => ({ report, namespace })),
   );
   const gone = teardowns
     .filter(({ namespace }) => namespace.outcome === 'deleted' || namespace.outcome === 'recreated')
     .map(({ namespace }) => namespace.elapsedSeconds);
+  const seen = teardowns.flatMap((teardown) => {
+    const { namespace } = teardown;
+    const roots = rootsOf(namespace, namespace.name).map((root): Seen => ({ ...teardown, root }));
+    // Two objects with the same finalizer are one cause of one hang.
+    return [...new Map(roots.map((one) => [one.root.key, one])).values()];
+  });
   return {
     reports: reports.length,
     teardowns: teardowns.length,
@@ -51,60 +74,49 @@ export function summarizeReports(reports: readonly Report[]): Statistics {
             p90: percentile(gone, 0.9),
             longest: Math.max(...gone),
           },
-    causes: causesOf(teardowns),
+    causes: [...Map.groupBy(seen, ({ root }) => root.key).values()]
+      .map((group) => causeCount(group, teardowns.length))
+      .sort(
+        (a, b) =>
+          b.namespaces - a.namespaces ||
+          b.hangs - a.hangs ||
+          (a.code + a.what < b.code + b.what ? -1 : 1),
+      ),
   };
 }
 
-interface Seen {
-  namespace: ReportNamespace;
-  at: string;
+function causeCount(group: readonly Seen[], teardowns: number): CauseCount {
+  const [{ namespace, root }] = group as [Seen];
+  const unique = (values: unknown[]): number => new Set(values).size;
+  const times = group.map(({ report }) => report.generatedAt).sort();
+  const began = group.flatMap((one) => one.namespace.deletionTimestamp ?? []).sort();
+  return {
+    code: root.finding.code,
+    what: whatOf(root.finding, namespace.name),
+    namespaces: unique(group.map((one) => `${one.namespace.name} ${one.namespace.uid}`)),
+    reports: unique(group.map(({ report }) => report)),
+    hangs: group.length,
+    share: group.length / teardowns,
+    medianSeconds: percentile(
+      group.map((one) => one.namespace.elapsedSeconds),
+      0.5,
+    ),
+    since: began[0] ?? times[0] ?? '',
+    lastSeen: times.at(-1) ?? '',
+  };
 }
 
-function causesOf(teardowns: readonly Seen[]): CauseCount[] {
-  const groups = new Map<string, { code: string; what: string; seen: Seen[] }>();
-  for (const one of teardowns) {
-    const byId = new Map(one.namespace.findings.map((finding) => [finding.id, finding]));
-    const inThis = new Set<string>();
-    for (const id of one.namespace.rootCauses) {
-      const finding = byId.get(id);
-      if (finding === undefined) continue;
-      const what = finding.finalizer ?? thing(finding.subject, one.namespace.name);
-      const key = `${finding.code}\n${what}`;
-      // Two objects with the same finalizer are one cause of one hang.
-      if (inThis.has(key)) continue;
-      inThis.add(key);
-      const group = groups.get(key) ?? { code: finding.code, what, seen: [] };
-      group.seen.push(one);
-      groups.set(key, group);
-    }
-  }
-  return [...groups.values()]
-    .map(({ code, what, seen }) => ({
-      code,
-      what,
-      hangs: seen.length,
-      share: seen.length / teardowns.length,
-      medianSeconds: percentile(
-        seen.map(({ namespace }) => namespace.elapsedSeconds),
-        0.5,
-      ),
-      lastSeen: seen.map(({ at }) => at).reduce((last, at) => (at > last ? at : last)),
-    }))
-    .sort((a, b) => b.hangs - a.hangs || (a.code + a.what < b.code + b.what ? -1 : 1));
-}
-
-/** Every run has another namespace, so its name must not make two causes of one. */
-function thing(subject: { kind: string; name: string }, namespace: string): string {
-  return subject.kind === 'Namespace' && subject.name === namespace
+/** Every run has another namespace, so its name must not be part of what a cause is called. */
+function whatOf({ finalizer, subject }: Finding, home: string): string {
+  if (finalizer !== undefined) return finalizer;
+  return subject.kind === 'Namespace' && subject.name === home
     ? 'the namespace itself'
     : `${subject.kind} ${subject.name}`;
 }
 
 function countBy(values: readonly string[]): { outcome: string; count: number }[] {
-  const counts = new Map<string, number>();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return [...counts]
-    .map(([outcome, count]) => ({ outcome, count }))
+  return [...Map.groupBy(values, (value) => value)]
+    .map(([outcome, all]) => ({ outcome, count: all.length }))
     .sort((a, b) => b.count - a.count || (a.outcome < b.outcome ? -1 : 1));
 }
 
@@ -127,13 +139,14 @@ export function renderStatistics(statistics: Statistics, format: StatisticsForma
   }
 }
 
-const HEADER = ['root cause', 'what', 'hangs', 'share', 'median wait', 'last seen'];
+const HEADER =
+  'root cause,what,namespaces,reports,share of teardowns,median wait,since,last seen'.split(',');
 
 function headlines(statistics: Statistics): Words[] {
   const { deletionSeconds: took } = statistics;
   const outcomes: Words[] = statistics.outcomes.map(({ outcome, count }) => [
     `${formatCount(count)} `,
-    said(outcome),
+    fact(outcome),
   ]);
   return [
     [
@@ -153,9 +166,11 @@ function cells(cause: CauseCount): string[] {
   return [
     cause.code,
     cause.what,
-    formatCount(cause.hangs),
+    formatCount(cause.namespaces),
+    formatCount(cause.reports),
     `${Math.round(cause.share * 100)}%`,
     seconds(cause.medianSeconds),
+    cause.since.slice(0, 10),
     cause.lastSeen.slice(0, 10),
   ].map((text) => shorten(plainText(text), 100));
 }
@@ -179,7 +194,7 @@ function statisticsMarkdown(statistics: Statistics): string {
     return [
       toMarkdown([name(code)]),
       toMarkdown([name(what)]),
-      ...rest.map((text) => toMarkdown([said(text)])),
+      ...rest.map((text) => toMarkdown([fact(text)])),
     ];
   });
   const body = rows.length === 0 ? 'Nothing hung.' : table(HEADER, rows);
@@ -195,8 +210,13 @@ function statisticsCsv(statistics: Statistics): string {
     cause.share.toFixed(4),
     String(cause.medianSeconds),
     cause.lastSeen,
+    String(cause.namespaces),
+    String(cause.reports),
+    cause.since,
   ]);
-  const header = ['code', 'what', 'hangs', 'share', 'median_seconds', 'last_seen'];
+  const header = 'code,what,hangs,share,median_seconds,last_seen,namespaces,reports,since'.split(
+    ',',
+  );
   return [header, ...rows].map((row) => `${row.map(csvField).join(',')}\r\n`).join('');
 }
 

@@ -1,117 +1,296 @@
-import { plainText } from '../base/text.ts';
-import type { NamespaceResult, RunResult } from '../model/result.ts';
-import { chainLinks } from './chain-section.ts';
-import { clusterWords, nothingToTell } from './headline.ts';
-import { type Narrative, narrate } from './narrative.ts';
-import { worstFirst } from './order.ts';
-import type { RemedyWords } from './remedies.ts';
-import { findingSentence } from './sentences.ts';
-import { sameCauseAs } from './shared-cause.ts';
-import { treeLines } from './tree.ts';
-import { capitalized, formatCount, toPlain } from './words.ts';
+import { plainText, shorten } from '../base/text.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import type { NamespaceResult } from '../model/result.ts';
+import { type Block, type Detail, documentOf } from './document.ts';
+import { clusterWords, leftBehindTitle, nothingToTell } from './sentences.ts';
+import { type Action, type NamespaceView, type Row, rowsOf, type View } from './view.ts';
+import { capitalized, formatCount, listWords, name, toPlain, type Words } from './words.ts';
 
-const MAX_CAUSES = 20;
-const MAX_EVIDENCE_LINES = 30;
-const MAX_REMEDIES = 8;
+const MAX_PLACES = 5;
+const MAX_TREE_LINES = 60;
+const MAX_SUBJECT_WIDTH = 60;
+const MAX_EVIDENCE = 30;
+const MAX_FINDINGS = 100;
+/** Ten annotations of a kind are shown for a step; the tenth says how many more there are. */
+const MAX_ANNOTATIONS = 10;
+const MAX_ANNOTATION_CHARS = 500;
+const MAX_LOOKS = 20;
+const MAX_ROOT_CAUSE_CHARS = 1_000;
+const MAX_CHAT_CHARS = 500;
+const TITLE = 'Namespace teardown';
 
 /** The report for a terminal. */
-export function renderText(result: RunResult): string {
-  if (result.namespaces.length === 0) return `${nothingToTell(result)}\n`;
-  const ordered = worstFirst(result.namespaces);
-  const same = sameCauseAs(ordered);
-  return `${ordered
-    .map((namespace) => namespaceText(namespace, same.get(namespace), result).join('\n'))
-    .join('\n\n')}\n`;
+export function renderText(view: View): string {
+  if (view.namespaces.length === 0) return `${nothingToTell(view.run)}\n`;
+  const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
+  const lines = explanation(view, view.namespaces.length === 1);
+  return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
-function namespaceText(
-  namespace: NamespaceResult,
-  same: NamespaceResult | undefined,
-  run: RunResult,
-): string[] {
-  const told = narrate(namespace, run);
-  const headline = `${toPlain(told.headline)}  (${toPlain(clusterWords(run))})`;
-  const explanation = explanationLines(namespace, run, same);
-  const proof = same === undefined ? evidenceLines(told, namespace.name) : [];
-  const rest = proof.length === 0 ? [] : ['', 'What this rests on:', ...proof];
-  return [headline, ...indented([...explanation, ...rest])];
+export interface LogEnd {
+  lines: string[];
+  groups: { title: string; lines: string[] }[];
+  annotations: Annotation[];
 }
 
-/** Tree, why, whose fault, what to do, what could not be seen: for the terminal and for the log. */
-export function explanationLines(
-  namespace: NamespaceResult,
-  run: RunResult,
-  same?: NamespaceResult,
-): string[] {
-  const told = narrate(namespace, run);
-  if (same !== undefined) {
-    return [...whyLines(told), plainText(`The same as for ${same.name} above.`)];
+export interface Annotation {
+  level: 'error' | 'warning' | 'notice';
+  title: string;
+  message: string;
+}
+
+/** What the step log ends with: what became of each namespace, why, what is behind it folded, annotations. */
+export function renderLogLines(view: View): LogEnd {
+  const { namespaces, run } = view;
+  if (namespaces.length === 0) {
+    const message = nothingToTell(run);
+    const annotations: Annotation[] =
+      run.verdict === 'fail' ? [{ level: 'error', title: TITLE, message }] : [];
+    return { lines: [message], groups: [], annotations };
   }
-  const { diagnosis } = told;
-  const paragraphs = [
-    diagnosis === undefined ? [] : treeLines(diagnosis, namespace.name),
-    whyLines(told),
-    told.fault === undefined ? [] : [`${told.fault.answer} ${toPlain(told.fault.because)}`],
-    remedyLines(told.remedies),
-    [
-      ...told.notSeen.map((words) => `Not inspected: ${toPlain(words)}`),
-      ...(told.queued === undefined ? [] : [toPlain(told.queued)]),
-      ...(diagnosis !== undefined && told.notSeen.length === 0
-        ? ['Nothing was left uninspected.']
-        : []),
+  const isMany = namespaces.length > 1;
+  const looked = namespaces.filter(({ result }) => result.diagnosis !== undefined);
+  return {
+    lines: [
+      isMany ? toPlain(view.headline) : namespaces.map(stateLine).join(''),
+      ...explanation(view, false),
     ],
-    forcedLines(namespace),
-  ];
-  return paragraphs
-    .filter((lines) => lines.length > 0)
-    .flatMap((lines, at) => (at === 0 ? lines : ['', ...lines]));
+    groups: looked.slice(0, MAX_LOOKS).map(({ result }) => ({
+      title: lookTitle(result, isMany),
+      lines: lookLines(result),
+    })),
+    annotations: annotationsOf(view),
+  };
 }
 
-/** What proves it: in the log this is in the group below, on a terminal there is none. */
-function evidenceLines(told: Narrative, home: string): string[] {
-  const lines = chainLinks(told.chains)
-    .filter(({ evidence }) => evidence.length > 0)
-    .flatMap((link) => [
-      `${toPlain(capitalized(findingSentence(link, home)))}:`,
-      ...link.evidence.map((line) => `  · ${plainText(line)}`),
-    ]);
-  return lines.slice(0, MAX_EVIDENCE_LINES);
-}
-
-function whyLines({ why, whyTitle }: Narrative): string[] {
-  const lines = why.slice(0, MAX_CAUSES).map(toPlain);
-  if (why.length > lines.length) {
-    lines.push(`and ${formatCount(why.length - lines.length)} more causes in report.json`);
-  }
-  return whyTitle === 'Why' || lines.length === 0 ? lines : [`${whyTitle}:`, ...lines];
-}
-
-function remedyLines(remedies: readonly RemedyWords[]): string[] {
-  const shown = remedies.slice(0, MAX_REMEDIES);
-  const lines = shown.flatMap((remedy, at) => [
-    `${at + 1}. ${toPlain(remedy.text)}${remedy.risk === undefined ? '' : ` (risk: ${toPlain(remedy.risk)})`}`,
-    ...(remedy.command === undefined ? [] : [`   ${plainText(remedy.command)}`]),
-    ...(remedy.rules ?? []).map((line) => `   ${plainText(line)}`),
-  ]);
-  const left = remedies.length - shown.length;
-  return left > 0 ? [...lines, `and ${formatCount(left)} more in report.json`] : lines;
-}
-
-function forcedLines({ forced }: NamespaceResult): string[] {
-  if (forced === null) return [];
-  const title = forced.mode === 'plan' ? 'Force-finalize would do:' : 'Force-finalized:';
+/**
+ * Why, where it lies, what to do, what could not be seen, after an empty line each. Where there are many
+ * causes each has one remedy, so that forty namespaces fit on a screen.
+ */
+function explanation(view: View, hasEvidence: boolean): string[] {
+  const { namespaces, notSeen, causeCount } = view;
+  const [only] = namespaces.length === 1 ? namespaces : [];
+  const detail: Detail = {
+    lines: Number.POSITIVE_INFINITY,
+    causes: 8,
+    remedies: causeCount > 2 ? 1 : 8,
+    rows: 10,
+    forced: 100,
+    chars: 0,
+    namespaces: 0,
+    hasEvidence,
+    hasRawData: false,
+  };
+  const [, ...blocks] = documentOf(view, detail, () => 0);
+  const hasLooked = namespaces.some(({ result }) => result.diagnosis !== undefined);
   return [
-    ...(forced.actions.length === 0 ? [`${title} nothing`] : [title]),
-    ...forced.actions.map(({ target, finalizer, result }) =>
-      plainText(`  ${target}  ${finalizer}: ${result}`),
-    ),
-    ...forced.refused.map(({ target, reason }) => plainText(`  refused: ${target}: ${reason}`)),
-    ...forced.orphans.map(({ kind, name, apiVersion, uid }) =>
-      plainText(`  left behind: ${kind} ${name} (${apiVersion}, uid ${uid})`),
-    ),
+    only === undefined ? [] : treeOf(only.rows),
+    ...blocks.map((block) => blockLines(block, detail.remedies === 1)),
+    hasLooked && notSeen.length === 0 ? ['Nothing was left uninspected.'] : [],
+    only === undefined ? statesOf(namespaces) : [],
+  ].flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines]));
+}
+
+function blockLines(block: Block, isBrief: boolean): string[] {
+  switch (block.kind) {
+    case 'heading':
+    case 'line':
+      return [toPlain(block.words)];
+    case 'list':
+      return block.items.map(
+        (item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${toPlain(item)}`,
+      );
+    case 'actions': {
+      const { title, isOrdered, first, actions } = block;
+      const lines = actions.flatMap((action, at) =>
+        actionLines(action, isBrief ? '->' : isOrdered ? `${first + at}.` : '-'),
+      );
+      return isBrief ? lines : [`${title}:`, ...lines];
+    }
+    case 'table':
+      return block.rows.map((cells) => `- ${cells.map(toPlain).join('  ').trimEnd()}`);
+    case 'proofs': {
+      const lines = block.proofs.flatMap((proof) => [
+        `${toPlain(proof.sentence)}:`,
+        ...proof.lines.map((line) => `  · ${toPlain(line)}`),
+      ]);
+      return ['What this rests on:', ...lines.slice(0, MAX_EVIDENCE)];
+    }
+    case 'commands':
+      return block.lines.map((line) => `  ${plainText(line)}`);
+    case 'fold':
+      if (block.fold === 'left behind') {
+        return [
+          `${toPlain(block.title)}:`,
+          ...block.blocks.flatMap((one) => blockLines(one, true)),
+        ];
+      }
+      // The tree says what the table of the chain says.
+      return block.fold === 'evidence'
+        ? block.blocks.flatMap((one) => (one.kind === 'proofs' ? blockLines(one, isBrief) : []))
+        : [];
+    case 'section': {
+      const parts = block.blocks.map((one) => blockLines(one, isBrief));
+      return parts.flatMap((lines, at) => (at === 0 || isBrief ? lines : ['', ...lines]));
+    }
+    case 'graph':
+    case 'terms':
+      return [];
+  }
+}
+
+function actionLines({ text, risk, command, rules, others }: Action, lead: string): string[] {
+  const places = others.length > 0 ? `; here in the first of ${others.length + 1} places` : '';
+  const cost = risk === undefined ? '' : ` (risk: ${toPlain(risk)})`;
+  const block = [...(command === undefined ? [] : [command]), ...(rules ?? [])];
+  const margin = ' '.repeat(lead.length + 1);
+  return [
+    `${lead} ${toPlain(capitalized(text))}${places}${cost}`,
+    ...block.map((line) => `${margin}${plainText(line)}`),
   ];
 }
 
-function indented(lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['', ...lines.map((line) => (line === '' ? '' : `  ${line}`))];
+/** "stuck: a, b and 38 more". */
+function statesOf(namespaces: readonly NamespaceView[]): string[] {
+  const byOutcome = Map.groupBy(namespaces, ({ result }) => result.outcome);
+  return [...byOutcome].map(([outcome, list]) => {
+    const names = list.map(({ result }): Words => [name(result.name)]);
+    return `${outcome}: ${toPlain(listWords(names, MAX_PLACES))}`;
+  });
+}
+
+/** The wait-for graph as indented lines, for who has a diagnosis and no run. */
+export function treeLines(diagnosis: Diagnosis, namespace: string, now: string): string[] {
+  return treeOf(rowsOf(diagnosis, { home: namespace, now }));
+}
+
+function treeOf(rows: readonly Row[]): string[] {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const shown = rows.slice(0, MAX_TREE_LINES).map((row) => {
+    const lead = row.depth.map((more, at) =>
+      at < row.depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
+    );
+    // What has nothing to name but what waits for it is told by its message alone.
+    const left = `${lead.join('')}${toPlain(row.isSelf ? row.message : row.toWords)}`;
+    const right = row.isKnown ? '(see above)' : row.isSelf ? '' : toPlain(row.message);
+    return { left, right, mark: row.isRootCause && !row.isKnown ? '   ← root cause' : '' };
+  });
+  const widths = shown.filter(({ right }) => right !== '').map(({ left }) => left.length);
+  const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(0, ...widths));
+  return [
+    toPlain(first.fromWords),
+    ...shown.map(({ left, right, mark }) =>
+      right === '' ? `${left}${mark}` : `${left.padEnd(width)}  ${right}${mark}`,
+    ),
+    ...(rows.length > shown.length ? ['… more in report.json'] : []),
+  ];
+}
+
+/** One for namespaces that tell the same, unless they simply went; the worst of what is left behind. */
+function annotationsOf({ namespaces, leftBehind }: View): Annotation[] {
+  const told = namespaces.filter(({ result }) => result.verdict !== 'pass');
+  const groups = [
+    ...Map.groupBy(told, ({ result, sentence }) =>
+      [result.verdict, result.outcome, toPlain(sentence) || result.name].join('\n'),
+    ).values(),
+  ];
+  const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
+  const annotations = shown.map(annotationOf);
+  const left = groups.slice(shown.length).flat();
+  if (left.length > 0) {
+    const isFailure = left.some(({ result }) => result.verdict === 'fail');
+    const message = `and ${left.length} more namespaces that did not simply go; the log has them`;
+    annotations.push({ level: isFailure ? 'error' : 'warning', title: TITLE, message });
+  }
+  const [worst] = leftBehind;
+  if (worst !== undefined) {
+    const { kind, name: object, why, breaksOthers } = worst.entry;
+    const message = plainText(`${leftBehindTitle(leftBehind)}: ${kind} ${object}: ${why}`);
+    annotations.push({
+      level: breaksOthers ? 'warning' : 'notice',
+      title: TITLE,
+      message: shorten(message, MAX_ANNOTATION_CHARS),
+    });
+  }
+  return annotations;
+}
+
+function annotationOf(group: readonly NamespaceView[]): Annotation {
+  const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
+  const more = others.length > 0 ? ` (and ${formatCount(others.length)} more)` : '';
+  return {
+    level: first.result.verdict === 'fail' ? 'error' : 'warning',
+    title: plainText(`${TITLE}: ${first.result.name}${more}`),
+    message: shorten(namespaceLine(first, more), MAX_ANNOTATION_CHARS),
+  };
+}
+
+function stateLine({ result, state }: NamespaceView): string {
+  return plainText(`${result.name} ${state}`);
+}
+
+/** "preview-pr-42 is stuck: Widget db is held by …", "preview-pr-42 was gone after 38 s". */
+function namespaceLine({ result, state, sentence }: NamespaceView, more = ''): string {
+  const line = `${result.name}${more} ${state}`;
+  return plainText(sentence.length === 0 ? line : `${line}: ${toPlain(sentence)}`);
+}
+
+function lookTitle(
+  { name: namespace, diagnosis, examination }: NamespaceResult,
+  isMany: boolean,
+): string {
+  const facts = [
+    `${diagnosis?.inspectedTypes ?? 0} types`,
+    ...(examination === undefined
+      ? []
+      : [`${examination.requests} requests`, `${(examination.ms / 1_000).toFixed(1)} s`]),
+  ];
+  return plainText(`What was looked at${isMany ? ` in ${namespace}` : ''} (${facts.join(', ')})`);
+}
+
+function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string[] {
+  return [
+    ...(diagnosis?.findings ?? [])
+      .slice(0, MAX_FINDINGS)
+      .flatMap(({ code, subject, message, evidence: lines }) => [
+        `${code}: ${subject.kind} ${subject.name} ${message}`,
+        ...lines.map((line) => `  ${line}`),
+      ]),
+    ...(diagnosis?.notInspected ?? []).map(
+      ({ what, reason }) => `not inspected: ${what}: ${reason}`,
+    ),
+    ...conditions.map(
+      ({ type, status, reason, message }) => `condition ${type}=${status} ${reason}: ${message}`,
+    ),
+    ...timeline.map(({ at, event }) => `${at} ${event}`),
+  ].map((line) => plainText(shorten(line, 2_000)));
+}
+
+/** Output `root-cause`: one sentence that follows the chain of the worst namespace; empty without one. */
+export function rootCauseSentence(view: View): string {
+  const worst = worstNamespace(view);
+  return worst === undefined ? '' : shorten(toPlain(worst.sentence), MAX_ROOT_CAUSE_CHARS);
+}
+
+/** Output `summary-text`: one line for chat; what chat programs take for mark-up or mentions is out. */
+export function summaryText(view: View): string {
+  return shorten(summaryLine(view).replace(/[<>@`$\\|*~]/g, ' '), MAX_CHAT_CHARS);
+}
+
+function summaryLine(view: View): string {
+  const worst = worstNamespace(view);
+  if (worst === undefined) return nothingToTell(view.run);
+  if (view.namespaces.length === 1) return namespaceLine(worst);
+  const headline = toPlain(view.headline);
+  return view.run.verdict === 'fail' ? `${headline}: ${namespaceLine(worst)}` : headline;
+}
+
+/** The namespace that gave the run its outcome. */
+export function worstNamespace({ namespaces, run }: View): NamespaceView | undefined {
+  return (
+    namespaces.find(
+      ({ result }) => result.outcome === run.outcome && result.verdict === run.verdict,
+    ) ?? namespaces[0]
+  );
 }

@@ -61,10 +61,10 @@ describe('a comment over time', () => {
     expect(await say(RED, 1)).toContain('### 🔴 Namespace');
     const green = await say(GREEN, 2);
     expect(green).toContain('### ✅ Namespace');
-    expect(green).toContain('Earlier on this pull request: 🔴 5m 02s <code>owner-missing</code>');
+    expect(green).toContain('Earlier on this pull request: 🔴 16 s `owner-missing`');
     expect(await say(runOf([deadApiService()]), 3)).toContain('### 🔴 Namespace');
     const last = await say(GREEN, 4);
-    expect(last).toContain('<code>apiservice-unavailable</code>');
+    expect(last).toContain('`apiservice-unavailable`');
     expect(historyIn(last).map(({ outcome }) => outcome)).toEqual([
       'stuck',
       'deleted',
@@ -239,8 +239,7 @@ describe('several gates on one pull request', () => {
     await report(github, runOf(namespaces));
     const [comment, ...more] = github.commentsOn(PULL_REQUEST);
     expect(more).toEqual([]);
-    for (const name of ['a', 'preview-pr-42', 'c'])
-      expect(comment?.body).toContain(`<code>${name}</code>`);
+    for (const name of ['a', 'preview-pr-42', 'c']) expect(comment?.body).toContain(`\`${name}\``);
   });
 });
 

@@ -79,7 +79,7 @@ describe('the gate on a recorded cluster', { timeout: 60_000 }, () => {
     let saidAt = 0;
     const step = await start(server, {
       onLine: (line) => {
-        if (line.includes(`${NAME} is gone`)) saidAt = Date.now();
+        if (line.includes(`${NAME} was gone`)) saidAt = Date.now();
       },
     });
     await waiting(server, step);

@@ -17,11 +17,14 @@ const OURS = new Set([
   'gateVersion',
   'finishedAt',
   'verb',
+  'role',
+  'certainty',
 ]);
 
 /** The same result with `text` in the place of every text that a cluster could have written. */
 export function poison(result: RunResult, text: (original: string) => string): RunResult {
-  return replace(result, text, '') as RunResult;
+  const { kind } = result;
+  return { ...(replace(result, text, '') as RunResult), kind };
 }
 
 function replace(value: unknown, text: (original: string) => string, key: string): unknown {

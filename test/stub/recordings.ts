@@ -21,20 +21,21 @@ export function readRecording(scenario: string): Recording {
  */
 export function recordedAt(recording: Recording, now: Date): Recording {
   const seconds = Math.round((now.getTime() - Date.parse(recording.recordedAt)) / 1_000);
-  return move(recording, seconds * 1_000) as Recording;
+  return moveTimes(recording, seconds * 1_000) as Recording;
 }
 
 /** `2026-03-02T10:00:11Z`, and with microseconds in Leases. */
 const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?Z$/;
 
-function move(value: unknown, ms: number): unknown {
+/** Everything with its timestamps `ms` later. */
+export function moveTimes(value: unknown, ms: number): unknown {
   if (typeof value === 'string') {
     const match = TIMESTAMP.exec(value);
     if (match === null) return value;
     const moved = new Date(Date.parse(`${match[1]}Z`) + ms).toISOString().slice(0, 19);
     return `${moved}${match[2] ?? ''}Z`;
   }
-  if (Array.isArray(value)) return value.map((item) => move(item, ms));
+  if (Array.isArray(value)) return value.map((item) => moveTimes(item, ms));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, move(item, ms)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, moveTimes(item, ms)]));
 }

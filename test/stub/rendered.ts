@@ -1,26 +1,56 @@
 import { spawnSync } from 'node:child_process';
+import { micromark } from 'micromark';
+import { gfm, gfmHtml } from 'micromark-extension-gfm';
 import { type DefaultTreeAdapterTypes, parseFragment } from 'parse5';
 
 type Node = DefaultTreeAdapterTypes.ChildNode | DefaultTreeAdapterTypes.DocumentFragment;
 
 const EXTENSIONS = ['footnotes', 'table', 'autolink', 'strikethrough', 'tagfilter', 'tasklist'];
 
-/** Why pages cannot be judged on this machine; `undefined` when they can. */
-export const NO_CMARK =
-  spawnSync('cmark-gfm', ['--version']).status === 0
-    ? undefined
-    : 'cmark-gfm, the Markdown parser of GitHub, is not installed (Debian: apt-get install cmark-gfm)';
+/** Markdown to HTML as GitHub's parser does it, before GitHub's own filters. */
+export interface Judge {
+  name: string;
+  /** Why it cannot judge on this machine; `undefined` when it can. */
+  missing: string | undefined;
+  toHtml(markdown: string): string;
+}
 
-/** Markdown as a page, by GitHub's own Markdown parser and by an HTML parser as browsers have it. */
-export function renderPage(markdown: string): Page {
-  const options = ['--unsafe', '--github-pre-lang', ...EXTENSIONS.flatMap((name) => ['-e', name])];
-  const run = spawnSync('cmark-gfm', options, {
-    input: markdown,
-    maxBuffer: 64 * 1024 * 1024,
-    encoding: 'utf8',
-  });
-  if (run.status !== 0) throw new Error(`cmark-gfm: ${run.stderr}`);
-  return readPage(run.stdout);
+/** Comes with npm, so every machine has it. */
+export const MICROMARK: Judge = {
+  name: 'micromark',
+  missing: undefined,
+  toHtml: (markdown) =>
+    micromark(markdown, {
+      extensions: [gfm()],
+      htmlExtensions: [gfmHtml()],
+      allowDangerousHtml: true,
+    }),
+};
+
+/** GitHub's own parser; a second opinion where it is installed. */
+export const CMARK: Judge = {
+  name: 'cmark-gfm',
+  missing:
+    spawnSync('cmark-gfm', ['--version']).status === 0
+      ? undefined
+      : 'cmark-gfm, the Markdown parser of GitHub, is not installed (Debian: apt-get install cmark-gfm)',
+  toHtml: (markdown) => {
+    const options = ['--unsafe', '--github-pre-lang', ...EXTENSIONS.flatMap((one) => ['-e', one])];
+    const run = spawnSync('cmark-gfm', options, {
+      input: markdown,
+      maxBuffer: 64 * 1024 * 1024,
+      encoding: 'utf8',
+    });
+    if (run.status !== 0) throw new Error(`cmark-gfm: ${run.stderr}`);
+    return run.stdout;
+  },
+};
+
+export const JUDGES = [MICROMARK, CMARK];
+
+/** Markdown as a page: a parser of Markdown, and an HTML parser as browsers have it. */
+export function renderPage(markdown: string, judge = MICROMARK): Page {
+  return readPage(judge.toHtml(markdown));
 }
 
 export interface Page {

@@ -1,8 +1,8 @@
 import type { HostedBackends } from '../../src/force/backends.ts';
 import type { ForceType } from '../../src/force/force-plan.ts';
 import type { PlanInput } from '../../src/force/plan.ts';
-import type { ActivePolicy } from '../../src/model/policy.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
+import type { ActivePolicy } from '../../src/model/policy.ts';
 import { read } from '../../src/model/read.ts';
 import type {
   NamespaceFacts,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import {
-  protectedBecause,
   matchesPattern,
   permissionFor,
+  protectedBecause,
   saysNothing,
 } from '../../src/model/policy.ts';
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { OUTPUT_NAMES, outputsOf } from '../../src/outputs.ts';
+import { viewOf } from '../../src/report/view.ts';
 import {
   deadApiService,
   deadlock,
@@ -27,15 +28,15 @@ describe('outputs', () => {
   });
 
   test('of a hang name what blocks', () => {
-    const outputs = outputsOf(runOf([deadlock()]), WHERE, 302_400);
+    const outputs = outputsOf(viewOf(runOf([deadlock()])), WHERE, 302_400);
     expect({ ...outputs, blockers: JSON.parse(outputs.blockers) }).toEqual({
       outcome: 'stuck',
       outcomes: '{"preview-pr-42":"stuck"}',
       'elapsed-seconds': '302',
       'root-cause':
-        'Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was deleted with the namespace, so nobody is left to remove the finalizer',
+        'Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was in this namespace and was deleted with it, so nobody is left to remove widgets.example.com/cleanup',
       'summary-text':
-        'preview-pr-42 is stuck: Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was deleted with the namespace, so nobody is left to remove the finalizer',
+        'preview-pr-42 is stuck: Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was in this namespace and was deleted with it, so nobody is left to remove widgets.example.com/cleanup',
       blockers: [
         {
           namespace: 'preview-pr-42',
@@ -63,11 +64,11 @@ describe('outputs', () => {
   });
 
   test('of a success are all there, and empty where nothing blocks', () => {
-    expect(outputsOf(runOf([gone('a')]), WHERE, 38_000)).toMatchObject({
+    expect(outputsOf(viewOf(runOf([gone('a')])), WHERE, 38_000)).toMatchObject({
       outcome: 'deleted',
       outcomes: '{"a":"deleted"}',
       'root-cause': '',
-      'summary-text': 'a is gone after 38 s',
+      'summary-text': 'a was gone after 38 s',
       blockers: '[]',
       'blocking-finalizer': '',
       'blocking-resource': '',
@@ -102,8 +103,8 @@ describe('outputs', () => {
     {
       what: 'several causes',
       run: runOf([severalCauses()]),
-      finalizer: 'gadgets.example.com/release',
-      resource: 'Gadget/g1',
+      finalizer: 'finalizers.kubesphere.io/namespaces',
+      resource: '',
       apiservice: 'v1beta1.metrics.k8s.io',
     },
     {
@@ -114,7 +115,7 @@ describe('outputs', () => {
       apiservice: '',
     },
   ])('name the first of each: $what', ({ run, finalizer, resource, apiservice }) => {
-    expect(outputsOf(run, WHERE, 0)).toMatchObject({
+    expect(outputsOf(viewOf(run), WHERE, 0)).toMatchObject({
       'blocking-finalizer': finalizer,
       'blocking-resource': resource,
       'blocking-apiservice': apiservice,
@@ -122,20 +123,20 @@ describe('outputs', () => {
   });
 
   test('tell that something was forced', () => {
-    expect(outputsOf(runOf([gone('a'), forced()]), WHERE, 0).forced).toBe('true');
+    expect(outputsOf(viewOf(runOf([gone('a'), forced()])), WHERE, 0).forced).toBe('true');
   });
 
   test('of several namespaces count those that did not pass', () => {
     const run = runOf([gone('a'), deadlock(), settled('not-terminating', 'fail')]);
-    const outputs = outputsOf(run, WHERE, 0);
+    const outputs = outputsOf(viewOf(run), WHERE, 0);
     expect(outputs['summary-text']).toMatch(
-      /^2 of 3 namespaces did not pass \(5m 02s\): preview-pr-42 is stuck: /,
+      /^2 of 3 namespaces did not pass \(\d+ s\): preview-pr-42 is stuck: /,
     );
     expect(Object.keys(JSON.parse(outputs.outcomes))).toEqual(['a', 'preview-pr-42']);
   });
 
   test('of several namespaces that went say so', () => {
-    const outputs = outputsOf(runOf([gone('a'), gone('b')]), WHERE, 0);
-    expect(outputs['summary-text']).toBe('all 2 namespaces passed (38 s)');
+    const outputs = outputsOf(viewOf(runOf([gone('a'), gone('b')])), WHERE, 0);
+    expect(outputs['summary-text']).toBe('All 2 namespaces were gone after 38 s');
   });
 });

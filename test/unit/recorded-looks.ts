@@ -24,5 +24,10 @@ export function readRecordedLooks(): RecordedLooks[] {
   return readdirSync(SNAPSHOTS_FOLDER)
     .filter((file) => file.endsWith('.json'))
     .sort()
-    .map((file) => JSON.parse(readFileSync(join(SNAPSHOTS_FOLDER, file), 'utf8')) as RecordedLooks);
+    .map((file) => readRecordedLook(file.slice(0, -'.json'.length)));
+}
+
+/** `id`: of the scenario, with what tells two recordings of it apart: "S4-watched". */
+export function readRecordedLook(id: string): RecordedLooks {
+  return JSON.parse(readFileSync(join(SNAPSHOTS_FOLDER, `${id}.json`), 'utf8')) as RecordedLooks;
 }

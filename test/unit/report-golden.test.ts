@@ -1,21 +1,28 @@
 import { describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/model/result.ts';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { renderComment } from '../../src/report/comment.ts';
-import type { Teardown } from '../../src/report/history.ts';
-import { renderLogLines } from '../../src/report/log-lines.ts';
 import {
   type RenderContext,
   renderMarkdownReport,
   renderSummary,
 } from '../../src/report/markdown.ts';
-import { rootCauseSentence, summaryText } from '../../src/report/summary-line.ts';
-import { renderText } from '../../src/report/text.ts';
+import {
+  renderLogLines,
+  renderText,
+  rootCauseSentence,
+  summaryText,
+} from '../../src/report/text.ts';
+import { viewOf } from '../../src/report/view.ts';
 import {
   deadApiService,
   deadlock,
-  EXPLAINED,
   FINISHED_AT,
+  forced,
+  foreseen,
   gone,
+  leavesBehind,
+  notSeen,
+  recorded,
   runOf,
   settled,
 } from '../stub/results.ts';
@@ -23,88 +30,122 @@ import {
 const CONTEXT: RenderContext = {
   runUrl: 'https://github.com/octo-org/shop/actions/runs/9001/attempts/1',
   runLabel: 'run 812, attempt 1',
-  reportPath: '/home/runner/work/_temp/teardown/report.json',
   finishedAt: FINISHED_AT,
 };
 
-/** One situation, one file: everything that is told about it, as a reader gets it. */
+const renamed = (scenario: string, prefix: string, count: number): NamespaceResult[] =>
+  Array.from({ length: count }, (_, at) => recorded(scenario, `${prefix}-${at + 1}`));
+
+/** A Monday morning: forty namespaces, from one dead add-on, a sleeping operator and two more. */
+const FORTY = [
+  ...renamed('SEED-1d', 'team', 31),
+  ...renamed('S3', 'shop', 5),
+  ...renamed('S31', 'edge', 3),
+  recorded('S1', 'odd'),
+];
+
+/** One situation, one pair of files: everything that is told about it, as a reader gets it. */
 const SITUATIONS: { name: string; run: RunResult }[] = [
-  ...Object.entries(EXPLAINED).map(([name, result]) => ({ name, run: runOf([result()]) })),
-  { name: 'not-terminating', run: runOf([settled('not-terminating', 'fail')]) },
-  { name: 'recreated', run: runOf([settled('recreated', 'warn')]) },
-  { name: 'not-found', run: runOf([settled('not-found', 'fail')]) },
-  { name: 'cancelled', run: runOf([settled('cancelled', 'fail')]) },
-  { name: 'at-once', run: runOf([{ ...deadlock(), elapsedMs: 900 }], { timeoutMs: 0 }) },
-  {
-    name: 'nothing-matched',
-    run: runOf([], { outcome: 'not-found', verdict: 'fail' }),
-  },
+  { name: 'deadlock', run: runOf([deadlock()]) },
+  { name: 'dead-apiservice', run: runOf([deadApiService()]) },
+  { name: 'owner-refused', run: runOf([recorded('S40')]) },
+  { name: 'owner-unknown', run: runOf([recorded('S1')]) },
+  { name: 'denied-by-webhook', run: runOf([recorded('S22')]) },
+  { name: 'lost-node', run: runOf([recorded('S28')]) },
+  { name: 'pod-and-claim', run: runOf([recorded('S25a')]) },
+  { name: 'several-causes', run: runOf([recorded('S32')]) },
+  { name: 'not-seen', run: runOf([notSeen()]) },
+  { name: 'shrinking', run: runOf([recorded('S43')]) },
+  { name: 'unexplained', run: runOf([recorded('unexplained')]) },
+  { name: 'at-once', run: runOf([recorded('S3')], { timeoutMs: 0 }) },
+  { name: 'forced', run: runOf([forced()]) },
+  { name: 'left-behind', run: runOf([leavesBehind()]) },
+  { name: 'forecast', run: runOf([foreseen(deadlock())], { kind: 'forecast', timeoutMs: 0 }) },
   {
     name: 'several-namespaces',
     run: runOf([
       gone('preview-pr-1'),
-      deadlock(),
+      deadlock('preview-pr-42'),
+      deadlock('preview-pr-43'),
       deadApiService(),
-      { ...deadApiService(), name: 'preview-pr-58' },
       { ...settled('recreated', 'warn'), name: 'preview-pr-77' },
     ]),
   },
 ];
 
 describe.each(SITUATIONS)('the report of $name', ({ name, run }) => {
+  const view = viewOf(run);
+
   test('as job summary', async () => {
-    await expect(renderSummary(run, CONTEXT, 900 * 1024)).toMatchFileSnapshot(`golden/${name}.md`);
+    await expect(renderSummary(view, CONTEXT, 900 * 1024)).toMatchFileSnapshot(`golden/${name}.md`);
   });
 
-  test('as text: terminal, log, outputs', async () => {
-    const { lines, groups, annotations } = renderLogLines(run);
-    const text = [
-      section('terminal'),
-      renderText(run),
-      section('end of the step log'),
-      ...lines,
-      ...groups.flatMap((group) => [`▸ ${group.title}`, ...group.lines.map((line) => `│ ${line}`)]),
-      ...annotations.map(({ level, title, message }) => `${level} [${title}] ${message}`),
-      section('output root-cause'),
-      rootCauseSentence(run),
-      section('output summary-text'),
-      summaryText(run),
-      '',
-    ].join('\n');
-    await expect(text).toMatchFileSnapshot(`golden/${name}.txt`);
+  test('as text: terminal, annotations, outputs', async () => {
+    await expect(asText(run)).toMatchFileSnapshot(`golden/${name}.txt`);
   });
 });
 
-describe('the comment', () => {
-  const earlier: Teardown[] = [
-    { run: 'run 810, attempt 1', at: FINISHED_AT, outcome: 'deleted', isPass: true, seconds: 41 },
-    {
-      run: 'run 811, attempt 1',
-      at: FINISHED_AT,
-      outcome: 'stuck',
-      isPass: false,
-      seconds: 302,
-      code: 'owner-missing',
-      subject: 'Widget db',
-    },
+test('what ends without a diagnosis', async () => {
+  const ends = [
+    runOf([settled('not-terminating', 'fail')]),
+    runOf([settled('recreated', 'warn')]),
+    runOf([settled('not-found', 'fail')]),
+    runOf([settled('cancelled', 'fail')]),
+    runOf([settled('stuck', 'fail')]),
+    runOf([gone()]),
+    runOf([gone('a'), gone('b', 41_000)]),
+    runOf([], { outcome: 'not-found', verdict: 'fail' }),
+    runOf([{ ...settled('clear', 'pass') }], { kind: 'forecast', timeoutMs: 0 }),
   ];
+  const texts = ends.map((run) => `${renderSummary(viewOf(run), CONTEXT, 10_000)}\n${asText(run)}`);
+  await expect(texts.join('\n')).toMatchFileSnapshot('golden/no-diagnosis.txt');
+});
 
-  test('is the summary with marker and history', async () => {
-    const body = renderComment(runOf([deadlock()]), CONTEXT, '0123456789abcdef', earlier);
-    await expect(body).toMatchFileSnapshot('golden/comment-red.md');
-  });
-
-  test('turns green with one line about what had been wrong', async () => {
-    const body = renderComment(runOf([gone()]), CONTEXT, '0123456789abcdef', earlier);
-    await expect(body).toMatchFileSnapshot('golden/comment-green.md');
-  });
+test.each([
+  {
+    outcome: 'would-hang' as const,
+    told: 'When this pull request is closed, its environment would hang: namespace preview-pr-42',
+  },
+  {
+    outcome: 'clear' as const,
+    told: 'When this pull request is closed, nothing that could be seen would hold its environment: namespace preview-pr-42',
+  },
+  {
+    outcome: 'inconclusive' as const,
+    told: 'Whether this environment would hang when the pull request is closed could not be told: namespace preview-pr-42',
+  },
+])('the comment on a pull request says what a forecast of $outcome means', ({ outcome, told }) => {
+  const verdict = outcome === 'clear' ? 'pass' : 'fail';
+  const view = viewOf(runOf([{ ...settled(outcome, verdict) }], { kind: 'forecast' }));
+  const [headline] = renderComment(view, CONTEXT, '0'.repeat(16), []).match(/^### .*$/m) ?? [];
+  expect(headline?.replaceAll('`', '')).toBe(`### ${view.mark} ${told}`);
 });
 
 test('report.md says the same as the summary, at length', () => {
-  const run = runOf([deadlock()]);
-  expect(renderMarkdownReport(run, CONTEXT)).toBe(renderSummary(run, CONTEXT, 900 * 1024));
+  const view = viewOf(runOf([deadlock()]));
+  expect(renderMarkdownReport(view, CONTEXT)).toBe(renderSummary(view, CONTEXT, 900 * 1024));
 });
 
-function section(title: string): string {
-  return `==== ${title} ====`;
+test('forty namespaces fit on a screen, and into a comment', async () => {
+  const run = runOf(FORTY, { timeoutMs: 0 });
+  const markdown = renderSummary(viewOf(run), CONTEXT, 20_000);
+  await expect(markdown).toMatchFileSnapshot('golden/forty-namespaces.md');
+  await expect(asText(run)).toMatchFileSnapshot('golden/forty-namespaces.txt');
+  expect(renderText(viewOf(run)).split('\n').length).toBeLessThan(40);
+});
+
+function asText(run: RunResult): string {
+  const view = viewOf(run);
+  const { lines, groups, annotations } = renderLogLines(view);
+  return [
+    renderText(view),
+    `==== first line of the step log, its groups and annotations`,
+    lines[0],
+    ...groups.map(({ title, lines: inside }) => `▸ ${title}: ${inside.length} lines`),
+    ...annotations.map(({ level, title, message }) => `${level} [${title}] ${message}`),
+    `==== outputs root-cause and summary-text`,
+    rootCauseSentence(view),
+    summaryText(view),
+    '',
+  ].join('\n');
 }

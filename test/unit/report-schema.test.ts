@@ -3,11 +3,28 @@ import { FINDING_CODES } from '../../src/model/finding.ts';
 import { OUTCOMES } from '../../src/model/outcome.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { readSchema, schemaErrors } from '../stub/report-schema.ts';
-import { deadlock, EXPLAINED, gone, runOf, settled } from '../stub/results.ts';
+import {
+  deadlock,
+  diagnosis,
+  finding,
+  forced,
+  foreseen,
+  gone,
+  leavesBehind,
+  namespaceResult,
+  notSeen,
+  recorded,
+  runOf,
+  settled,
+} from '../stub/results.ts';
+import { readRecordedLooks } from './recorded-looks.ts';
 
 describe('report.json', () => {
   test.each([
-    ...Object.values(EXPLAINED).map((result) => result()),
+    ...readRecordedLooks().map(({ scenario }) => recorded(scenario)),
+    notSeen(),
+    forced(),
+    leavesBehind(),
     gone(),
     settled('not-found', 'pass'),
     { ...settled('not-found', 'fail'), uid: '' },
@@ -16,6 +33,35 @@ describe('report.json', () => {
     settled('cancelled', 'fail'),
   ])('of $name ($outcome) is valid', (namespace) => {
     expect(schemaErrors(buildReport(runOf([namespace])))).toEqual([]);
+  });
+
+  test('of a forecast over several namespaces is valid, with what they share', () => {
+    const namespaces = [foreseen(deadlock('a')), foreseen(deadlock('b'))];
+    const report = buildReport(runOf(namespaces, { kind: 'forecast' }));
+    expect(schemaErrors(report)).toEqual([]);
+    expect(report.sharedCauses).toMatchObject([
+      { finding: { code: 'owner-missing' }, namespaces: ['a', 'b'] },
+    ]);
+  });
+
+  test('has nothing that only tells renderers how to put it', () => {
+    const found = finding({
+      code: 'owner-failing',
+      subject: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'op' },
+      message: 'is refused: no',
+      quote: 'no',
+      continuation: 'nobody acts',
+      certainty: 'likely',
+      remedies: [{ role: 'or', text: 'do', command: 'it' }],
+    });
+    const namespace = namespaceResult({
+      diagnosis: diagnosis([found]),
+      leftBehind: leavesBehind().leftBehind,
+    });
+    const [told] = buildReport(runOf([namespace])).namespaces;
+    const { quote: _q, continuation: _c, ...rest } = found;
+    expect(told?.findings).toEqual([{ ...rest, remedies: [{ text: 'do', command: 'it' }] }]);
+    expect(told?.leftBehind[0]).not.toHaveProperty('breaksOthers');
   });
 
   test('has the texts of the cluster unchanged', () => {

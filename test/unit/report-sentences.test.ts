@@ -1,37 +1,27 @@
 import { describe, expect, test } from 'vitest';
 import { FINDING_CODES, type Finding, type Subject } from '../../src/model/finding.ts';
-import { chainsOf } from '../../src/report/chains.ts';
-import { chainSentence, chainSentences } from '../../src/report/sentences.ts';
-import { toPlain } from '../../src/report/words.ts';
-import { diagnosis, finding } from '../stub/results.ts';
+import { rootsOf } from '../../src/report/causes.ts';
+import { toMarkdown } from '../../src/report/markup.ts';
+import {
+  asSentence,
+  asSentences,
+  chainClauses,
+  clockTime,
+  linkWords,
+  withAges,
+} from '../../src/report/sentences.ts';
+import { toPlain, type Words } from '../../src/report/words.ts';
+import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
 
 const HOME = 'preview-pr-1';
+const SCENE = { home: HOME, now: FINISHED_AT };
 
 function subject(kind: string, name: string, namespace?: string): Subject {
   return { apiVersion: 'x/v1', kind, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
 const WIDGET = subject('Widget', 'db', HOME);
-const OPERATOR = subject('Deployment', 'operator', HOME);
-
-/** Each waits for the next. */
-function chain(...links: (Pick<Finding, 'code' | 'subject' | 'message'> & Partial<Finding>)[]): {
-  prose: string;
-  line: string;
-} {
-  const findings = links.map((link) => finding(link));
-  findings.forEach((link, at) => {
-    const next = findings[at + 1];
-    if (next !== undefined) link.waitsFor = [next.id];
-  });
-  const [only] = chainsOf(diagnosis(findings));
-  if (only === undefined) throw new Error('no chain');
-  return {
-    prose: toPlain(chainSentences(only, HOME)),
-    line: toPlain(chainSentence(only, HOME)),
-  };
-}
-
+const OPERATOR = subject('Deployment', 'operator', 'ops');
 const HELD = {
   code: 'object-finalizer',
   subject: WIDGET,
@@ -39,228 +29,168 @@ const HELD = {
   finalizer: 'a/b',
 } as const;
 
-describe('the sentence of a chain', () => {
-  test('names the controller that is gone', () => {
-    const told = chain(HELD, {
-      code: 'owner-missing',
-      subject: OPERATOR,
-      message: 'was deleted with the namespace',
-    });
-    expect(told.prose).toBe(
-      'Widget db is held by finalizer a/b. Its controller, Deployment operator, was deleted with the namespace.',
-    );
-    expect(told.line).toBe(
-      'Widget db is held by finalizer a/b; its controller, Deployment operator, was deleted with the namespace',
-    );
-  });
+type Link = Pick<Finding, 'code' | 'subject' | 'message'> & Partial<Finding>;
 
-  test.each([
+/** Each waits for the next. */
+function clauses(...links: Link[]): Words[] {
+  const findings = links.map((link) => finding(link));
+  findings.forEach((link, at) => {
+    const next = findings[at + 1];
+    if (next !== undefined) link.waitsFor = [next.id];
+  });
+  const [only] = rootsOf(diagnosis(findings), HOME);
+  return chainClauses(only?.links ?? [], SCENE);
+}
+
+describe('the sentences of a chain', () => {
+  test.each<{ what: string; next: Link; ends: string }>([
     {
-      what: 'a controller in another namespace',
-      next: { code: 'owner-scaled-to-zero', subject: subject('Deployment', 'op', 'ops') },
-      message: 'has 0 replicas',
-      ends: 'Its controller, Deployment ops/op, has 0 replicas.',
+      what: 'its controller',
+      next: { code: 'owner-scaled-to-zero', subject: OPERATOR, message: 'has 0 replicas' },
+      ends: 'Its controller, Deployment ops/operator, has 0 replicas.',
     },
     {
-      what: 'an owner nobody can name',
-      next: { code: 'owner-unknown', subject: WIDGET },
-      message: 'nothing in the cluster shows who should remove a/b',
-      ends: 'Nothing in the cluster shows who should remove a/b.',
+      what: 'a controller that is proven',
+      next: {
+        code: 'owner-failing',
+        subject: OPERATOR,
+        message: 'is refused what it must do',
+        certainty: 'proven',
+      },
+      ends: 'Its controller, Deployment ops/operator, is refused what it must do.',
     },
     {
-      what: 'an owner told as something about the object',
-      next: { code: 'owner-unknown', subject: WIDGET },
-      message: 'has no owner that could be recognised',
-      ends: 'It has no owner that could be recognised.',
+      what: 'a controller that is only likely, which nothing may make more of',
+      next: {
+        code: 'owner-scaled-to-zero',
+        subject: OPERATOR,
+        message: 'is most likely its controller, and is scaled to zero',
+        certainty: 'likely',
+      },
+      ends: 'Deployment ops/operator is most likely its controller, and is scaled to zero.',
     },
     {
-      what: 'an owner nobody can name, without naming the finalizer twice',
-      next: { code: 'owner-unknown', subject: WIDGET, finalizer: 'a/b' },
-      message: 'has finalizer a/b, and nothing in the cluster shows who should remove it',
+      what: 'an owner nobody can name, in the words for what was just named',
+      next: {
+        code: 'owner-unknown',
+        subject: WIDGET,
+        finalizer: 'a/b',
+        message: 'has finalizer a/b, and nothing in the cluster shows who should remove it',
+        continuation: 'nothing in the cluster shows who should remove it',
+      },
       ends: 'Nothing in the cluster shows who should remove it.',
     },
     {
-      what: 'an owner known by its product',
-      next: { code: 'owner-unknown', subject: WIDGET, finalizer: 'a/b' },
-      message: 'has finalizer a/b, which belongs to Rancher; where that runs could not be seen',
-      ends: 'That finalizer belongs to Rancher; where that runs could not be seen.',
+      what: 'the same without such words',
+      next: { code: 'owner-unknown', subject: WIDGET, message: 'has no known owner' },
+      ends: 'It has no known owner.',
     },
     {
       what: 'a type without a controller',
-      next: { code: 'owner-missing', subject: subject('CustomResourceDefinition', 'widgets.x') },
-      message: 'has no controller in this cluster',
+      next: {
+        code: 'owner-missing',
+        subject: subject('CustomResourceDefinition', 'widgets.x'),
+        message: 'has no controller in this cluster',
+      },
       ends: 'Its type, CustomResourceDefinition widgets.x, has no controller in this cluster.',
     },
     {
       what: 'a webhook that stops the update',
       next: {
-        code: 'admission-webhook-failing',
+        code: 'admission-denied',
         subject: subject('ValidatingWebhookConfiguration', 'guard'),
+        message: 'denies UPDATE of widgets: not today',
       },
-      message: 'cannot be reached',
-      ends: 'It is stopped by ValidatingWebhookConfiguration guard, which cannot be reached.',
+      ends: 'It is stopped by ValidatingWebhookConfiguration guard, which denies UPDATE of widgets: not today.',
     },
     {
       what: 'a lost node',
-      next: { code: 'pod-node-unavailable', subject: subject('Node', 'n7') },
-      message: 'does not exist any more',
-      ends: 'It runs on Node n7, which does not exist any more.',
+      next: { code: 'pod-node-unavailable', subject: subject('Node', 'n7'), message: 'is gone' },
+      ends: 'It runs on Node n7, which is gone.',
     },
     {
-      what: 'a pod with a finalizer',
-      next: { code: 'object-finalizer', subject: subject('Pod', 'web-0', HOME) },
-      message: 'is held by finalizer p/q',
-      ends: 'It waits for Pod web-0, which is held by finalizer p/q.',
+      what: 'another object',
+      next: { code: 'object-finalizer', subject: subject('Pod', 'p', HOME), message: 'is held' },
+      ends: 'It waits for Pod p, which is held.',
     },
-    {
-      what: 'a message with a subject of its own',
-      next: { code: 'apiservice-unavailable', subject: subject('APIService', 'v1.m') },
-      message: 'its backend does not answer',
-      ends: 'It waits for APIService v1.m: its backend does not answer.',
-    },
-  ] as const)('goes on with $what', ({ next, message, ends }) => {
-    expect(chain(HELD, { ...next, message }).prose).toBe(
+  ])('go on with $what', ({ next, ends }) => {
+    expect(toPlain(asSentences(clauses(HELD, next)))).toBe(
       `Widget db is held by finalizer a/b. ${ends}`,
     );
   });
 
-  test.each([
-    {
-      code: 'apiservice-unavailable',
-      subject: subject('APIService', 'v1beta1.metrics.k8s.io'),
-      message: 'does not answer: its backend is Service m/a, which does not exist',
-      says: 'APIService v1beta1.metrics.k8s.io does not answer: its backend is Service m/a, which does not exist.',
-    },
-    {
-      code: 'unexplained',
-      subject: subject('Namespace', HOME),
-      message: 'is not gone, and nothing that could be read explains why',
-      says: `Namespace ${HOME} is not gone, and nothing that could be read explains why.`,
-    },
-    {
-      code: 'content-deleting',
-      subject: subject('APIResource', 'configmaps'),
-      message: 'are still going away: 5 objects 10 s ago, 4 now',
-      says: 'Objects of type configmaps are still going away: 5 objects 10 s ago, 4 now.',
-    },
-    {
-      code: 'deletion-forbidden',
-      subject: subject('APIResource', 'leases.coordination.k8s.io'),
-      message: 'may not be deleted by the namespace controller',
-      says: 'Type leases.coordination.k8s.io may not be deleted by the namespace controller.',
-    },
-    {
-      code: 'conversion-webhook-failing',
-      subject: subject('CustomResourceDefinition', 'widgets.x'),
-      message: 'cannot be read: its conversion webhook fails',
-      says: 'CustomResourceDefinition widgets.x cannot be read: its conversion webhook fails.',
-    },
-  ] as const)('stands alone for $code', ({ says, ...alone }) => {
-    expect(chain(alone).prose).toBe(says);
-  });
-
-  test('keeps the owner of a namespace finalizer apart from the namespace controller', () => {
-    const told = chain(
-      {
-        code: 'namespace-finalizer',
-        subject: subject('Namespace', HOME),
-        message: 'is held by the entry a/b',
-        finalizer: 'a/b',
-      },
-      {
-        code: 'owner-not-ready',
-        subject: subject('Deployment', 'rancher', 'cattle'),
-        message: 'has no ready pod',
-      },
+  test('keep the owner of a namespace finalizer apart from the namespace controller', () => {
+    const told = clauses(
+      { ...HELD, code: 'namespace-finalizer', subject: subject('Namespace', HOME) },
+      { code: 'owner-not-ready', subject: OPERATOR, message: 'has no ready pod' },
     );
-    expect(told.prose).toContain(
-      "The finalizer's controller, Deployment cattle/rancher, has no ready pod.",
+    expect(toPlain(asSentences(told))).toContain(
+      "The finalizer's controller, Deployment ops/operator, has no ready pod.",
     );
   });
 
-  test('tells three links in their order', () => {
-    const told = chain(
-      HELD,
-      { code: 'owner-failing', subject: OPERATOR, message: 'is refused what it must do' },
-      {
-        code: 'admission-denied',
-        subject: subject('ValidatingAdmissionPolicy', 'keep'),
-        message: 'says no',
-      },
-    );
-    expect(told.line).toBe(
-      'Widget db is held by finalizer a/b; its controller, Deployment operator, is refused what it must do; it is stopped by ValidatingAdmissionPolicy keep, which says no',
-    );
-  });
-
-  test('tells the ends of a long one', () => {
+  test('tell the ends of a long one, as one sentence too', () => {
     const links = Array.from({ length: 7 }, (_, at) => ({
-      code: 'object-finalizer' as const,
+      ...HELD,
       subject: subject('Widget', `w${at}`, HOME),
       message: `is held by finalizer f/${at}`,
     }));
-    expect(chain(...links).prose).toBe(
-      'Widget w0 is held by finalizer f/0. It waits for Widget w1, which is held by finalizer f/1. It waits, over 4 more links, for what follows. It waits for Widget w6, which is held by finalizer f/6.',
+    expect(toPlain(asSentence(clauses(...links)))).toBe(
+      'Widget w0 is held by finalizer f/0; it waits for Widget w1, which is held by finalizer f/1; it waits, over 4 more links, for what follows; it waits for Widget w6, which is held by finalizer f/6',
     );
   });
 
-  test('says how many an entry stands for', () => {
-    expect(chain({ ...HELD, count: 20_000 }).prose).toBe(
+  test('say how many an entry stands for', () => {
+    expect(toPlain(asSentences(clauses({ ...HELD, count: 20_000 })))).toBe(
       'Widget db (and 19,999 more like it) is held by finalizer a/b.',
     );
   });
 
-  test.each(FINDING_CODES)('is a sentence for %s, alone and at the end', (code) => {
+  test('keep the words of somebody else in one piece', () => {
+    const quote = 'cannot patch resource "widgets" in API group "x" | @me #1';
+    const message = `is refused what it must do: ${quote}`;
+    const told = clauses(HELD, { code: 'owner-failing', subject: OPERATOR, message, quote });
+    expect(toMarkdown(asSentences(told))).toContain(
+      'is refused what it must do: <code>cannot patch resource &#34;widgets&#34; in API group &#34;x&#34; &#124; &#64;me &#35;1</code>.',
+    );
+    expect(toPlain(asSentences(told))).toContain(`${quote}.`);
+  });
+
+  test.each(FINDING_CODES)('are sentences for %s, alone and at the end', (code) => {
     const last = { code, subject: subject('Thing', 't'), message: 'is what it is' };
-    expect(chain(last).prose).toMatch(/^(Thing t|Objects of type t) is what it is\.$/);
-    expect(chain(HELD, last).prose).toMatch(
+    expect(toPlain(asSentences(clauses(last)))).toMatch(
+      /^(Thing t|Objects of type t) is what it is\.$/,
+    );
+    expect(toPlain(asSentences(clauses(HELD, last)))).toMatch(
       /^Widget db is held by finalizer a\/b\. [A-Z].* is what it is\.$/,
     );
   });
 });
 
-describe('chains', () => {
-  test('are the shortest to each root cause and name what else waits for it', () => {
-    const node = finding({
-      code: 'pod-node-unavailable',
-      subject: subject('Node', 'n'),
-      message: 'is gone',
-    });
-    const claim = finding({
-      code: 'volume-in-use',
-      subject: subject('PersistentVolumeClaim', 'data', HOME),
-      message: 'is still used',
-      waitsFor: [node.id],
-    });
-    const [only, ...more] = chainsOf(diagnosis([node, claim], { blockers: [claim.id, node.id] }));
-    expect(more).toEqual([]);
-    expect(only?.links.map(({ id }) => id)).toEqual([node.id]);
-    expect(only?.others.map(({ id }) => id)).toEqual([claim.id]);
+test.each([
+  { certainty: 'likely' as const, told: 'most likely Deployment ops/operator' },
+  { certainty: 'proven' as const, told: 'Deployment ops/operator' },
+])('a link to an owner that is $certainty is called so', ({ certainty, told }) => {
+  const owner = finding({ code: 'owner-failing', subject: OPERATOR, message: 'is', certainty });
+  expect(toPlain(linkWords(owner, HOME, undefined))).toBe(told);
+});
+
+describe('timestamps in sentences', () => {
+  test.each([
+    { text: 'since 2026-03-02T10:00:11Z and on', told: 'since 10:00:11 UTC (4m 51s ago) and on' },
+    { text: '2026-03-02T10:00:11.123456Z', told: '10:00:11 UTC (4m 51s ago)' },
+    { text: 'until 2026-03-02T10:10:00Z', told: 'until 10:10:00 UTC (in 4m 58s)' },
+    { text: '2026-03-02T10:05:02Z', told: '10:05:02 UTC' },
+    { text: '2026-03-01T21:00:00Z', told: '2026-03-01 21:00 UTC (13h 05m ago)' },
+    { text: '2026-02-28T09:12:44Z', told: '2026-02-28 09:12 UTC (2 days ago)' },
+    { text: '2026-99-99T99:99:99Z', told: '2026-99-99T99:99:99Z' },
+    { text: 'x2026-03-02T10:00:11Z', told: 'x2026-03-02T10:00:11Z' },
+  ])('$text', ({ text, told }) => {
+    expect(withAges(text, FINISHED_AT)).toBe(told);
   });
 
-  test('end although findings wait in a circle', () => {
-    const a = finding({ code: 'object-finalizer', subject: subject('A', 'a'), message: 'waits' });
-    const b = finding({
-      code: 'object-finalizer',
-      subject: subject('B', 'b'),
-      message: 'waits',
-      waitsFor: [a.id],
-    });
-    a.waitsFor = [b.id];
-    const found = chainsOf(
-      diagnosis([a, b], { blockers: [a.id], rootCauses: [b.id], deadlocks: [[a.id, b.id]] }),
-    );
-    expect(found).toMatchObject([{ isDeadlock: true, links: [{ id: a.id }, { id: b.id }] }]);
-  });
-
-  test('name a root cause that nothing leads to', () => {
-    const lost = finding({
-      code: 'unexplained',
-      subject: subject('Namespace', HOME),
-      message: 'is',
-    });
-    expect(chainsOf(diagnosis([lost], { blockers: [] }))).toMatchObject([
-      { links: [{ id: lost.id }] },
-    ]);
+  test('stay as they are when our own clock tells nothing', () => {
+    expect(withAges('2026-03-02T10:00:11Z', 'never')).toBe('2026-03-02T10:00:11Z');
+    expect(clockTime('never')).toBe('never');
   });
 });

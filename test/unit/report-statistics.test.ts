@@ -5,13 +5,11 @@ import { renderStatistics, summarizeReports } from '../../src/report/statistics.
 import {
   deadApiService,
   deadlock,
+  foreseen,
   gone,
-  lostNode,
-  ownerUnknown,
+  recorded,
   runOf,
   settled,
-  severalCauses,
-  unexplained,
 } from '../stub/results.ts';
 
 function at(day: number, ...namespaces: Parameters<typeof runOf>[0]): Report {
@@ -21,27 +19,27 @@ function at(day: number, ...namespaces: Parameters<typeof runOf>[0]): Report {
   };
 }
 
-/** A week of a team. */
+/** A week of a team, and twice a look at the whole cluster, where the same namespaces hang on. */
 const WEEK: Report[] = [
   at(1, gone('preview-pr-1', 38_000)),
   at(1, gone('preview-pr-2', 41_000), gone('preview-pr-3', 90_000)),
-  at(2, deadlock()),
-  at(3, { ...deadlock(), name: 'preview-pr-43', elapsedMs: 200_000 }),
-  at(4, deadApiService(), { ...deadApiService(), name: 'preview-pr-58' }),
-  at(5, severalCauses()),
-  at(5, ownerUnknown()),
-  at(6, lostNode()),
-  at(6, unexplained()),
+  at(2, deadlock('preview-pr-42')),
+  at(3, { ...deadlock('preview-pr-43'), elapsedMs: 200_000 }),
+  at(4, deadApiService('team-1'), deadApiService('team-2')),
+  at(5, recorded('S32', 'preview-pr-44')),
+  at(6, deadApiService('team-1'), deadApiService('team-2'), deadApiService('team-3')),
+  at(6, recorded('unexplained', 'odd')),
   at(7, settled('not-found', 'pass'), settled('not-terminating', 'fail')),
+  at(7, foreseen(deadlock('preview-pr-45'))),
 ];
 
 describe('statistics over reports', () => {
   const week = summarizeReports(WEEK);
 
   test('count teardowns, not names that nobody waited for', () => {
-    expect(week).toMatchObject({ reports: 10, teardowns: 11 });
+    expect(week).toMatchObject({ reports: 10, teardowns: 12 });
     expect(week.outcomes).toEqual([
-      { outcome: 'stuck', count: 8 },
+      { outcome: 'stuck', count: 9 },
       { outcome: 'deleted', count: 3 },
     ]);
   });
@@ -50,13 +48,22 @@ describe('statistics over reports', () => {
     expect(week.deletionSeconds).toEqual({ median: 41, p90: 90, longest: 90 });
   });
 
-  test('count causes by what is the same in every run', () => {
-    expect(week.causes.map(({ code, what, hangs }) => ({ code, what, hangs })).slice(0, 2)).toEqual(
-      [
-        { code: 'apiservice-unavailable', what: 'APIService v1beta1.metrics.k8s.io', hangs: 3 },
-        { code: 'owner-missing', what: 'widgets.example.com/cleanup', hangs: 2 },
-      ],
-    );
+  test('count causes by what is the same in every run: namespaces, how often and since when', () => {
+    expect(week.causes[0]).toMatchObject({
+      code: 'apiservice-unavailable',
+      what: 'APIService v1beta1.metrics.k8s.io',
+      namespaces: 3,
+      reports: 2,
+      hangs: 5,
+      since: deadApiService('team-1').deletionTimestamp,
+      lastSeen: '2026-03-06T10:05:02.000Z',
+    });
+    expect(week.causes[1]).toMatchObject({
+      code: 'owner-missing',
+      what: 'widgets.example.com/cleanup',
+      namespaces: 2,
+      reports: 2,
+    });
     expect(week.causes.find(({ code }) => code === 'unexplained')?.what).toBe(
       'the namespace itself',
     );
@@ -89,7 +96,7 @@ describe('statistics over reports', () => {
     { finalizer: 'a"b,c', field: 'a""b,c' },
     { finalizer: 'a\nb', field: 'a b' },
   ])('put $finalizer into CSV as text', ({ finalizer, field }) => {
-    const namespace = deadlock();
+    const namespace = deadlock('n');
     for (const finding of namespace.diagnosis?.findings ?? []) finding.finalizer = finalizer;
     const csv = renderStatistics(summarizeReports([at(1, namespace)]), 'csv');
     expect(csv).toContain(field);

@@ -34,7 +34,7 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import { departedGrant } from './rights.ts';
-import { foreignLease, pausedBy, quoted, type Refusal, refusalsFor } from './state.ts';
+import { foreignLease, inShort, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -229,7 +229,8 @@ function notReady(
   const trouble = actor.pods.flatMap(({ name, troubles }) =>
     troubles.map((text) => `Pod ${name}: ${text}`),
   );
-  const why = failure?.message ?? trouble[0];
+  const words = failure?.message ?? trouble[0];
+  const why = words && inShort(words);
   const causes =
     failure === undefined
       ? []
@@ -249,7 +250,8 @@ function notReady(
     {
       ...common,
       code: 'owner-not-ready',
-      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : `none of its ${actor.wanted} replicas is ready`}${why === undefined ? '' : `: ${quoted(why)}`}`,
+      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : `none of its ${actor.wanted} replicas is ready`}${why === undefined ? '' : `: ${why}`}`,
+      ...(why === undefined ? {} : { quote: why }),
       evidence: [
         ...common.evidence,
         ...(failure === undefined
@@ -319,12 +321,13 @@ function running(
         ? lacksRight
           ? `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
           : (causes[0]?.message ?? '')
-        : quoted(first.error.text);
+        : inShort(first.error.text);
     return [
       {
         ...common,
         code: 'owner-failing',
         message: `${duty} and runs, but what it must do for that is refused: ${why}`,
+        ...(first === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
           ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
@@ -695,7 +698,8 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ? {
           ...common,
           code: 'owner-failing',
-          message: `should remove ${held.finalizer}, but what it must do for that is refused: ${first === undefined ? obstacles[0]?.message : quoted(first.error.text)}`,
+          message: `should remove ${held.finalizer}, but what it must do for that is refused: ${first === undefined ? obstacles[0]?.message : inShort(first.error.text)}`,
+          ...(first === undefined ? {} : { quote: inShort(first.error.text) }),
           remedies: [],
           waitsFor: obstacles.map((cause) => ({
             id: linkTo(cause).id,

@@ -17,7 +17,7 @@ import { type Context, typeName } from '../context.ts';
 import { type Actor, actorText } from './actors.ts';
 import type { Candidate } from './attribute.ts';
 import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
-import { quoted, type Refusal } from './state.ts';
+import { inShort, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -181,7 +181,7 @@ export function cureRemedies(
     default:
       return [
         role('now', {
-          text: `Fix what it says it fails at; it then removes the finalizer: ${quoted(error?.text ?? '')}`,
+          text: `Fix what it says it fails at; it then removes the finalizer: "${inShort(error?.text ?? '')}"`,
         }),
       ];
   }
@@ -219,7 +219,7 @@ export function removalRemedies(
   const risk = leakText(held);
   const place = isNamespace ? 'metadata.finalizers of ' : '';
   const one = role('or', {
-    text: `If that is not possible, remove ${what} from ${place}${object.kind} ${object.name}${held.count > 1 ? `, the first of ${held.count}` : ''}`,
+    text: `Remove ${what} from ${place}${object.kind} ${object.name}${held.count > 1 ? `, the first of ${held.count}` : ''}`,
     command: patchCommand(target(held.type, object), removalPatch(object, remove)),
     risk,
   });
@@ -228,7 +228,7 @@ export function removalRemedies(
   return [
     one,
     role('or', {
-      text: `Or let this gate remove it from all ${held.count} ${held.type.resource}`,
+      text: `Let this gate remove it from all ${held.count} ${held.type.resource}`,
       command: all,
       risk,
     }),
@@ -244,7 +244,7 @@ function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
   const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
   const filter = `if .metadata.uid == ${JSON.stringify(uid)} then ${removal} else error("not this namespace") end`;
   return role('or', {
-    text: `If that is not possible, remove this one entry from spec.finalizers of Namespace ${name}; only PUT /finalize can change them (the command needs jq)`,
+    text: `Remove this one entry from spec.finalizers of Namespace ${name}; only PUT /finalize can change them (the command needs jq)`,
     command: [
       kubectl('get', 'namespace', name, '-o', 'json'),
       `jq ${shellQuote(filter)}`,

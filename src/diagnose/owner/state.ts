@@ -146,8 +146,9 @@ function refusal(
   return isFailing ? errors.slice(0, 1).map((error) => ({ error, source })) : [];
 }
 
-export function quoted(text: string): string {
-  return `"${shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS)}"`;
+/** What somebody else said, on one line that leaves room for the rest of the sentence. */
+export function inShort(text: string): string {
+  return shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS);
 }
 
 /** An object that its controller was told to leave alone, and by what. */

@@ -386,6 +386,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     code: 'deletion-forbidden',
     subject: typeSubject(target),
     message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${error.message}`,
+    quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
     remedies: [
@@ -487,6 +488,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
       code: 'deletion-forbidden',
       subject: typeSubject(type),
       message: `may not be deleted by the namespace controller: ${text}`,
+      quote: text,
       evidence: [text, `objects of this type were never asked to go${served}`],
       scope: 'cluster',
       remedies: [
@@ -505,6 +507,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
     code: 'api-failing',
     subject: typeSubject(type),
     message: `cannot be listed or deleted: ${text}`,
+    quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     scope: 'cluster',
     remedies: [

@@ -83,7 +83,7 @@ export const API_SERVERS: readonly Situation[] = [
     },
     outcome: 'deleted',
     chains: [],
-    says: [`${EMPTY} is gone`],
+    says: [`${EMPTY} was gone`],
     saysNot: ['is stuck'],
   },
   {

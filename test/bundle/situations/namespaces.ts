@@ -126,7 +126,7 @@ export const NAMESPACES: readonly Situation[] = [
     },
     outcome: 'deleted',
     chains: [],
-    says: [`${HELD} is gone`],
+    says: [`${HELD} was gone`],
     saysNot: ['is stuck', 'cannot delete', 'The system is ensuring'],
   },
   protectedFrom('plan'),

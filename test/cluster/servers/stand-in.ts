@@ -128,7 +128,11 @@ export function runningStatus(podIP = '198.51.100.7'): JsonObject {
   };
 }
 
-export async function reportNode(client: Client, name: string, ready: 'True' | 'False'): Promise<void> {
+export async function reportNode(
+  client: Client,
+  name: string,
+  ready: 'True' | 'False',
+): Promise<void> {
   const at = now();
   const ref: Ref = { apiVersion: 'v1', kind: 'Node', name };
   const node = await client.get(ref);

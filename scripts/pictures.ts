@@ -1,0 +1,68 @@
+/**
+ * `npm run pictures [FOLDER]`: the golden reports as GitHub shows them, in light and dark and on a phone, for
+ * people to look at; without a folder, only the one picture of the README. Needs chromium and a font with
+ * emoji (Debian: apt-get install chromium fonts-noto-color-emoji).
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { REPOSITORY } from '../test/stub/action-yml.ts';
+import { MICROMARK } from '../test/stub/rendered.ts';
+
+type Theme = 'light' | 'dark';
+const PHONE_PX = 390;
+const GOLDEN = join(REPOSITORY, 'test', 'unit', 'golden');
+const [folder] = process.argv.slice(2);
+const home = mkdtempSync(join(tmpdir(), 'pictures-'));
+
+try {
+  if (folder === undefined) {
+    picture('deadlock.md', PHONE_PX, 'light', join(REPOSITORY, 'docs', 'comment-on-a-phone.png'));
+  } else {
+    mkdirSync(folder, { recursive: true });
+    for (const file of readdirSync(GOLDEN).filter((name) => name.endsWith('.md'))) {
+      for (const [width, theme] of [
+        [900, 'light'],
+        [900, 'dark'],
+        [PHONE_PX, 'dark'],
+      ] as const) {
+        picture(file, width, theme, join(folder, `${file}-${width}-${theme}.png`));
+      }
+    }
+  }
+} finally {
+  rmSync(home, { recursive: true, force: true });
+}
+
+function picture(file: string, width: number, theme: Theme, target: string): void {
+  const html = MICROMARK.toHtml(readFileSync(join(GOLDEN, file), 'utf8'));
+  const css = readFileSync(
+    join(REPOSITORY, 'node_modules', 'github-markdown-css', `github-markdown-${theme}.css`),
+    'utf8',
+  );
+  const page = join(home, 'page.html');
+  // A window has a least width, the body has none; its height is only known once it was laid out.
+  writeFileSync(
+    page,
+    `<!doctype html><meta charset="utf-8"><style>${css} body { margin: 0 auto; padding: 16px; box-sizing: border-box; width: ${width}px }</style><body class="markdown-body">${html}<script>document.title = document.body.offsetHeight</script>`,
+  );
+  const shown = chromium('--window-size=1000,1000', '--dump-dom', `file://${page}`);
+  const height = /<title>(\d+)<\/title>/.exec(shown)?.[1];
+  if (height === undefined) throw new Error(`chromium shows no page for ${file}: ${shown}`);
+  chromium(
+    `--window-size=${Math.max(500, width)},${height}`,
+    `--screenshot=${target}`,
+    `file://${page}`,
+  );
+}
+
+function chromium(...args: string[]): string {
+  const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars'];
+  const run = spawnSync('chromium', [...flags, `--user-data-dir=${home}`, ...args], {
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (run.status !== 0) throw new Error(`chromium: ${run.error?.message ?? run.stderr}`);
+  return run.stdout;
+}

@@ -1,0 +1,152 @@
+import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
+import type { Outcome } from '../model/outcome.ts';
+import type { NamespaceResult, SharedCause } from '../model/result.ts';
+
+/** What both a diagnosis and report.json have. */
+export type Graph = Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'>;
+
+/** A root cause of one namespace, with the way that leads from the namespace to it. */
+export interface Root {
+  finding: Finding;
+  /** From what holds the namespace itself to the root cause, which is the last: the shortest way. */
+  links: Finding[];
+  /** Everything that holds the namespace and ends here, `links[0]` among it. */
+  blockers: Finding[];
+  /** The same for causes that need the same cure, in whatever namespace. */
+  key: string;
+}
+
+/** Every root cause, in the diagnosis's order. One that no blocker leads to is a chain of its own. */
+export function rootsOf(graph: Graph, home: string): Root[] {
+  const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
+  const cameFrom = new Map<string, string | undefined>(graph.blockers.map((id) => [id, undefined]));
+  const waiting = new Map<string, string[]>();
+  // A Map is walked in the order of insertion, and what is added on the way is walked as well.
+  for (const id of cameFrom.keys()) {
+    for (const next of byId.get(id)?.waitsFor ?? []) {
+      if (!cameFrom.has(next)) cameFrom.set(next, id);
+      const list = waiting.get(next);
+      if (list === undefined) waiting.set(next, [id]);
+      else list.push(id);
+    }
+  }
+  const blockers = new Set(graph.blockers);
+  return graph.rootCauses.flatMap((id) => {
+    const finding = byId.get(id);
+    if (finding === undefined) return [];
+    const links = [finding];
+    for (let at = cameFrom.get(id); at !== undefined; at = cameFrom.get(at)) {
+      const link = byId.get(at);
+      if (link !== undefined) links.push(link);
+    }
+    links.reverse();
+    const reaching = new Set([id]);
+    for (const one of reaching) for (const before of waiting.get(one) ?? []) reaching.add(before);
+    return [
+      {
+        finding,
+        links,
+        blockers: [...reaching].flatMap((one) => (blockers.has(one) ? (byId.get(one) ?? []) : [])),
+        key: causeKey(finding, links.at(-2), home),
+      },
+    ];
+  });
+}
+
+/**
+ * Two causes are one where the same thing is wrong: an add-on of the cluster, the owner of a finalizer, or
+ * in each namespace an owner of its own that went in the same way. What is inside of the namespace counts
+ * by what is said about it, since its name is another one everywhere.
+ */
+function causeKey(root: Finding, waits: Finding | undefined, home: string): string {
+  const { code, finalizer = '', subject } = root;
+  const parts = (): string[] => {
+    if (isOwnerOfItself(root, waits)) return ['itself'];
+    if (subject.kind === 'Namespace' && subject.name === home) return ['the namespace'];
+    if (subject.namespace !== home) return [subject.kind, subject.namespace ?? '', subject.name];
+    return code.startsWith('owner-') ? [subject.kind, '', subject.name] : [root.message];
+  };
+  return [code, finalizer, ...parts()].join('\n');
+}
+
+/** Whether a finding tells about the owner of what waits, and has no other thing to name for it. */
+export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
+  return (
+    finding.code.startsWith('owner-') &&
+    waits !== undefined &&
+    isSameSubject(waits.subject, finding.subject)
+  );
+}
+
+function isSameSubject(a: Subject, b: Subject): boolean {
+  const group = ({ apiVersion }: Subject): string =>
+    apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
+  return (
+    a.kind === b.kind && a.name === b.name && a.namespace === b.namespace && group(a) === group(b)
+  );
+}
+
+export interface Place {
+  namespace: NamespaceResult;
+  root: Root;
+}
+
+/** Equal causes, with everywhere they are: at least one place each. */
+export interface Cause {
+  key: string;
+  places: [Place, ...Place[]];
+  /** Namespaces that it holds. */
+  namespaces: NamespaceResult[];
+  /** Objects that wait for it. */
+  objects: number;
+}
+
+const GONE: readonly Outcome[] = ['clear', 'deleted', 'not-found', 'recreated', 'forced'];
+
+/** Whether what was found still holds the namespace. */
+export function isHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
+  return !GONE.includes(outcome);
+}
+
+/**
+ * What holds these namespaces: what holds most of them first; then as the diagnosis ranks kinds of causes,
+ * and within a kind by how many objects wait.
+ */
+export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
+  const byKey = new Map<string, Cause>();
+  for (const namespace of namespaces) {
+    if (namespace.diagnosis === undefined) continue;
+    for (const root of rootsOf(namespace.diagnosis, namespace.name)) {
+      const objects = root.blockers.reduce((sum, { count = 1 }) => sum + count, 0);
+      const place: Place = { namespace, root };
+      const known = byKey.get(root.key);
+      if (known === undefined) {
+        byKey.set(root.key, { key: root.key, places: [place], namespaces: [namespace], objects });
+        continue;
+      }
+      known.places.push(place);
+      known.objects += objects;
+      if (known.namespaces.at(-1) !== namespace) known.namespaces.push(namespace);
+    }
+  }
+  const causes = [...byKey.values()];
+  const codeOf = ({ places }: Cause): string => places[0].root.finding.code;
+  const codes = [...new Set(causes.map(codeOf))];
+  const rank = new Map(codes.map((code, at) => [code, at]));
+  return causes.sort(
+    (a, b) =>
+      b.namespaces.length - a.namespaces.length ||
+      (rank.get(codeOf(a)) ?? 0) - (rank.get(codeOf(b)) ?? 0) ||
+      b.objects - a.objects,
+  );
+}
+
+/** For `RunResult.sharedCauses`: what holds more than one namespace, the most namespaces first. */
+export function sharedCausesOf(namespaces: readonly NamespaceResult[]): SharedCause[] {
+  return causesOf(namespaces.filter(isHeld))
+    .filter((cause) => cause.namespaces.length > 1)
+    .map((cause) => ({
+      finding: cause.places[0].root.finding,
+      namespaces: cause.namespaces.map(({ name }) => name),
+    }));
+}

@@ -1,0 +1,421 @@
+import {
+  asSentence,
+  asSentences,
+  leftBehindTitle,
+  messageWords,
+  subjectWords,
+  withAges,
+} from './sentences.ts';
+import type { Action, CauseView, NamespaceView, Proof, Remedies, Row, View } from './view.ts';
+import {
+  capitalized,
+  counted,
+  fact,
+  formatCount,
+  joinWords,
+  listWords,
+  name,
+  quote,
+  strong,
+  type Words,
+} from './words.ts';
+
+/** A part of a report before it is written as Markdown or as text. */
+export type Block =
+  | { kind: 'heading'; level: '###' | '####'; words: Words }
+  | { kind: 'line'; words: Words }
+  | { kind: 'list'; items: Words[]; isOrdered: boolean }
+  | { kind: 'actions'; title: string; isOrdered: boolean; first: number; actions: Action[] }
+  | { kind: 'table'; header: readonly string[]; rows: Words[][] }
+  | { kind: 'proofs'; proofs: Proof[] }
+  | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
+  | { kind: 'graph'; rows: Row[] }
+  | { kind: 'terms'; terms: Words[] }
+  /** What belongs together: all about one cause. */
+  | { kind: 'section'; blocks: Block[] }
+  | { kind: 'fold'; fold: Fold; title: Words; blocks: Block[] };
+
+/** What is not seen at once. */
+export type Fold = 'more' | 'causes' | 'namespaces' | 'left behind' | 'evidence' | 'details';
+
+/**
+ * How much of the report is written, from everything to the bare verdict. Space runs out in whole blocks:
+ * a cut inside one would leave a table, a fence or a fold open.
+ */
+export interface Detail {
+  /** Lines of text that are seen without unfolding anything. */
+  lines: number;
+  /** Causes with what to do about them. */
+  causes: number;
+  /** Remedies of a cause; 1: only the first of all. */
+  remedies: number;
+  /** Rows of a table. */
+  rows: number;
+  /** The same for what forcing did, which nobody has to unfold. */
+  forced: number;
+  /** Characters of one quoted text. */
+  chars: number;
+  /** Namespaces whose graph and conditions are shown, in a run over several. */
+  namespaces: number;
+  hasEvidence: boolean;
+  /** What nobody reads first: diagram, conditions as read, timeline. */
+  hasRawData: boolean;
+}
+
+/** Causes in the list at the top, and namespaces in a table that nobody has to unfold. */
+const MAX_LISTED = 8;
+const SMALL_TABLE = 6;
+const MAX_PLACES = 10;
+
+/** How many lines these blocks take where they are seen. */
+export type Measure = (blocks: readonly Block[]) => number;
+
+/** What is seen at once, and then everything else in folds. */
+export function documentOf(
+  view: View,
+  detail: Detail,
+  measure: Measure,
+  headline: Words = view.headline,
+): Block[] {
+  const { namespaces, queued, terms } = view;
+  const isMany = namespaces.length > 1;
+  const table = isMany ? namespaceTable(view, detail) : [];
+  const isSmall = namespaces.length <= SMALL_TABLE;
+  const notes = isMany ? [] : namespaces.flatMap((one) => one.notes);
+  const head: Block[] = [
+    { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
+    ...(view.causeCount > 1 ? causeList(view, detail) : []),
+    ...notes.map((note): Block => line(asSentences([note]))),
+  ];
+  const tail: Block[] = [
+    ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
+    ...notSeenBlocks(view),
+    ...(queued.length > 0 && detail.rows > 0 ? [line(queued)] : []),
+    ...(isSmall ? table : []),
+    ...(terms.length > 0 && detail.rows > 0 ? [{ kind: 'terms', terms } as const] : []),
+  ];
+  const room = detail.lines - measure([...head, ...tail]);
+  const [causes, folds] = causeBlocks(view, { ...detail, lines: room }, measure);
+  return [
+    ...head,
+    ...causes,
+    ...tail,
+    ...folds,
+    ...(isSmall
+      ? []
+      : fold('namespaces', [`All ${counted(namespaces.length, 'namespace')}`], table)),
+    ...leftBehindBlocks(view, detail),
+    ...detailBlocks(view, detail),
+  ];
+}
+
+function line(...parts: Words[]): Block {
+  return { kind: 'line', words: joinWords(parts, ' ') };
+}
+
+function fold(what: Fold, title: Words, blocks: Block[]): Block[] {
+  return blocks.length === 0 ? [] : [{ kind: 'fold', fold: what, title, blocks }];
+}
+
+/** Why, in one line per cause, where there are several. */
+function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: Detail): Block[] {
+  const shown = causes.slice(0, Math.min(MAX_LISTED, detail.causes + 2));
+  const items = shown.map(({ extent, example, clauses }): Words => {
+    if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
+    const from: Words = example === undefined ? [] : ['for example in ', name(example), ', '];
+    return [strong(...extent, ':'), ' ', ...from, ...asSentence(clauses), '.'];
+  });
+  const left = causeCount - shown.length;
+  return [
+    line([strong(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
+    { kind: 'list', items, isOrdered: true },
+    ...(left > 0 ? [line([`And ${counted(left, 'more cause')}.`])] : []),
+  ];
+}
+
+/** The first cause is always seen, in as much detail as there is room for; others whole or folded. */
+function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Block[]] {
+  const isList = view.causeCount > 1;
+  const causes = view.causes.slice(0, detail.causes);
+  const visible: Block[] = [];
+  const folds: Block[] = [];
+  const hidden: Block[] = [];
+  let room = detail.lines;
+  for (const [at, cause] of causes.entries()) {
+    const number = isList ? at + 1 : undefined;
+    const tell = (limit: number): Block[] => [
+      { kind: 'section', blocks: causeSection(view, cause, number, limit, detail) },
+    ];
+    const limits = (at === 0 ? [8, 3, 1] : [8]).map((limit) => Math.min(limit, detail.remedies));
+    const fitting = limits.find((limit) => measure(tell(limit)) <= room);
+    if (at === 0 || (hidden.length === 0 && fitting !== undefined)) {
+      const told = tell(fitting ?? 1);
+      room -= measure(told);
+      visible.push(...told);
+      folds.push(...restOfCause(cause, fitting ?? 1, detail));
+    } else {
+      hidden.push(...tell(detail.remedies), ...restOfCause(cause, detail.remedies, detail));
+    }
+  }
+  const untold = view.causeCount - causes.length;
+  const elsewhere = line([`And ${counted(untold, 'more cause')}, in report.json.`]);
+  const rest = untold > 0 && causes.length > 0 ? [elsewhere] : [];
+  if (hidden.length === 0) return [[...visible, ...rest], folds];
+  const count = hidden.filter(({ kind }) => kind === 'section').length + untold;
+  const title = `${counted(count, 'more cause')}, with what to do`;
+  return [visible, [...folds, ...fold('causes', [title], [...hidden, ...rest])]];
+}
+
+/** What is told about one cause; `number` is its place in the list, which says why already. */
+function causeSection(
+  { whyTitle }: View,
+  cause: CauseView,
+  number: number | undefined,
+  limit: number,
+  detail: Detail,
+): Block[] {
+  const { also, attribution, clauses, namespaces, title } = cause;
+  const isListed = number !== undefined && number <= MAX_LISTED;
+  const why = isListed ? [] : asSentences(clauses);
+  const held = namespaces.map((one): Words => [name(one)]);
+  const groups = cause.remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
+  return [
+    number === undefined
+      ? line([strong(`${whyTitle}.`)], why, also)
+      : { kind: 'heading', level: '####', words: [`${number}. `, ...capitalized(title)] },
+    ...(number !== undefined && why.length + also.length > 0 ? [line(why, also)] : []),
+    ...(held.length > 1
+      ? [line(['In ', ...listWords(held, Math.min(MAX_PLACES, detail.rows)), '.'])]
+      : []),
+    ...(attribution === undefined ? [] : [line([strong(attribution.answer)], attribution.because)]),
+    ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
+  ];
+}
+
+/** What is seen only when unfolded: more remedies, what shows more, and the commands for other places. */
+function restOfCause({ title, remedies }: CauseView, limit: number, detail: Detail): Block[] {
+  if (detail.remedies <= 1) return [];
+  const others = remedies.flatMap(({ actions }) => actions.filter((one) => one.others.length > 0));
+  return fold(
+    'more',
+    ['More about ', ...title],
+    [
+      ...remedies.flatMap((group, at) => {
+        const isUntold = group.isExtra || (limit === 1 && at > 0);
+        return actionBlocks(group, isUntold ? 0 : limit, detail.remedies, detail);
+      }),
+      ...others.flatMap(({ text, others: commands }): Block[] => [
+        line([...capitalized(text), ', in the other places:']),
+        { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
+      ]),
+    ],
+  );
+}
+
+function actionBlocks(
+  { title, isOrdered, actions }: Remedies,
+  from: number,
+  to: number,
+  detail: Detail,
+): Block[] {
+  const shown = actions.slice(from, to);
+  if (shown.length === 0) return [];
+  const left = from === 0 && detail.remedies > 1 ? actions.length - shown.length : 0;
+  return [
+    { kind: 'actions', title, isOrdered, first: from + 1, actions: shown },
+    ...(left > 0 ? [line([`And ${formatCount(left)} more, below.`])] : []),
+  ];
+}
+
+function notSeenBlocks({ notSeen }: View): Block[] {
+  const shown = notSeen.slice(0, 3);
+  const left = notSeen.length - shown.length;
+  const rest: Words[] = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
+  return [...shown, ...rest].map((words) => line([strong('Not inspected:')], words));
+}
+
+/** A table under its title, cut to the rows that there is room for; nothing without any. */
+function tableOf<T>(
+  title: Words,
+  header: readonly string[],
+  items: readonly T[],
+  most: number,
+  row: (item: T) => Words[],
+  total = items.length,
+): Block[] {
+  const rows = items.slice(0, most).map(row);
+  const left = total - rows.length;
+  if (rows.length === 0) return [];
+  return [
+    ...(title.length > 0 ? [line([strong(...title)])] : []),
+    { kind: 'table', header, rows },
+    ...(left > 0 ? [line([`And ${formatCount(left)} more, in report.json.`])] : []),
+  ];
+}
+
+function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
+  return tableOf([], ['namespace', 'outcome', 'because of'], namespaces, detail.rows, (one) => [
+    [`${one.mark} `, name(one.result.name)],
+    [one.state],
+    one.titles,
+  ]);
+}
+
+/** What forcing did or would do, and what that left behind, are never folded away. */
+function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
+  const { forced } = result;
+  if (forced === null) return [];
+  const { mode, actions, orphans, refused } = forced;
+  const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
+  const title: Words = isMany ? [`${what} in `, name(result.name)] : [what];
+  const left: Words = [`Left behind by forcing: ${counted(orphans.length, 'object')}`];
+  const ids = ['object', 'apiVersion', 'uid', 'finalizers'];
+  return [
+    ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
+    ...tableOf(title, ['object', 'finalizer', 'result'], actions, detail.forced, (one) => [
+      [name(one.target)],
+      [name(one.finalizer)],
+      [fact(one.result)],
+    ]),
+    ...tableOf(left, ids, orphans, detail.forced, ({ apiVersion, kind, uid, ...one }) => [
+      [name(`${kind} ${one.name}`)],
+      [name(apiVersion)],
+      [name(uid)],
+      [name(one.finalizers.join(', '))],
+    ]),
+    ...tableOf(['Refused'], ['object', 'reason'], refused, detail.forced, (one) => [
+      [name(one.target)],
+      [fact(one.reason)],
+    ]),
+  ];
+}
+
+function leftBehindBlocks({ leftBehind, namespaces }: View, detail: Detail): Block[] {
+  const isMany = namespaces.length > 1;
+  const header = ['what', 'how it points there', ...(isMany ? ['namespace'] : [])];
+  const table = tableOf([], header, leftBehind, detail.rows, ({ namespace, entry }) => [
+    [
+      ...(entry.breaksOthers ? [strong('breaks others:'), ' '] : []),
+      name(`${entry.kind} ${entry.name}`),
+    ],
+    [fact(entry.why)],
+    ...(isMany ? [[name(namespace)]] : []),
+  ]);
+  return fold('left behind', [leftBehindTitle(leftBehind)], table);
+}
+
+/** Everything that is there for whoever wants to check or to dig. */
+function detailBlocks(view: View, detail: Detail): Block[] {
+  const [only, ...others] = view.namespaces;
+  const proofs = view.causes
+    .flatMap((cause) => cause.proofs)
+    .filter(({ lines }) => lines.length > 0);
+  const proven: Block[] =
+    detail.hasEvidence && proofs.length > 0
+      ? [{ kind: 'proofs', proofs: proofs.slice(0, detail.rows) }]
+      : [];
+  if (only !== undefined && others.length === 0) {
+    return [
+      ...fold('evidence', ['The chain, with evidence'], [...chainBlocks(only, detail), ...proven]),
+      ...fold('details', ['Details'], readBlocks(only, view, detail)),
+    ];
+  }
+  const each = view.namespaces
+    .slice(0, detail.namespaces)
+    .flatMap((one) =>
+      fold(
+        'details',
+        [name(one.result.name)],
+        [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
+      ),
+    );
+  return [
+    ...fold('evidence', ['The evidence'], proven),
+    ...fold('details', ['Details of each namespace'], each),
+  ];
+}
+
+/** Every link with its reason, what contradicts, and the graph as a picture. */
+function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
+  if (!detail.hasEvidence || rows.length === 0) return [];
+  const items = (result.diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [fact(one)]);
+  return [
+    ...tableOf(
+      [],
+      ['', 'waits for', 'because'],
+      rows,
+      detail.rows,
+      ({ fromWords, toWords, because, isRootCause }) => [
+        [...fromWords],
+        [...toWords, ...(isRootCause ? [' (', strong('root cause'), ')'] : [])],
+        [...because],
+      ],
+      result.diagnosis?.edges.length,
+    ),
+    ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
+    ...(detail.hasRawData ? [{ kind: 'graph', rows } as const] : []),
+  ];
+}
+
+/** What else was found and read; most readers never look. */
+function readBlocks(
+  { result, rows }: NamespaceView,
+  { run, rules }: View,
+  detail: Detail,
+): Block[] {
+  const { diagnosis, conditions, timeline, verdict, forced } = result;
+  // One that went has nothing to unfold.
+  if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
+  const scene = { home: result.name, now: run.finishedAt };
+  const most = detail.rows;
+  const raw = detail.hasRawData ? most : 0;
+  const told = new Set(rows.map(({ to }) => to));
+  const findings = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
+  const queued = diagnosis?.queued ?? [];
+  const total = counted(
+    queued.reduce((sum, { count }) => sum + count, 0),
+    'object',
+  );
+  return [
+    ...tableOf(['Other findings'], ['code', 'what', 'why'], findings, most, (finding) => [
+      [name(finding.code)],
+      [...subjectWords(finding.subject, scene.home)],
+      [...messageWords(finding, scene)],
+    ]),
+    ...tableOf(
+      [`Queued: ${total} that nobody has asked to go yet, so no cause`],
+      ['kind', 'apiVersion', 'objects'],
+      queued,
+      most,
+      ({ kind, apiVersion, count }) => [[name(kind)], [name(apiVersion)], [formatCount(count)]],
+    ),
+    ...tableOf(
+      ['Not inspected'],
+      ['what', 'why not'],
+      diagnosis?.notInspected ?? [],
+      most,
+      ({ what, reason }) => [[fact(what)], [fact(reason)]],
+    ),
+    ...(rules.length > 0 && most > 0
+      ? [
+          line(['These rules would show it:']),
+          { kind: 'commands', language: 'yaml', lines: rules } as const,
+        ]
+      : []),
+    ...tableOf(
+      ["The namespace's own conditions, as the cluster words them"],
+      ['condition', 'reason', 'message'],
+      conditions,
+      raw,
+      ({ type, status, reason, message }) => [
+        [name(`${type}=${status}`)],
+        [name(reason)],
+        [quote(message)],
+      ],
+    ),
+    ...tableOf(['Timeline'], ['when', 'what'], timeline, raw, ({ at, event }) => [
+      [fact(withAges(at, scene.now))],
+      [fact(withAges(event, scene.now))],
+    ]),
+  ];
+}

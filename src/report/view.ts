@@ -1,0 +1,651 @@
+import { dump } from 'js-yaml';
+import { formatDuration } from '../base/time.ts';
+import {
+  type Diagnosis,
+  type Finding,
+  type FindingCode,
+  NAMESPACE,
+  type NotInspected,
+  type RemedyRole,
+} from '../model/finding.ts';
+import { OUTCOMES } from '../model/outcome.ts';
+import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
+import { type Cause, causesOf, isHeld, isOwnerOfItself, type Place } from './causes.ts';
+import {
+  type Attribution,
+  asSentence,
+  attributionOf,
+  chainClauses,
+  continuationWords,
+  findingSentence,
+  formatAge,
+  linkWords,
+  markOf,
+  messageWords,
+  nothingToTell,
+  phrase,
+  type Scene,
+  stateOf,
+  subjectWords,
+  terminatingFor,
+  titleWords,
+  withAges,
+} from './sentences.ts';
+import {
+  capitalized,
+  counted,
+  fact,
+  formatCount,
+  listWords,
+  name,
+  quote,
+  said,
+  type Words,
+} from './words.ts';
+
+/** Beyond these, causes are only counted; report.json has all of them. */
+const MAX_CAUSES = 200;
+const MAX_ROWS = 500;
+const MAX_NAMED = 4;
+const MAX_INSTANCES = 100;
+const MAX_BLOCKERS_WITH_REMEDIES = 20;
+
+/**
+ * What is told about a run, computed once for all renderers: plain data whose texts are in pieces, in the
+ * order in which it is told. Secrets have to be out of the result before.
+ */
+export interface View {
+  run: RunResult;
+  mark: string;
+  headline: Words;
+  /** For the comment on a pull request, where another says it better. */
+  commentHeadline: Words | undefined;
+  whyTitle: string;
+  /** What holds most namespaces first; then what needs telling although nothing holds it. */
+  causes: CauseView[];
+  /** How many there are, told or not. */
+  causeCount: number;
+  /** The worst first. */
+  namespaces: NamespaceView[];
+  /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
+  notSeen: Words[];
+  /** RBAC rules that would show it, as lines of YAML. */
+  rules: string[];
+  /** How much waits behind what is told. */
+  queued: Words;
+  /** Words of the trade that the causes use, explained once each. */
+  terms: Words[];
+  /** What breaks others first. */
+  leftBehind: { namespace: string; entry: LeftBehind }[];
+  inspectedTypes: number;
+}
+
+/** Equal causes, told once for everywhere they are. */
+export interface CauseView {
+  title: Words;
+  /** "5 namespaces, for up to 2 days". */
+  extent: Words;
+  /** Clauses that follow the chain to its end, as they are in the first place. */
+  clauses: Words[];
+  /** Where the clauses are an example of several: the namespace they are from. */
+  example: string | undefined;
+  /** What else waits here, as a sentence. */
+  also: Words;
+  attribution: Attribution | undefined;
+  /** In the order in which they are read; none is empty. */
+  remedies: Remedies[];
+  proofs: Proof[];
+  namespaces: string[];
+}
+
+export interface Remedies {
+  title: string;
+  /** Duties are done in their order; of the rest, each is enough. */
+  isOrdered: boolean;
+  /** What shows more beside something to do: most readers need not see it. */
+  isExtra: boolean;
+  actions: Action[];
+}
+
+export interface Action {
+  text: Words;
+  risk?: Words;
+  command?: string;
+  /** Lines of YAML to put into a role. */
+  rules?: string[];
+  /** Commands that do the same in other places. */
+  others: string[];
+}
+
+/** A link of a chain and what it rests on. */
+export interface Proof {
+  sentence: Words;
+  /** "for 4m 51s"; empty where it is not known since when. */
+  age: string;
+  lines: Words[];
+}
+
+export interface NamespaceView {
+  result: NamespaceResult;
+  mark: string;
+  /** "is stuck". */
+  state: string;
+  headline: Words;
+  /** Why, as one sentence without a full stop; empty when nothing explains it. */
+  sentence: Words;
+  /** What holds it, or another thing to tell, by their titles. */
+  titles: Words;
+  /** What moves, where no cause says it. */
+  notes: Words[];
+  rows: Row[];
+}
+
+/** One edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
+export interface Row {
+  from: string;
+  to: string;
+  /** How deep, and whether others follow at the same level, at each level above. */
+  depth: boolean[];
+  fromWords: Words;
+  toWords: Words;
+  /** What is said about `to`; empty where that was told before, or `toWords` says it all. */
+  message: Words;
+  because: Words;
+  isRootCause: boolean;
+  /** `to` has nothing to name but what waits for it: its message tells it all. */
+  isSelf: boolean;
+  isKnown: boolean;
+}
+
+export function viewOf(run: RunResult): View {
+  const ordered = worstFirst(run.namespaces);
+  const [first] = ordered;
+  const isForecast = run.kind === 'forecast';
+  const wasForced = ordered.length === 1 && first?.outcome === 'forced';
+  // In a run over several, what held a namespace that went is only told with what was forced.
+  const causes = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
+  const told = causes.slice(0, MAX_CAUSES);
+  const unread = ordered.flatMap(({ diagnosis }) => diagnosis?.notInspected ?? []);
+  const rules = rulesFor(unread);
+  const situations = situationsOf(ordered, rules, run);
+  const whole = { run, causes: causesByNamespace(causes), situations };
+  const namespaces = ordered.map((result) => namespaceView(result, whole));
+  const headline = namespaces.length === 1 ? namespaces[0]?.headline : undefined;
+  return {
+    run,
+    mark: markOf(run.outcome, run.verdict),
+    headline: headline ?? headlineOf(ordered, run),
+    commentHeadline: isForecast ? forecastWords(ordered, run) : undefined,
+    whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
+    causes: [...told.map((cause) => causeView(cause, run)), ...situations],
+    causeCount: causes.length + situations.length,
+    namespaces,
+    notSeen: notSeenSentences(unread),
+    rules,
+    queued: queuedWords(ordered.filter(isHeld)),
+    terms: termsOf(told),
+    leftBehind: ordered
+      .flatMap(({ name: namespace, leftBehind = [] }) =>
+        leftBehind.map((entry) => ({ namespace, entry })),
+      )
+      .sort((a, b) => Number(b.entry.breaksOthers) - Number(a.entry.breaksOthers)),
+    inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
+  };
+}
+
+function causesByNamespace(causes: readonly Cause[]): Map<NamespaceResult, Cause[]> {
+  const pairs = causes.flatMap((cause) => cause.namespaces.map((one) => [one, cause] as const));
+  const byNamespace = Map.groupBy(pairs, ([namespace]) => namespace);
+  return new Map([...byNamespace].map(([one, list]) => [one, list.map(([, cause]) => cause)]));
+}
+
+const VERDICTS = ['pass', 'warn', 'fail'] as const;
+
+/** What failed first, then by how bad the outcome is, then as given. */
+function worstFirst(namespaces: readonly NamespaceResult[]): NamespaceResult[] {
+  const rank = ({ verdict, outcome }: NamespaceResult): number =>
+    VERDICTS.indexOf(verdict) * OUTCOMES.length + OUTCOMES.indexOf(outcome);
+  return [...namespaces].sort((a, b) => rank(b) - rank(a));
+}
+
+/** Of several namespaces, or of none. */
+function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
+  if (ordered.length === 0) return capitalized([nothingToTell(run)]);
+  const failed = ordered.filter(({ verdict }) => verdict === 'fail');
+  const outcomes = new Set((failed.length > 0 ? failed : ordered).map(({ outcome }) => outcome));
+  const [only] = outcomes.size === 1 ? outcomes : [];
+  const elapsed = formatDuration(run.elapsedMs);
+  const took = run.timeoutMs > 0 ? ` (${elapsed})` : '';
+  if (only === 'deleted')
+    return [`All ${counted(ordered.length, 'namespace')} were gone after ${elapsed}`];
+  if (failed.length === 0) {
+    const passed = only === 'clear' ? 'could be deleted' : 'passed';
+    return [`All ${counted(ordered.length, 'namespace')} ${passed}${took}`];
+  }
+  const are = failed.length === 1 ? 'is' : 'are';
+  const did =
+    only === 'stuck' ? `${are} stuck` : only === 'would-hang' ? 'would hang' : 'did not pass';
+  return [`${ofAll(failed.length, ordered.length)} ${did}${took}`];
+}
+
+function ofAll(some: number, all: number): string {
+  return `${some === all ? '' : `${formatCount(some)} of `}${counted(all, 'namespace')}`;
+}
+
+/** A forecast is about what happens when the pull request is closed, which is what its author knows. */
+function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResult): Words {
+  const same = ordered.filter((one) => one.outcome === outcome);
+  const [only] = ordered.length === 1 ? ordered : [];
+  const told =
+    outcome === 'would-hang'
+      ? 'When this pull request is closed, its environment would hang: '
+      : outcome === 'clear'
+        ? 'When this pull request is closed, nothing that could be seen would hold its environment: '
+        : 'Whether this environment would hang when the pull request is closed could not be told: ';
+  return only === undefined
+    ? [told, ofAll(same.length, ordered.length)]
+    : [told, 'namespace ', name(only.name)];
+}
+
+function causeView(cause: Cause, run: RunResult): CauseView {
+  const [{ namespace, root }] = cause.places;
+  const scene: Scene = { home: namespace.name, now: run.finishedAt };
+  const isLocal = root.links.some(
+    ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
+  );
+  const isGone = !isHeld(namespace);
+  return {
+    title: titleWords(root.finding, scene.home),
+    extent: extentOf(cause, run),
+    clauses: chainClauses(root.links, scene),
+    example: cause.namespaces.length > 1 && isLocal ? scene.home : undefined,
+    also: cause.namespaces.length > 1 ? [] : alsoHere(cause.places),
+    attribution: isGone ? undefined : attributionOf(cause, run),
+    // What was forced went: there is nothing left to do about it.
+    remedies: isGone ? [] : remediesOf(cause.places, run),
+    proofs: root.links.map((link) => proofOf(link, scene)),
+    namespaces: cause.namespaces.map((one) => one.name),
+  };
+}
+
+function extentOf({ namespaces }: Cause, run: RunResult): Words {
+  const [first, ...others] = namespaces;
+  const who: Words =
+    others.length === 0 && first !== undefined
+      ? [name(first.name)]
+      : [counted(namespaces.length, 'namespace')];
+  const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
+  if (run.kind === 'forecast' || ages.length === 0) return who;
+  const longest = formatAge(Math.max(...ages));
+  return [...who, `, for ${others.length === 0 ? '' : 'up to '}${longest}`];
+}
+
+/** Other things in the namespace that wait for the same. */
+function alsoHere(places: Cause['places']): Words {
+  const [{ namespace, root }] = places;
+  const all = new Set(places.flatMap((place) => place.root.blockers));
+  all.delete(root.links[0] as Finding);
+  const others = [...all].map(({ subject }) => subjectWords(subject, namespace.name));
+  if (others.length === 0) return [];
+  return [
+    ...capitalized(listWords(others, MAX_NAMED)),
+    others.length === 1 ? ' waits' : ' wait',
+    ' for the same.',
+  ];
+}
+
+function proofOf(link: Finding, scene: Scene): Proof {
+  const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
+  const examples = (link.examples ?? []).map(({ name: example }) => [name(example)]);
+  return {
+    sentence: capitalized(findingSentence(link, scene)),
+    age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
+    lines: [
+      ...link.evidence.map((line): Words => [fact(withAges(line, scene.now))]),
+      ...((link.count ?? 1) > 1 && examples.length > 1
+        ? [['among them ', ...listWords(examples)]]
+        : []),
+    ],
+  };
+}
+
+type ByRole = Record<RemedyRole, Action[]>;
+
+/** Titles say when; where nobody knows what has to be done, looking comes first. */
+function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
+  const isForecast = kind === 'forecast';
+  const todo = isForecast ? 'What to do before the deletion' : 'What to do now';
+  const duties = isForecast ? [...next, ...now] : now;
+  const isBlind = duties.length === 0;
+  const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
+    title,
+    isOrdered: actions === duties && actions.length > 1,
+    isExtra,
+    actions,
+  });
+  return [
+    isBlind ? group('What to look at', look) : group(todo, duties),
+    group(isBlind && look.length === 0 ? todo : 'Or else', or),
+    group('Next time', isForecast ? [] : next),
+    group('To see more', isBlind ? [] : look, true),
+  ].filter(({ actions }) => actions.length > 0);
+}
+
+/**
+ * What to do, by what it is for: the root cause before what waits for it. The remedies of equal causes
+ * stand at the same place of the same rule, so the commands of the other places go with the first one's.
+ */
+function remediesOf(places: Cause['places'], run: RunResult): Remedies[] {
+  const [first, ...rest] = places;
+  const scene: Scene = { home: first.namespace.name, now: run.finishedAt };
+  const found: ByRole = { now: [], or: [], look: [], next: [] };
+  const known = new Map<string, Action>();
+  const isProgressing = first.namespace.outcome === 'progressing';
+  if (isProgressing && !PATIENT.includes(first.root.finding.code)) found.now.push(patience(run));
+  const others = rest.slice(0, MAX_INSTANCES).map(onTheWay);
+  for (const [at, finding] of onTheWay(first).entries()) {
+    for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
+      const key = [role, text, risk].join('\n');
+      const action: Action = known.get(key) ?? {
+        text: phrase(text.replace(/[.:]$/, ''), finding, scene),
+        ...(command === undefined ? {} : { command }),
+        ...(risk === undefined ? {} : { risk: phrase(risk, finding, scene) }),
+        others: [],
+      };
+      if (!known.has(key)) found[role].push(action);
+      known.set(key, action);
+      const commands = [command, ...others.map((way) => way[at]?.remedies[index]?.command)];
+      for (const one of commands) {
+        const isNew = one !== undefined && one !== action.command && !action.others.includes(one);
+        if (isNew) action.others.push(one);
+      }
+    }
+  }
+  return remedyGroups(found, run);
+}
+
+function onTheWay({ root }: Place): Finding[] {
+  const others = root.blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES);
+  return [...new Set([...[...root.links].reverse(), ...others])];
+}
+
+/** Their own remedies say it already. */
+const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
+
+/** What still moves may only need time. */
+function patience({ timeoutMs }: RunResult): Action {
+  const now = timeoutMs > 0 ? ` (now ${formatDuration(timeoutMs)})` : '';
+  return action([
+    `Give it more time${now}, or run the gate again: raise the input `,
+    name('timeout'),
+  ]);
+}
+
+function action(text: Words, given: Partial<Action> = {}): Action {
+  return { text, others: [], ...given };
+}
+
+/** What needs telling about namespaces that no root cause explains; equal situations are one. */
+function situationsOf(
+  ordered: readonly NamespaceResult[],
+  rules: string[],
+  run: RunResult,
+): CauseView[] {
+  const found = new Map<string, CauseView>();
+  for (const namespace of ordered) {
+    const [title = '', clauses = [], now = []] = situationOf(namespace, rules, run) ?? [];
+    if (clauses.length === 0) continue;
+    const key = JSON.stringify([title, clauses]);
+    const known = found.get(key) ?? {
+      title: [title],
+      extent: [],
+      clauses,
+      example: undefined,
+      also: [],
+      attribution: undefined,
+      remedies: remedyGroups({ now, or: [], look: [], next: [] }, run),
+      proofs: [],
+      namespaces: [],
+    };
+    found.set(key, known);
+    known.namespaces.push(namespace.name);
+    const many = known.namespaces.length;
+    known.extent = many === 1 ? [name(namespace.name)] : [counted(many, 'namespace')];
+    const commands = many === 1 ? [] : now.flatMap(({ command }) => command ?? []);
+    known.remedies[0]?.actions[0]?.others.push(...commands);
+  }
+  return [...found.values()];
+}
+
+/** What it is called, what to say and what to do. */
+type Situation = [title: string, clauses: Words[], now: Action[]];
+
+function situationOf(
+  namespace: NamespaceResult,
+  rules: string[],
+  run: RunResult,
+): Situation | undefined {
+  const { diagnosis, outcome, verdict } = namespace;
+  switch (outcome) {
+    case 'not-terminating': {
+      const command = `kubectl delete namespace ${namespace.name} --wait=false`;
+      return [
+        'nobody asked for the deletion',
+        [['nobody has asked for the deletion, so waiting for the end has no point']],
+        [
+          action(['Delete it first, or let the gate do so with ', name('delete: true')], {
+            command,
+          }),
+        ],
+      ];
+    }
+    case 'recreated': {
+      const who = 'a deploy that ran at the same time, or a controller that owns it';
+      return ['created again', [[`somebody created it again while the old one went: ${who}`]], []];
+    }
+    case 'not-found': {
+      const why = 'it was deleted before, its name is misspelt, or this is another cluster';
+      const check = 'Check name and cluster; where a missing namespace is fine, set ';
+      if (verdict !== 'fail') return undefined;
+      return [
+        'not there',
+        [[`no namespace of this name was there at the start: ${why}`]],
+        [action([check, name('if-not-found: ok')])],
+      ];
+    }
+    case 'stuck':
+    case 'progressing':
+    case 'inconclusive':
+    case 'would-hang': {
+      if (diagnosis === undefined) {
+        const why = 'the cluster was not looked at, so there is no explanation';
+        return ['not looked at', [[why]], []];
+      }
+      if (diagnosis.rootCauses.length > 0) return undefined;
+      const isBlind = diagnosis.notInspected.length > 0;
+      const unread = 'nothing that could be read holds it, but not everything could be read';
+      const grant = 'Let the gate see more: add these rules to the role of its identity';
+      return [
+        isBlind ? 'not everything could be read' : 'still going away',
+        [...movementClauses(diagnosis, run), ...(isBlind ? [[unread]] : [])],
+        [
+          ...(outcome === 'progressing' ? [patience(run)] : []),
+          ...(rules.length > 0 ? [action([grant], { rules })] : []),
+        ],
+      ];
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** What happens in the namespace, unless a finding says it already. */
+function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Words[] {
+  const saying: readonly FindingCode[] = ['content-deleting', 'pod-grace-period'];
+  if (findings.some(({ code }) => saying.includes(code))) return [];
+  switch (movement.kind) {
+    case 'shrinking': {
+      const counts = `${formatCount(movement.before)} objects, then ${formatCount(movement.now)}`;
+      const apart = formatDuration(movement.comparedMs);
+      return [[`its content is still going away: ${counts}, ${apart} apart`]];
+    }
+    case 'grace-period':
+      return [['a pod may take until ', said(withAges(movement.until, run.finishedAt)), ' to end']];
+    case 'starting':
+      return [['Kubernetes begins 5 s after the request, and has not begun yet']];
+    case 'retrying':
+      return [['what Kubernetes complained about is fixed; it tries again within a minute']];
+    case 'none':
+    case 'unknown':
+      return [];
+  }
+}
+
+interface Whole {
+  run: RunResult;
+  causes: ReadonlyMap<NamespaceResult, Cause[]>;
+  situations: readonly CauseView[];
+}
+
+function namespaceView(result: NamespaceResult, { run, causes, situations }: Whole): NamespaceView {
+  const { diagnosis, name: home } = result;
+  const scene: Scene = { home, now: run.finishedAt };
+  const [state, detail] = stateOf(result, run);
+  const mine = causes.get(result) ?? [];
+  const roots = mine.slice(0, 2).flatMap(({ places }) => {
+    const place = places.find(({ namespace }) => namespace === result);
+    return place === undefined ? [] : [place.root];
+  });
+  const [first] = roots;
+  const situation = situations.find(({ namespaces }) => namespaces.includes(home));
+  const more = mine.length > 1 ? [` (and ${counted(mine.length - 1, 'more cause')})`] : [];
+  const titles = roots.map(({ finding }) => titleWords(finding, home));
+  const left = mine.length - titles.length;
+  const others = left > 0 ? [`, and ${counted(left, 'more cause')}`] : [];
+  return {
+    result,
+    mark: markOf(result.outcome, result.verdict),
+    state,
+    headline: ['Namespace ', name(home), ` ${state}${detail}`],
+    sentence:
+      first !== undefined
+        ? [...asSentence(chainClauses(first.links, scene)), ...more]
+        : diagnosis === undefined
+          ? []
+          : (unseenWords(diagnosis) ?? asSentence(situation?.clauses ?? [])),
+    titles: first === undefined ? (situation?.title ?? []) : [...listWords(titles), ...others],
+    notes:
+      diagnosis !== undefined && first !== undefined && isHeld(result)
+        ? movementClauses(diagnosis, run)
+        : [],
+    rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
+  };
+}
+
+function unseenWords({ notInspected }: Diagnosis): Words | undefined {
+  const [first] = notSeenSentences(notInspected);
+  return first === undefined ? undefined : ['could not look at ', ...first];
+}
+
+/** The wait-for graph as it is unfolded from the namespace; also how a circle closes. */
+export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
+  const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
+  const roots = new Set(diagnosis.rootCauses);
+  const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
+  const namespaceWords: Words = ['Namespace ', name(scene.home)];
+  const rows: Row[] = [];
+  const seen = new Set<string>();
+  const walk = (from: string, fromWords: Words, depth: readonly boolean[]): void => {
+    const waits = byId.get(from);
+    const edges = (next.get(from) ?? []).filter(({ to }) => to === NAMESPACE || byId.has(to));
+    for (const [at, { to, because }] of edges.entries()) {
+      if (rows.length >= MAX_ROWS) return;
+      const finding = byId.get(to);
+      const isKnown = seen.has(to);
+      const toWords =
+        finding === undefined ? namespaceWords : linkWords(finding, scene.home, waits);
+      const here = [...depth, at < edges.length - 1];
+      const isSelf = finding !== undefined && isOwnerOfItself(finding, waits);
+      const tell = isSelf ? continuationWords : messageWords;
+      const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
+      const reason: Words = [said(withAges(because, scene.now), names)];
+      rows.push({
+        from,
+        to,
+        depth: here,
+        fromWords,
+        toWords,
+        message: finding === undefined ? reason : isKnown ? [] : tell(finding, scene),
+        because: reason,
+        isRootCause: roots.has(to),
+        isSelf: isSelf && !isKnown,
+        isKnown,
+      });
+      if (isKnown || finding === undefined) continue;
+      seen.add(to);
+      walk(to, toWords, here);
+    }
+  };
+  walk(NAMESPACE, namespaceWords, []);
+  return rows;
+}
+
+/** What could not be read: what rights would show is one sentence, anything else one per reason. */
+function notSeenSentences(entries: readonly NotInspected[]): Words[] {
+  const byReason = Map.groupBy(entries, ({ reason, grant }) => (grant ? undefined : reason));
+  return [...byReason].map(([common, group]) => {
+    const whats = new Map(group.map(({ what, grant }) => [what, grant]));
+    // Resource types have the names that kubectl takes; other entries are phrases.
+    const list = [...whats].map(([what, grant]) => [grant === undefined ? said(what) : name(what)]);
+    const reason = group[0]?.reason ?? '';
+    if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', fact(common)];
+    const example = list.length > 1 ? 'for example ' : '';
+    return [...listWords(list, MAX_NAMED), `: rights are missing, ${example}`, quote(reason)];
+  });
+}
+
+/** RBAC rules that would show what was hidden, a line of YAML each: one per group and verbs. */
+function rulesFor(entries: readonly NotInspected[]): string[] {
+  const grants = entries.flatMap(({ grant }) => grant ?? []);
+  const perType = Map.groupBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
+  const verbsOf = (list: typeof grants): string[] => [...new Set(list.map(({ verb }) => verb))];
+  const perRule = Map.groupBy(perType.values(), (list) =>
+    [list[0]?.apiGroup, ...verbsOf(list)].join('\n'),
+  );
+  return [...perRule.values()].flatMap((lists) => {
+    const types = lists.flatMap(([first]) => first ?? []);
+    const [{ apiGroup } = { apiGroup: '' }] = types;
+    const resources = types.map(({ resource }) => resource);
+    const rule = { apiGroups: [apiGroup], resources, verbs: verbsOf(lists[0] ?? []) };
+    return dump([rule], { flowLevel: 1, lineWidth: -1 }).trimEnd().split('\n');
+  });
+}
+
+function queuedWords(held: readonly NamespaceResult[]): Words {
+  const queued = held.flatMap(({ diagnosis }) => diagnosis?.queued ?? []);
+  const total = queued.reduce((sum, { count }) => sum + count, 0);
+  if (total === 0) return [];
+  const objects = `${counted(total, 'other object')} ${total === 1 ? 'waits' : 'wait'} behind it`;
+  return [`${objects}; nobody has asked for their deletion yet.`];
+}
+
+/** Words of the trade that the author of a change need not know. At most one line each. */
+function termsOf(causes: readonly Cause[]): Words[] {
+  const links = causes.flatMap(({ places: [{ root }] }) => root.links);
+  return TERMS.filter(({ isUsed }) => links.some(isUsed)).map(({ term }) => [term]);
+}
+
+const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
+  {
+    term: 'Finalizer: a mark that keeps an object in the cluster until its controller has cleaned up and taken the mark away.',
+    isUsed: ({ finalizer }) => finalizer !== undefined,
+  },
+  {
+    term: 'APIService: the registration of an add-on that serves part of the Kubernetes API. No namespace can go while one of them does not answer.',
+    isUsed: ({ subject }) => subject.kind === 'APIService',
+  },
+  {
+    term: 'Webhook: a program that Kubernetes asks before it changes or reads an object.',
+    isUsed: ({ code }) => code.startsWith('admission-') || code.startsWith('conversion-'),
+  },
+];

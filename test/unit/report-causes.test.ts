@@ -1,0 +1,306 @@
+import { describe, expect, test } from 'vitest';
+import type { Finding, FindingCode } from '../../src/model/finding.ts';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import { causesOf, rootsOf, sharedCausesOf } from '../../src/report/causes.ts';
+import { attributionOf } from '../../src/report/sentences.ts';
+import { viewOf } from '../../src/report/view.ts';
+import { toPlain } from '../../src/report/words.ts';
+import {
+  deadApiService,
+  deadlock,
+  diagnosis,
+  finding,
+  gone,
+  heldSince,
+  namespaceResult,
+  recorded,
+  runOf,
+} from '../stub/results.ts';
+
+const shared = (...namespaces: NamespaceResult[]): [string, string[]][] =>
+  sharedCausesOf(namespaces).map(({ finding: { code }, namespaces: names }) => [code, names]);
+
+/** An object held by a finalizer whose owner is in another namespace or in the same. */
+function held(name: string, owner: Partial<Finding> = {}): NamespaceResult {
+  const root = finding({
+    code: 'owner-not-ready',
+    subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'flux', name: 'helm' },
+    finalizer: 'finalizers.fluxcd.io',
+    message: 'is not ready',
+    ...owner,
+  });
+  const object = finding({
+    code: 'object-finalizer',
+    subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: name, name: `of-${name}` },
+    finalizer: 'finalizers.fluxcd.io',
+    message: 'is held',
+    waitsFor: [root.id],
+  });
+  return namespaceResult({ name, diagnosis: diagnosis([object, root]) });
+}
+
+describe('causes that several namespaces share', () => {
+  test.each<{ what: string; namespaces: NamespaceResult[]; are: [string, string[]][] }>([
+    {
+      what: 'a dead add-on of the cluster',
+      namespaces: [deadApiService('a'), deadApiService('b'), deadlock('c')],
+      are: [['apiservice-unavailable', ['a', 'b']]],
+    },
+    {
+      what: 'an operator in each of them that went with it',
+      namespaces: [deadlock('a'), deadlock('b')],
+      are: [['owner-missing', ['a', 'b']]],
+    },
+    {
+      what: 'finalizers that nobody knows, on objects of other names',
+      namespaces: [recorded('S1', 'a'), recorded('S1', 'b')],
+      are: [['owner-unknown', ['a', 'b']]],
+    },
+    {
+      what: 'the most namespaces first',
+      namespaces: [held('a'), held('b'), ...['c', 'd', 'e'].map((name) => deadApiService(name))],
+      are: [
+        ['apiservice-unavailable', ['c', 'd', 'e']],
+        ['owner-not-ready', ['a', 'b']],
+      ],
+    },
+    {
+      what: 'not two controllers with one finalizer',
+      namespaces: [
+        held('a'),
+        held('b', {
+          subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'flux', name: 'kustom' },
+        }),
+      ],
+      are: [],
+    },
+    {
+      what: 'not controllers of one name in two other namespaces',
+      namespaces: [
+        held('a'),
+        held('b', {
+          subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'helm' },
+        }),
+      ],
+      are: [],
+    },
+    {
+      what: 'not what held a namespace that is gone',
+      namespaces: [deadlock('a'), { ...deadlock('b'), outcome: 'forced' }, gone('c')],
+      are: [],
+    },
+    { what: 'none for one namespace', namespaces: [recorded('S32')], are: [] },
+  ])('$what', ({ namespaces, are }) => {
+    expect(shared(...namespaces)).toEqual(are);
+  });
+
+  test('within a kind, what most objects wait for comes first', () => {
+    const object = (name: string, count: number): Finding[] => {
+      const owner = finding({
+        code: 'owner-unknown',
+        subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'n', name },
+        finalizer: `f/${name}`,
+        message: 'has no known owner',
+      });
+      const waits = { ...owner, id: name, code: 'object-finalizer' as const, count };
+      return [{ ...waits, waitsFor: [owner.id] }, owner];
+    };
+    const found = diagnosis([...object('few', 2), ...object('many', 90), ...object('some', 7)]);
+    const causes = causesOf([namespaceResult({ name: 'n', diagnosis: found })]);
+    expect(causes.map(({ objects }) => objects)).toEqual([90, 7, 2]);
+  });
+});
+
+describe('roots', () => {
+  const at = (name: string, given: Partial<Finding> = {}): Finding =>
+    finding({
+      code: 'object-finalizer',
+      subject: { apiVersion: 'v1', kind: 'K', name },
+      message: 'waits',
+      ...given,
+    });
+
+  test('have the shortest way to them and everything that waits for them', () => {
+    const node = at('node');
+    const claim = at('claim', { waitsFor: [node.id] });
+    const [only, ...more] = rootsOf(
+      diagnosis([node, claim], { blockers: [claim.id, node.id] }),
+      'n',
+    );
+    expect(more).toEqual([]);
+    expect(only?.links.map(({ id }) => id)).toEqual([node.id]);
+    expect(only?.blockers.map(({ id }) => id)).toEqual([node.id, claim.id]);
+  });
+
+  test('end although findings wait in a circle, and are told although nothing leads to them', () => {
+    const a = at('a');
+    const b = at('b', { waitsFor: [a.id] });
+    a.waitsFor = [b.id];
+    const circle = diagnosis([a, b], { blockers: [a.id], rootCauses: [b.id] });
+    expect(rootsOf(circle, 'n')).toMatchObject([{ links: [{ id: a.id }, { id: b.id }] }]);
+    expect(rootsOf(diagnosis([a], { blockers: [], rootCauses: [a.id] }), 'n')).toHaveLength(1);
+  });
+});
+
+describe('where a cause lies', () => {
+  const START = '2026-03-02T10:00:00.000Z';
+  const cause = (
+    code: FindingCode,
+    scope: Finding['scope'],
+    given: Partial<Finding> = {},
+  ): Finding =>
+    finding({
+      code,
+      scope,
+      subject: { apiVersion: 'v1', kind: 'K', name: code },
+      message: 'is',
+      ...given,
+    });
+  const answer = (
+    findings: Finding[],
+    given: Parameters<typeof diagnosis>[1] = {},
+    run: Partial<RunResult> = {},
+  ): string | undefined => {
+    const namespace = namespaceResult({
+      diagnosis: diagnosis(findings, given),
+      deletionTimestamp: START,
+    });
+    const [first] = causesOf([namespace]);
+    const told =
+      first === undefined
+        ? undefined
+        : attributionOf(first, runOf([namespace], { elapsedMs: 302_000, ...run }));
+    return told === undefined ? undefined : `${told.answer} ${toPlain(told.because)}`.trim();
+  };
+  const DEAD = cause('apiservice-unavailable', 'cluster');
+  const IN_CLUSTER = 'The cause lies in the cluster, outside of this namespace.';
+
+  test.each([
+    {
+      what: 'in the cluster, and others have waited for longer: innocent',
+      is: answer([DEAD], { alsoHeld: heldSince('a', 'b') }),
+      answer: `Not caused by this change. ${IN_CLUSTER} 2 other namespaces wait for the same: a and b.`,
+    },
+    {
+      what: 'in the cluster: that alone proves nothing',
+      is: answer([DEAD]),
+      answer: IN_CLUSTER,
+    },
+    {
+      what: 'in the cluster, and others hang only since this run began',
+      is: answer([DEAD], { alsoHeld: [{ name: 'a', since: '2026-03-02T10:01:00Z' }] }),
+      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
+    },
+    {
+      what: 'the same, looked at without waiting, an hour after the deletion',
+      is: answer(
+        [DEAD],
+        { alsoHeld: [{ name: 'a', since: '2026-03-02T10:01:00Z' }] },
+        { elapsedMs: 0 },
+      ),
+      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
+    },
+    {
+      what: 'in the cluster, broken after the run began: the others hung on something else',
+      is: answer([{ ...DEAD, since: '2026-03-02T10:01:00Z' }], { alsoHeld: heldSince('a') }),
+      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
+    },
+    {
+      what: 'since nobody knows when',
+      is: answer([DEAD], { alsoHeld: [{ name: 'a', since: '' }] }),
+      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
+    },
+    {
+      what: 'two causes in the cluster: nobody knows for which of them the others wait',
+      is: answer([DEAD, cause('discovery-failed', 'cluster')], { alsoHeld: heldSince('a') }),
+      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
+    },
+    {
+      what: 'many others',
+      is: answer([DEAD], { alsoHeld: heldSince(...'abcdefgh') }),
+      answer: `Not caused by this change. ${IN_CLUSTER} 8 other namespaces wait for the same: a, b, c, d, e and 3 more.`,
+    },
+    {
+      what: 'an add-on of the whole cluster that lived in this namespace',
+      is: answer([DEAD], { deadlocks: [[DEAD.id]], alsoHeld: heldSince('a') }),
+      answer:
+        "Caused by this environment's own teardown order. What had to clean up was deleted together with what it had to clean up. 1 other namespace waits for the same: a.",
+    },
+    {
+      what: 'in the namespace',
+      is: answer([cause('owner-failing', 'namespace')]),
+      answer: 'The cause lies in this environment.',
+    },
+    {
+      what: 'an owner that nobody knows',
+      is: answer([cause('owner-unknown', 'namespace')]),
+      answer: 'Who should act could not be found out.',
+    },
+    {
+      what: 'a pod that takes its time',
+      is: answer([cause('pod-grace-period', 'namespace')]),
+      answer: undefined,
+    },
+    {
+      what: 'nothing that explains it',
+      is: answer([cause('unexplained', 'namespace')]),
+      answer: undefined,
+    },
+  ])('$what', ({ is, answer: expected }) => {
+    expect(is).toBe(expected);
+  });
+});
+
+describe('remedies', () => {
+  const remedy = (role: 'now' | 'or' | 'look' | 'next', text: string): Finding['remedies'][0] => ({
+    text,
+    role,
+    command: `kubectl ${text}`,
+  });
+  const titles = (
+    remedies: Finding['remedies'],
+    kind: RunResult['kind'] = 'teardown',
+  ): string[] => {
+    const namespace = held('n', { remedies });
+    const outcome = kind === 'forecast' ? 'would-hang' : 'stuck';
+    const [only] = viewOf(runOf([{ ...namespace, outcome }], { kind })).causes;
+    return (only?.remedies ?? []).map(
+      ({ title, actions }) => `${title}: ${actions.map(({ text }) => toPlain(text)).join(', ')}`,
+    );
+  };
+  const ALL = [remedy('look', 'c'), remedy('or', 'b'), remedy('next', 'd'), remedy('now', 'a')];
+
+  test.each([
+    {
+      what: 'what has to be done comes first',
+      told: titles(ALL),
+      are: ['What to do now: a', 'Or else: b', 'Next time: d', 'To see more: c'],
+    },
+    {
+      what: 'where nobody knows what, looking comes first',
+      told: titles([remedy('or', 'b'), remedy('look', 'c')]),
+      are: ['What to look at: c', 'Or else: b'],
+    },
+    {
+      what: 'the only way out is what to do',
+      told: titles([remedy('or', 'b')]),
+      are: ['What to do now: b'],
+    },
+    {
+      what: 'a forecast begins with what prevents it',
+      told: titles(ALL, 'forecast'),
+      are: ['What to do before the deletion: d, a', 'Or else: b', 'To see more: c'],
+    },
+  ])('$what', ({ told, are }) => {
+    expect(told).toEqual(are);
+  });
+
+  test('of equal causes are told once, with the commands of every place', () => {
+    const [only] = viewOf(runOf([deadlock('a'), deadlock('b'), deadlock('c')])).causes;
+    const next = only?.remedies.find(({ title }) => title === 'Next time')?.actions;
+    expect(next).toHaveLength(1);
+    expect([next?.[0]?.command, ...(next?.[0]?.others ?? [])]).toEqual(
+      ['a', 'b', 'c'].map((name) => `kubectl delete widgets.example.com --all -n ${name} --wait`),
+    );
+  });
+});
