@@ -22,6 +22,7 @@ export const INPUT_DEFAULTS = {
   'github-token': '',
   'pr-number': '',
   'comment-key': '',
+  matrix: '',
   'force-finalize': 'off',
   'force-namespaces': '',
   'force-label': '',

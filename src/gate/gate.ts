@@ -1,6 +1,7 @@
-import { stringAt } from '../base/json.ts';
+import { at, stringAt } from '../base/json.ts';
 import { formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
+import { namespacePath } from '../kubernetes/paths.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { callRoll, isWorthwhile } from '../observe/roll-call.ts';
@@ -27,17 +28,17 @@ export interface GateDeps extends TeardownDeps {
  */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const startedAt = deps.clock.now();
-  const version = readVersion(deps);
+  const cluster = readCluster(deps);
   const found = await findTargets(inputs, deps.api, deps.signal);
   deps.log.line(
-    `namespace-teardown-gate ${deps.gateVersion} · ${deps.api.target.server} (Kubernetes ${await version}), context ${deps.api.target.context}`,
+    `namespace-teardown-gate ${deps.gateVersion} · ${deps.api.target.server} (Kubernetes ${(await cluster).version}), context ${deps.api.target.context}`,
   );
   const targets = inputs.delete ? await deleteAll(found, deps) : found;
   const cases = await guardAll(targets, inputs, startedAt, deps);
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
-      { version: await version, startedAt },
+      { cluster: await cluster, startedAt },
       inputs,
       deps,
     );
@@ -98,7 +99,7 @@ function withForced(
 
 function runResult(
   namespaces: NamespaceResult[],
-  { version, startedAt }: { version: string; startedAt: number },
+  { cluster, startedAt }: { cluster: RunResult['cluster']; startedAt: number },
   inputs: Inputs,
   deps: GateDeps,
 ): RunResult {
@@ -110,7 +111,7 @@ function runResult(
     finishedAt: serverTimestamp(deps),
     elapsedMs: deps.clock.now() - startedAt,
     timeoutMs: inputs.timeoutMs,
-    cluster: { server: deps.api.target.server, version, uid: undefined },
+    cluster,
     outcome,
     verdict: verdict(outcome, inputs.policy),
     namespaces,
@@ -127,10 +128,21 @@ function worst(namespaces: readonly NamespaceResult[], inputs: Inputs): Outcome 
   );
 }
 
-/** Nice to know, and nothing to wait for. */
-async function readVersion({ api, signal }: GateDeps): Promise<string> {
-  const got = await api.get('/version', { signal, timeoutMs: 5_000, retries: 0 });
-  return got.ok ? (stringAt(got.value, 'gitVersion') ?? 'unknown') : 'unknown';
+/** Nice to know, and nothing to wait for. Every cluster has kube-system, and its UID is the cluster's own. */
+async function readCluster({ api, signal }: GateDeps): Promise<RunResult['cluster']> {
+  const options = { signal, timeoutMs: 5_000, retries: 0 };
+  const [version, system] = await Promise.all([
+    api.get('/version', options),
+    api.get(namespacePath('kube-system'), options),
+  ]);
+  const metadata = system.ok ? at(system.value, 'metadata') : undefined;
+  const createdAt = stringAt(metadata, 'creationTimestamp');
+  return {
+    server: api.target.server,
+    version: (version.ok ? stringAt(version.value, 'gitVersion') : undefined) ?? 'unknown',
+    uid: stringAt(metadata, 'uid'),
+    ...(createdAt === undefined ? {} : { createdAt }),
+  };
 }
 
 /** Asks who is in each namespace first: once its content goes, nobody can tell any more. */

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/model/result.ts';
-import { renderComment } from '../../src/report/comment.ts';
-import type { Teardown } from '../../src/report/history.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
 import {
   type RenderContext,
@@ -10,6 +8,7 @@ import {
 } from '../../src/report/markdown.ts';
 import { rootCauseSentence, summaryText } from '../../src/report/summary-line.ts';
 import { renderText } from '../../src/report/text.ts';
+import { commentOf, teardown } from '../stub/publishing.ts';
 import {
   deadApiService,
   deadlock,
@@ -76,27 +75,38 @@ describe.each(SITUATIONS)('the report of $name', ({ name, run }) => {
 });
 
 describe('the comment', () => {
-  const earlier: Teardown[] = [
-    { run: 'run 810, attempt 1', at: FINISHED_AT, outcome: 'deleted', isPass: true, seconds: 41 },
-    {
-      run: 'run 811, attempt 1',
-      at: FINISHED_AT,
-      outcome: 'stuck',
-      isPass: false,
-      seconds: 302,
-      code: 'owner-missing',
-      subject: 'Widget db',
-    },
+  const earlier = [
+    teardown(runOf([gone('preview-pr-42', 41_000)]), { run: '8999', number: '810' }),
+    teardown(runOf([deadlock()]), { run: '9000', number: '811' }),
   ];
 
   test('is the summary with marker and history', async () => {
-    const body = renderComment(runOf([deadlock()]), CONTEXT, '0123456789abcdef', earlier);
+    const body = commentOf(runOf([deadlock()]), CONTEXT, earlier);
     await expect(body).toMatchFileSnapshot('golden/comment-red.md');
   });
 
   test('turns green with one line about what had been wrong', async () => {
-    const body = renderComment(runOf([gone()]), CONTEXT, '0123456789abcdef', earlier);
+    const body = commentOf(runOf([gone()]), CONTEXT, earlier);
     await expect(body).toMatchFileSnapshot('golden/comment-green.md');
+  });
+
+  test('has a row for every job and cluster, the worst first', async () => {
+    const run = runOf([deadApiService()]);
+    const other = teardown(runOf([deadlock()]), {
+      job: '1'.repeat(16),
+      where: 'preview / teardown (eu)',
+      cluster: 'aaaaaaaa-0000',
+    });
+    const passed = teardown(runOf([gone()]), { job: '2'.repeat(16), where: 'sweep / all' });
+    const silent = {
+      ...other,
+      run: '7',
+      number: '3',
+      at: '2026-01-02T10:00:00Z',
+      job: '3'.repeat(16),
+    };
+    const body = commentOf(run, CONTEXT, [other, passed, silent]);
+    await expect(body).toMatchFileSnapshot('golden/comment-rows.md');
   });
 });
 

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import { MAX_COMMENT_CHARS, renderComment } from '../../src/report/comment.ts';
+import { MAX_COMMENT_CHARS } from '../../src/report/comment.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
 import { renderText } from '../../src/report/text.ts';
+import { commentOf } from '../stub/publishing.ts';
 import { NO_CMARK, renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
 import {
@@ -54,7 +55,7 @@ describe('a namespace with 20,000 blocked objects', () => {
   test('is told within its limits and within seconds', { timeout: 120_000 }, () => {
     const started = process.cpuUsage();
     const summary = renderSummary(CROWD, CONTEXT, 900 * KIB);
-    const comment = renderComment(CROWD, CONTEXT, '0123456789abcdef', []);
+    const comment = commentOf(CROWD, CONTEXT);
     const outputs = outputsOf(CROWD, WHERE, 1_000);
     const text = renderText(CROWD);
     const log = renderLogLines(CROWD);
@@ -121,7 +122,7 @@ describe('the comment', () => {
     { what: 'what takes six characters as an entity', fill: '@' },
   ])('stays below its limit with $what', ({ fill }) => {
     const run: RunResult = runOf([crowded(500), crowded(500, fill.repeat(10))]);
-    const body = renderComment(run, CONTEXT, '0123456789abcdef', []);
+    const body = commentOf(run, CONTEXT);
     expect(body.length).toBeLessThanOrEqual(MAX_COMMENT_CHARS);
     expect(body.startsWith('<!-- namespace-teardown-gate:v1 key=0123456789abcdef -->')).toBe(true);
   });

@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { logLine, plainText } from '../../src/base/text.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import { renderComment } from '../../src/report/comment.ts';
-import type { Teardown } from '../../src/report/history.ts';
+import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
@@ -13,6 +12,7 @@ import { renderStatistics, summarizeReports } from '../../src/report/statistics.
 import { renderText } from '../../src/report/text.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
+import { commentOf, teardown } from '../stub/publishing.ts';
 import { NO_CMARK, type Page, renderPage } from '../stub/rendered.ts';
 import {
   deadApiService,
@@ -75,15 +75,15 @@ function expectHarmless(page: Page, harmless: Page): void {
 }
 
 function comment(run: RunResult): string {
-  return renderComment(run, CONTEXT, KEY, history(run), 10_000_000);
+  return commentOf(run, CONTEXT, history(run), 10_000_000);
 }
 
-/** As read from an earlier comment: with the texts of an earlier cluster in it. */
+/** As read from an earlier comment, of another job: with the texts of an earlier cluster in it. */
 function history(run: RunResult): Teardown[] {
   const text = run.cluster.version;
-  return [
-    { run: text, at: text, outcome: 'stuck', isPass: false, seconds: 1, code: text, subject: text },
-  ];
+  // Rows are sorted by where they are.
+  const texts = { where: `z ${text}`, about: text, cluster: text, code: text, subject: text };
+  return ['1', '2'].map((job) => teardown(run, { ...texts, run: job, job, left: [text] }));
 }
 
 const RENDERINGS: { name: string; render: (run: RunResult) => string }[] = [
@@ -149,7 +149,10 @@ describe('the marker of the comment', () => {
     for (const run of RUNS) {
       const body = comment(poison(run, text));
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
-      expect(body.match(/<!--/g)).toHaveLength(2);
+      expect(body.match(/gate:v1 key=[0-9a-f]{16} -->$/gm)).toHaveLength(1);
+      const ours = /^<!-- namespace-teardown-gate:(v1 key=\S+ -->|story \S+ -->|end -->|state)$/gm;
+      expect(body.match(/<!--/g)).toHaveLength(body.match(ours)?.length ?? 0);
+      expect(teardownsIn(body)).toHaveLength(3);
     }
   });
 });
