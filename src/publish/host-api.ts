@@ -8,22 +8,7 @@ import type { FailureKind, ReadFailure } from '../model/read.ts';
 import type { Host } from './run.ts';
 
 /** What the gate needs of GitHub, or of a host that speaks its language. Never throws. */
-export interface HostApi {
-  /** Login that belongs to the token; a failure where the host does not tell. */
-  viewer(): Promise<Got<string>>;
-  /** The comments for which `isWanted`, oldest first, from all pages. */
-  comments(issue: number, isWanted: (body: string) => boolean): Promise<Got<Comment[]>>;
-  comment(id: number): Promise<Got<Comment>>;
-  createComment(issue: number, body: string): Promise<Got<Comment>>;
-  updateComment(id: number, body: string): Promise<Got<Comment>>;
-  deleteComment(id: number): Promise<Got<true>>;
-  pull(number: number): Promise<Got<PullRequest>>;
-  pullsOfCommit(sha: string): Promise<Got<PullRequest[]>>;
-  /** Hosts that cannot filter give those that changed last, whatever their branch. */
-  pullsOfBranch(owner: string, branch: string): Promise<Got<PullRequest[]>>;
-  /** Gitea and Forgejo tell. */
-  version(): Promise<Got<string>>;
-}
+export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 
 export type Got<T> = { ok: true; value: T } | { ok: false; failure: ApiFailure };
 
@@ -84,81 +69,76 @@ const MAX_PAGES = 10;
 const MAX_MESSAGE_CHARS = 200;
 
 /** The client is loaded here, when there is something to ask: most runs need none of it. */
-export async function connectHost(options: HostApiOptions): Promise<HostApi> {
+export async function connectHost(options: HostApiOptions) {
   const { host, signal } = options;
   const octokit = await loadClient(options);
   const [owner = '', repo = ''] = options.repository.split('/');
   const here = { owner, repo };
-  const { issues, pulls, repos, users } = octokit.rest;
+  const { issues, pulls, repos } = octokit.rest;
   const ask = <T>(work: () => Promise<T | undefined>): Promise<Got<T>> => attempt(work, signal);
+  const comment = (sent: Promise<{ data: unknown }>): Promise<Got<Comment>> =>
+    ask(async () => toComment((await sent).data as Json));
   return {
+    /** Login that belongs to the token; a failure where the host does not tell. */
     viewer: () => ask(() => viewer(octokit, host)),
-    comments: (issue, isWanted) =>
+    /** The comments for which `isWanted`, oldest first, from all pages. */
+    comments: (issue: number, isWanted: (body: string) => boolean) =>
       ask(async () => {
+        // Gitea and Forgejo give them all at once.
+        const size = host.kind === 'github' ? { per_page: PAGE_SIZE } : {};
+        const of = { ...here, issue_number: issue, ...size };
         const wanted: Comment[] = [];
-        const pages = octokit.paginate.iterator(issues.listComments, {
-          ...here,
-          issue_number: issue,
-          // Gitea and Forgejo give them all at once.
-          ...(host.kind === 'github' ? { per_page: PAGE_SIZE } : {}),
-        });
-        for await (const { data } of pages) {
+        for await (const { data } of octokit.paginate.iterator(issues.listComments, of)) {
           if (!Array.isArray(data)) return undefined;
           for (const item of data) {
-            const comment = toComment(item as Json);
-            if (comment !== undefined && isWanted(comment.body)) wanted.push(comment);
+            const one = toComment(item as Json);
+            if (one !== undefined && isWanted(one.body)) wanted.push(one);
           }
         }
         return wanted.sort((a, b) => a.id - b.id);
       }),
-    comment: (id) =>
-      ask(async () =>
-        toComment((await issues.getComment({ ...here, comment_id: id })).data as Json),
-      ),
-    createComment: (issue, body) =>
-      ask(async () =>
-        toComment(
-          (await issues.createComment({ ...here, issue_number: issue, body })).data as Json,
-        ),
-      ),
-    updateComment: (id, body) =>
-      ask(async () =>
-        toComment((await issues.updateComment({ ...here, comment_id: id, body })).data as Json),
-      ),
-    deleteComment: (id) =>
+    comment: (id: number) => comment(issues.getComment({ ...here, comment_id: id })),
+    createComment: (issue: number, body: string) =>
+      comment(issues.createComment({ ...here, issue_number: issue, body })),
+    updateComment: (id: number, body: string) =>
+      comment(issues.updateComment({ ...here, comment_id: id, body })),
+    deleteComment: (id: number) =>
       ask(async () => {
         await issues.deleteComment({ ...here, comment_id: id });
         return true as const;
       }),
-    pull: (number) =>
+    pull: (number: number) =>
       ask(async () => toPull((await pulls.get({ ...here, pull_number: number })).data as Json)),
-    pullsOfCommit: (sha) =>
+    pullsOfCommit: (sha: string) =>
       ask(async () => {
         if (host.kind !== 'github') return mergedPull(octokit, here, sha);
         const of = { ...here, commit_sha: sha, per_page: PAGE_SIZE };
         return toPulls((await repos.listPullRequestsAssociatedWithCommit(of)).data as Json);
       }),
-    pullsOfBranch: (from, branch) => ask(() => pullsOfBranch(octokit, host, here, from, branch)),
+    /** Hosts that cannot filter give those that changed last, whatever their branch. */
+    pullsOfBranch: (from: string, branch: string) =>
+      ask(() => pullsOfBranch(octokit, host, here, from, branch)),
+    /** Gitea and Forgejo tell. */
     version: () =>
       ask(async () => stringAt((await octokit.request('GET /version')).data as Json, 'version')),
   };
+}
 
-  /** GraphQL knows who any kind of token is; GitHub's workflow token may not ask `/user`. */
-  async function viewer(client: Octokit, { kind }: Host): Promise<string | undefined> {
-    if (kind === 'github') {
-      try {
-        const login = stringAt(
-          await client.graphql('query { viewer { login } }'),
-          'viewer',
-          'login',
-        );
-        if (login !== undefined) return login;
-      } catch {
-        // Not every server has it switched on.
-      }
+/** GraphQL knows who any kind of token is; GitHub's workflow token may not ask `/user`. */
+async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefined> {
+  if (kind === 'github') {
+    try {
+      const login = stringAt(
+        await octokit.graphql('query { viewer { login } }'),
+        'viewer',
+        'login',
+      );
+      if (login !== undefined) return login;
+    } catch {
+      // Not every server has it switched on.
     }
-    return stringAt((await users.getAuthenticated()).data as Json, 'login');
   }
+  return stringAt((await octokit.rest.users.getAuthenticated()).data as Json, 'login');
 }
 
 async function loadClient(options: HostApiOptions): Promise<Octokit> {
@@ -290,7 +270,9 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   const has = stringAt(response, 'headers', 'x-oauth-scopes');
   const needs = stringAt(response, 'headers', 'x-accepted-oauth-scopes') ?? '';
   return {
-    kind: isThrottled(status, response, message) ? 'throttled' : kindOf(status),
+    kind: isThrottled(status, response, message)
+      ? 'throttled'
+      : (KINDS[status] ?? (status >= 500 ? 'server-error' : 'invalid')),
     status,
     message: `${status} ${message}`,
     ...(has === undefined ? {} : { scopes: { has: clean(has), needs: clean(needs) } }),
@@ -316,23 +298,14 @@ function isThrottled(status: number, response: Json | undefined, message: string
   );
 }
 
-function kindOf(status: number): FailureKind {
-  if (status >= 500) return 'server-error';
-  switch (status) {
-    case 401:
-      return 'unauthorized';
-    case 403:
-    case 423: // Gitea: the repository is archived
-      return 'forbidden';
-    case 404:
-    case 410:
-      return 'not-found';
-    case 409:
-      return 'conflict';
-    default:
-      return 'invalid';
-  }
-}
+const KINDS: Readonly<Record<number, FailureKind>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  410: 'not-found',
+  423: 'forbidden', // Gitea: the repository is archived
+};
 
 type Here = { owner: string; repo: string };
 

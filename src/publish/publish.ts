@@ -1,4 +1,5 @@
-import { appendFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { appendFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -60,7 +61,6 @@ export interface PublisherDeps {
   comment: CommentInputs | undefined;
   /** Of the run being cancelled. */
   cancelled: AbortSignal;
-  files?: Files;
   clock?: Clock;
   connect?: typeof connectHost;
 }
@@ -77,13 +77,6 @@ export interface CommentInputs {
   selector: string;
 }
 
-export interface Files {
-  size(path: string): Promise<number>;
-  append(path: string, text: string): Promise<void>;
-  truncate(path: string, size: number): Promise<void>;
-  write(path: string, text: string): Promise<void>;
-}
-
 /** Paths of what was written; empty for what could not be. */
 export interface WrittenFiles {
   reportJsonPath: string;
@@ -96,7 +89,6 @@ export interface WrittenFiles {
  */
 export class Publisher {
   readonly #deps: PublisherDeps;
-  readonly #files: Files;
   readonly #clock: Clock;
   #leftMs = PUBLISHING_MS;
   /** How long the summary was before this run: telling again replaces what was told before. */
@@ -104,7 +96,6 @@ export class Publisher {
 
   constructor(deps: PublisherDeps) {
     this.#deps = deps;
-    this.#files = deps.files ?? nodeFiles;
     this.#clock = deps.clock ?? systemClock;
   }
 
@@ -125,11 +116,8 @@ export class Publisher {
     // A cancelled run knows less than the comment that may be there already.
     const knowsNothing = 'result' in told && told.result.outcome === 'cancelled';
     if (comment === undefined || run === undefined || knowsNothing) return '';
-    const most = isAnnouncement ? ANNOUNCING_MS : this.#leftMs;
-    // A run that is cancelled now may still use the seconds that the runner leaves it.
-    const limit = AbortSignal.timeout(
-      Math.min(most, cancelled.aborted ? CANCELLED_MS : this.#leftMs),
-    );
+    const most = cancelled.aborted ? CANCELLED_MS : isAnnouncement ? ANNOUNCING_MS : PUBLISHING_MS;
+    const limit = AbortSignal.timeout(Math.min(most, this.#leftMs));
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
     const startedAt = Date.now();
     try {
@@ -149,7 +137,8 @@ export class Publisher {
         name === 'report.json'
           ? `${JSON.stringify(buildReport(result), null, 2)}\n`
           : renderMarkdownReport(result, this.#context({ result }, undefined));
-      await this.#files.write(path, text);
+      await makeFolder(this.#deps.reportDir);
+      await writeFile(path, text);
       return path;
     } catch (error) {
       this.#warn(
@@ -164,8 +153,8 @@ export class Publisher {
     if (summaryFile === undefined || summaryFile === '') return;
     try {
       const before = this.#summaryStart;
-      if (before !== undefined) await this.#files.truncate(summaryFile, before);
-      const size = before ?? (await this.#files.size(summaryFile));
+      if (before !== undefined) await truncate(summaryFile, before);
+      const size = before ?? statSync(summaryFile, { throwIfNoEntry: false })?.size ?? 0;
       // The file may end in the middle of a line that somebody else wrote.
       const lead = size === 0 ? '' : '\n\n';
       const room = MAX_SUMMARY_BYTES - size - lead.length;
@@ -174,7 +163,7 @@ export class Publisher {
           ? renderSummary(told.result, context, room)
           : `${failureStory(told.failure, context)(room)}\n`;
       this.#summaryStart = size;
-      if (text !== '') await this.#files.append(summaryFile, `${lead}${text}`);
+      if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
       else this.#warn('the job summary of this step is full; the report is only in its files');
     } catch (error) {
       this.#warn(`could not write the job summary: ${describeError(error)}`);
@@ -321,20 +310,3 @@ function isSame(entry: Teardown, own: Teardown): boolean {
     teardownId(entry) === teardownId(own) && entry.at === own.at && entry.outcome === own.outcome
   );
 }
-
-const nodeFiles: Files = {
-  size: async (path) => {
-    try {
-      return (await stat(path)).size;
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
-      throw error;
-    }
-  },
-  append: (path, text) => appendFile(path, text),
-  truncate: (path, size) => truncate(path, size),
-  write: async (path, text) => {
-    await makeFolder(join(path, '..'));
-    await writeFile(path, text);
-  },
-};

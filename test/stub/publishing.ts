@@ -1,9 +1,13 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import type { Json } from '../../src/base/json.ts';
 import type { Log } from '../../src/base/log.ts';
 import { createRedactor, type Redactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
-import { type Files, Publisher, type PublisherDeps, type Told } from '../../src/publish/publish.ts';
+import { Publisher, type PublisherDeps, type Told } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/run.ts';
 import { MAX_COMMENT_CHARS, renderComment, resultStory } from '../../src/report/comment.ts';
 import { addTeardown, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
@@ -11,11 +15,14 @@ import type { RenderContext } from '../../src/report/markdown.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
-/** Everything that a publisher works with, on a host's stub and on files in memory. */
+/** Everything that a publisher works with, on a host's stub and in a folder that goes with the test. */
 export interface Desk {
   publisher: Publisher;
   said: string[];
-  contents: Map<string, string>;
+  folder: string;
+  /** What is in a file of the folder. */
+  read(name: string): string;
+  write(name: string, text: string): void;
 }
 
 export interface DeskOptions {
@@ -36,9 +43,9 @@ export interface DeskOptions {
   token?: string;
   cancelled?: AbortSignal;
   redactor?: Redactor;
+  /** Within the folder, or anywhere. */
   summaryFile?: string | undefined;
   reportDir?: string;
-  files?: Partial<Files> | 'real';
 }
 
 export const PULL_REQUEST = 42;
@@ -51,22 +58,27 @@ const ON_PULL_REQUEST: NonNullable<DeskOptions['event']> = {
 };
 
 export function desk(options: DeskOptions = {}): Desk {
+  const folder = mkdtempSync(join(tmpdir(), 'publish-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const said: string[] = [];
-  const contents = new Map<string, string>();
-  const { files } = options;
-  const deps: PublisherDeps = {
+  const publisher = new Publisher({
     log: recordingLog(said),
     redactor: options.redactor ?? createRedactor(),
-    summaryFile: 'summaryFile' in options ? options.summaryFile : '/summary.md',
-    reportDir: options.reportDir ?? '/reports',
+    summaryFile: 'summaryFile' in options ? options.summaryFile : join(folder, 'summary.md'),
+    reportDir: options.reportDir ?? join(folder, 'not', 'there', 'yet'),
     run: workflowRun(options),
     comment: commentInputs(options),
     cancelled: options.cancelled ?? new AbortController().signal,
     clock: { now: () => Date.now(), sleep: async () => undefined },
     connect: (given) => connectHost({ ...given, callTimeoutMs: 1_000, isUnpaced: true }),
-    ...(files === 'real' ? {} : { files: { ...filesIn(contents), ...files } }),
+  });
+  return {
+    publisher,
+    said,
+    folder,
+    read: (name) => readFileSync(join(folder, name), 'utf8'),
+    write: (name, text) => writeFileSync(join(folder, name), text),
   };
-  return { publisher: new Publisher(deps), said, contents };
 }
 
 /** Files and comment, as the action has them. */
@@ -132,17 +144,6 @@ function recordingLog(said: string[]): Log {
     warning: (message) => void said.push(`warning: ${message}`),
     error: (message) => void said.push(`error: ${message}`),
     debug: () => undefined,
-  };
-}
-
-function filesIn(contents: Map<string, string>): Files {
-  const read = (path: string): string => contents.get(path) ?? '';
-  return {
-    size: async (path) => Buffer.byteLength(read(path)),
-    append: async (path, text) => void contents.set(path, read(path) + text),
-    truncate: async (path, size) =>
-      void contents.set(path, Buffer.from(read(path)).subarray(0, size).toString('utf8')),
-    write: async (path, text) => void contents.set(path, text),
   };
 }
 
