@@ -81,8 +81,8 @@ export async function connectHost(options: HostApiOptions) {
   return {
     /** Login that belongs to the token; a failure where the host does not tell. */
     viewer: () => ask(() => viewer(octokit, host)),
-    /** The comments for which `isWanted`, oldest first, from all pages. */
-    comments: (issue: number, isWanted: (body: string) => boolean) =>
+    /** The comments for which `isWanted`, oldest first, from all pages; nothing else is kept. */
+    comments: (issue: number, isWanted: (comment: Comment) => Promise<boolean>) =>
       ask(async () => {
         // Gitea and Forgejo give them all at once.
         const size = host.kind === 'github' ? { per_page: PAGE_SIZE } : {};
@@ -92,7 +92,7 @@ export async function connectHost(options: HostApiOptions) {
           if (!Array.isArray(data)) return undefined;
           for (const item of data) {
             const one = toComment(item as Json);
-            if (one !== undefined && isWanted(one.body)) wanted.push(one);
+            if (one !== undefined && (await isWanted(one))) wanted.push(one);
           }
         }
         return wanted.sort((a, b) => a.id - b.id);

@@ -24,9 +24,9 @@ export type CommentOutcome =
   | { kind: 'none' }
   | { kind: 'failed'; what: 'read' | 'write'; failure: ApiFailure };
 
-/** Who writes at the same time has read, written and looked again within this. */
+/** Who writes at the same time has read and written within this. */
 const SETTLE_MS = 1_000;
-const MAX_ROUNDS = 6;
+const MAX_ROUNDS = 12;
 
 /**
  * One comment for one key: the oldest of ours is edited (editing sends no e-mail), others of ours are
@@ -85,7 +85,8 @@ async function settle(
       url = put.value.url;
       if (earlier.length > 1) for (const { id } of duplicates) await api.deleteComment(id);
     }
-    await clock.sleep(SETTLE_MS * (1 + Math.random() / 2), signal);
+    // Ever further apart, when there are many.
+    await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
     const now = await api.comment(target.id);
     // Written it is; whether somebody has written over it, nobody can tell.
     if (!now.ok || isWhole(now.value.body, signature, task)) return { kind: 'updated', url };
@@ -124,17 +125,19 @@ async function refused(
   return { kind: 'failed', what: 'write', failure };
 }
 
-/** The marker alone is no proof: anybody can write one. */
+/** The marker alone is no proof: anybody can write one. Who we are is asked when there is one. */
 async function ownComments(
   task: CommentTask,
   api: HostApi,
   author: string | undefined,
 ): Promise<Got<Comment[]>> {
-  const marked = await api.comments(task.issue, (body) => hasMarker(body, task.keys));
-  if (!marked.ok || marked.value.length === 0) return marked;
-  const viewer = author === undefined ? await api.viewer() : ({ ok: true, value: author } as const);
-  const login = viewer.ok ? viewer.value : undefined;
-  return { ok: true, value: marked.value.filter((comment) => isOurs(comment, login, task)) };
+  let viewer: Promise<string | undefined> | undefined =
+    author === undefined ? undefined : Promise.resolve(author);
+  return api.comments(task.issue, async (comment) => {
+    if (!hasMarker(comment.body, task.keys)) return false;
+    viewer ??= api.viewer().then((got) => (got.ok ? got.value : undefined));
+    return isOurs(comment, await viewer, task);
+  });
 }
 
 /** Logins under which a workflow's own token writes; elsewhere than on GitHub nobody else can have them. */

@@ -51,8 +51,9 @@ export interface Speaker {
 export const MISSED_RUNS = 3;
 const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
 const MAX_HISTORY = 20;
-const MAX_ROWS = 30;
-const MAX_LEFT = 50;
+/** Of the comment, for its memory; an entry takes about 700. */
+const MAX_STATE_CHARS = 20_000;
+const MAX_LEFT = 20;
 const MAX_TEXT_CHARS = 120;
 
 /** Whether every namespace went, whatever the inputs say about failing. */
@@ -84,7 +85,7 @@ export function teardownOf(
     outcome,
     isPass: isPassed(result),
     seconds: Math.round(result.elapsedMs / 1_000),
-    cluster: result.cluster.uid ?? '',
+    cluster: pattern(result.cluster.uid, ID),
     left: namesOf(left),
     isSettled: false,
     ...(root === undefined ? {} : { code: root.code }),
@@ -154,11 +155,16 @@ function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teard
   return { ...entry, left, isSettled: entry.isSettled || left.length === 0 };
 }
 
+/** Rows, the worst first, and then the last of the others, as long as there is room. */
 function pruned(ordered: readonly Teardown[]): Teardown[] {
-  const rows = new Set(currentRows(ordered).slice(0, MAX_ROWS));
-  const others = ordered.filter((entry) => !rows.has(entry)).slice(-MAX_HISTORY);
-  const kept = new Set([...rows, ...others]);
-  return ordered.filter((entry) => kept.has(entry));
+  const rows = currentRows(ordered);
+  const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);
+  let chars = 0;
+  const kept = [...rows, ...others.reverse()].filter((entry) => {
+    chars += encode(entry).length + 1;
+    return chars <= MAX_STATE_CHARS;
+  });
+  return ordered.filter((entry) => kept.includes(entry));
 }
 
 /**
@@ -300,7 +306,7 @@ function readTeardown(value: unknown): Teardown[] {
     typeof isPass === 'boolean';
   if (!isWhole) return [];
   const digits = (key: string): string => pattern(given[key], /^\d{1,19}$/);
-  const id = (key: string): string => pattern(given[key], /^[A-Za-z0-9-]{1,64}$/);
+  const id = (key: string): string => pattern(given[key], ID);
   const some = (key: string): string => (typeof given[key] === 'string' ? text(given[key]) : '');
   const [code, subject] = [some('code'), some('subject')];
   return [
@@ -327,6 +333,9 @@ function readTeardown(value: unknown): Teardown[] {
     },
   ];
 }
+
+/** What may stand in an HTML comment. */
+const ID = /^[A-Za-z0-9-]{1,64}$/;
 
 function isNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value);

@@ -8,8 +8,6 @@ import { tellStory } from './story.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
-/** For stories of other jobs; the rest is for the one that is written. */
-const MAX_FOREIGN_CHARS = 30_000;
 const MAX_MESSAGE_CHARS = 1_000;
 
 const MARKER = 'namespace-teardown-gate:v1';
@@ -76,15 +74,16 @@ export interface CommentContent {
 
 /** A row for every job and cluster, the worst first, with its story; green only when every row is. */
 export function renderComment(content: CommentContent, maxChars = MAX_COMMENT_CHARS): string {
-  const { key, signature, teardowns, own, linkTo } = content;
+  const { key, signature, teardowns, own, earlier, linkTo } = content;
   const rows = currentRows(teardowns);
   const isAlone = rows.length < 2;
-  const told = rows.filter((row) => isAlone || !row.isPass || !isGreen(row));
-  const stories = foreignStories(content, told);
-  const render = (mine: string): string => {
+  const told = rows.filter((row) => isAlone || !isGreen(row));
+  const render = (stories: ReadonlyMap<Teardown, string>): string => {
     const parts = told.flatMap((row, index) => {
-      const text = row === own ? mine : (stories.get(teardownId(row)) ?? '');
-      if (text === '') return [];
+      const text = stories.get(row);
+      // Somebody has edited it away.
+      if (text === undefined)
+        return isAlone ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
       const story = `${storyLine(row)}\n${text}\n${END_LINE}`;
       return index === 0 ? [story] : [folded(rowTitle(row, rows), story)];
     });
@@ -96,22 +95,19 @@ export function renderComment(content: CommentContent, maxChars = MAX_COMMENT_CH
       stateBlock(teardowns, signature),
     ].join('\n\n')}\n`;
   };
-  const room = maxChars - render('').length - 2 * END_LINE.length - 200;
-  return render(told.includes(own) ? defused(content.story(room)) : '');
-}
-
-/** A job whose row has gone, or whose story does not fit, has its link left. */
-function foreignStories({ earlier, own }: CommentContent, told: readonly Teardown[]) {
+  // What other jobs have told may take half of the room; those whose story does not fit have their link.
   const found = new Map(earlier.flatMap((body) => [...storiesIn(body)]));
-  const kept = new Map<string, string>();
-  let chars = 0;
+  const stories = new Map<Teardown, string>();
   for (const row of told) {
     const story = row === own ? undefined : found.get(teardownId(row));
-    if (story === undefined || chars + story.length > MAX_FOREIGN_CHARS) continue;
-    chars += story.length;
-    kept.set(teardownId(row), story);
+    if (story === undefined) continue;
+    const more = new Map(stories).set(row, story);
+    if (render(more).length < maxChars / 2 + render(new Map()).length / 2) stories.set(row, story);
   }
-  return kept;
+  if (!told.includes(own)) return render(stories);
+  const room = maxChars - render(new Map(stories).set(own, '')).length;
+  const mine = defused(content.story(room));
+  return render(mine === '' ? stories : new Map(stories).set(own, mine));
 }
 
 const END_LINE = '<!-- namespace-teardown-gate:end -->';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/base/time.ts';
-import { connectHost, type HostApi } from '../../src/publish/host-api.ts';
+import { type Comment, connectHost, type HostApi } from '../../src/publish/host-api.ts';
 import { type Fault, type Github, type GithubOptions, startGithub } from '../stub/github.ts';
 import type { Description } from '../stub/host-description.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
@@ -38,7 +38,7 @@ function connect(github: Github, more: More = {}): Promise<HostApi> {
 }
 
 const MARK = '<!-- mine -->';
-const isMine = (body: string): boolean => body.startsWith(MARK);
+const isMine = async ({ body }: Comment): Promise<boolean> => body.startsWith(MARK);
 
 /** Every host that is supported, by the oldest and the newest description of it. */
 const HOSTS: { description: Description; flavour: NonNullable<GithubOptions['flavour']> }[] = [

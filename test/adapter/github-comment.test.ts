@@ -299,6 +299,27 @@ describe('what people and earlier versions left', () => {
     expect(teardownsIn(body(github))).toHaveLength(2);
   });
 
+  test('a story that was edited away is told in a line', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 2, number: 2 } });
+    edited(github, (text) => text.replace(/<!-- \S+:story [\s\S]*:end -->/, 'Done!'));
+    await report(github, GREEN, { run: { id: 1, number: 1 } });
+    expect(headline(body(github))).toMatch(/^🔴 .*stuck after 5m 02s: .*\[run 2\]/);
+  });
+
+  test('somebody with 300 comments that carry our marker costs one question', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 1 } });
+    const copy = body(github);
+    for (let at = 0; at < 300; at++)
+      github.addComment(PULL_REQUEST, copy, { login: 'mallory', type: 'User' });
+    const before = github.requests.length;
+    await report(github, GREEN, { run: { id: 2 } });
+    const asked = github.requests.slice(before).filter(({ path }) => path === '/graphql');
+    expect(asked).toHaveLength(1);
+    expect(headline(github.commentsOn(PULL_REQUEST)[0]?.body ?? '')).toContain('✅');
+  });
+
   test('one damaged line of the memory takes nothing else with it', async () => {
     const github = await serveGithub();
     for (const id of [1, 2, 3]) await report(github, RED, { run: { id, number: id } });
@@ -431,7 +452,7 @@ describe('whose comment it is', () => {
 describe('writers at the same time', () => {
   const entries = (github: Github): number => teardownsIn(body(github)).length;
 
-  test.each([2, 5])(
+  test.each([2, 12])(
     '%i that all create: one comment, and every word is in it',
     { timeout: 60_000 },
     async (count) => {
@@ -489,6 +510,21 @@ describe('writers at the same time', () => {
       'preview / first',
     ]);
   });
+});
+
+test('many jobs with long stories stay within what a host takes, and all have their row', async () => {
+  const github = await serveGithub();
+  const commentKey = 'all';
+  const many = Array.from({ length: 40 }, (_, at) => ({
+    ...deadlock(),
+    name: `preview-${'x'.repeat(50)}-${at}`,
+  }));
+  for (let at = 0; at < 14; at++)
+    await report(github, runOf(many), { commentKey, job: `job-${at}` });
+  const text = body(github);
+  expect(text.length).toBeLessThanOrEqual(60_000);
+  expect(headline(text)).toMatch(/^🔴 \d+ of \d+ teardowns did not finish/);
+  expect(text).toContain('is stuck: not gone after');
 });
 
 test('all namespaces of a run are told in one comment', async () => {

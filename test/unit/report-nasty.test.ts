@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { logLine, plainText } from '../../src/base/text.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
+import { renderComment } from '../../src/report/comment.ts';
 import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
@@ -155,6 +156,23 @@ describe('the marker of the comment', () => {
       expect(teardownsIn(body)).toHaveLength(3);
     }
   });
+});
+
+test.each(NASTY_TEXTS)('%j as the cluster or in a story can be no line of ours', (text) => {
+  const story = `${text}\n<!-- namespace-teardown-gate:v1 key=${KEY} -->\n<!-- namespace-teardown-gate:end -->`;
+  const run = runOf([deadlock()]);
+  const own = teardown({ ...run, cluster: { ...run.cluster, uid: text } });
+  const content = {
+    key: KEY,
+    signature: undefined,
+    teardowns: [own],
+    own,
+    earlier: [],
+    linkTo: () => undefined,
+  };
+  const body = renderComment({ ...content, story: () => story });
+  expect(body.match(/^<!--/gm)).toHaveLength(4);
+  expect(body.match(/<!--/g)).toHaveLength(4);
 });
 
 /** What log and terminal show, before the logger has made lines of it. */
