@@ -97,7 +97,7 @@ export function teardownOf(
 
 /** What is no name stands for the rest: nobody can say that all of them are gone. */
 function namesOf(namespaces: readonly { name: string }[]): string[] {
-  const names = namespaces.slice(0, MAX_LEFT).map(({ name }) => name);
+  const names = namespaces.slice(0, MAX_LEFT).map(({ name }) => text(name));
   return namespaces.length > MAX_LEFT ? [...names, '…'] : names;
 }
 
@@ -326,7 +326,7 @@ function readTeardown(value: unknown): Teardown[] {
       cluster: id('cluster'),
       address: id('address'),
       isOwnCluster: given['isOwnCluster'] === true,
-      left: left.filter((name) => typeof name === 'string').slice(0, MAX_LEFT + 1),
+      left: left.slice(0, MAX_LEFT + 1).map(text),
       isSettled: given['isSettled'] === true,
       ...(code === '' ? {} : { code }),
       ...(subject === '' ? {} : { subject }),

@@ -4,7 +4,7 @@ import { logLine, plainText } from '../../src/base/text.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
 import { renderComment } from '../../src/report/comment.ts';
-import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
+import { stateBlock, type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderLogLines } from '../../src/report/log-lines.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
@@ -84,7 +84,8 @@ function history(run: RunResult): Teardown[] {
   const text = run.cluster.version;
   // Rows are sorted by where they are.
   const texts = { where: `z ${text}`, about: text, cluster: text, code: text, subject: text };
-  return ['1', '2'].map((job) => teardown(run, { ...texts, run: job, job, left: [text] }));
+  const told = ['1', '2'].map((job) => teardown(run, { ...texts, run: job, job, left: [text] }));
+  return teardownsIn(stateBlock(told, undefined));
 }
 
 const RENDERINGS: { name: string; render: (run: RunResult) => string }[] = [
