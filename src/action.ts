@@ -1,5 +1,3 @@
-// First: a library below reads the environment while it is being loaded.
-import './publish/damaged-environment.ts';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,15 +8,13 @@ import { type Cancellation, homeDirectory, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runGate } from './gate/gate.ts';
-import { type Inputs, readInputs } from './inputs.ts';
+import { COMMENT_MODES, type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { type OutputContext, outputsOf } from './outputs.ts';
-import { createActionLog } from './publish/action-log.ts';
-import { commentKey } from './publish/comment-key.ts';
-import { createGithub } from './publish/octokit.ts';
-import { type CommentDeps, type PublishDeps, type Published, publish } from './publish/publish.ts';
-import { readGithubRun } from './publish/run-context.ts';
+import { createActionLog } from './publish/logs.ts';
+import { type CommentInputs, Publisher, type Told } from './publish/publish.ts';
+import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/run.ts';
 import { redactResult } from './report/json.ts';
 import { renderLogLines } from './report/text.ts';
 import { type View, viewOf } from './report/view.ts';
@@ -26,14 +22,12 @@ import { GATE_VERSION } from './version.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The runner kills the process 10 s after the cancel signal; the comment must fit in before that. */
-const CANCEL_BUDGET_MS = 4_000;
-
 interface Parts {
   env: Environment;
   redactor: Redactor;
   log: Log;
   cancellation: Cancellation;
+  run: WorkflowRun | undefined;
   startedAt: number;
 }
 
@@ -45,26 +39,32 @@ export async function runAction(env: Environment = process.env): Promise<number>
     redactor,
     log: createActionLog(redactor),
     cancellation: onCancel(),
+    run: readWorkflowRun(env, core.getInput('matrix')),
     startedAt: systemClock.now(),
   };
+  redactor.add(core.getInput('github-token'));
   try {
-    const inputs = readInputs((name) => core.getInput(name));
-    redactor.add(inputs.githubToken);
-    try {
-      return await runInCluster(inputs, parts);
-    } catch (error) {
-      // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
-      if (!parts.cancellation.signal.aborted) throw error;
-      return await finish(nothingRead(inputs, parts), publishDeps(inputs, '', parts), parts);
-    }
-  } catch (error) {
-    return fail(error, parts);
+    return await runWithInputs(parts);
   } finally {
     parts.cancellation.dispose();
   }
 }
 
-async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
+async function runWithInputs(parts: Parts): Promise<number> {
+  let publisher = createPublisher(undefined, parts);
+  try {
+    const inputs = readInputs((name) => core.getInput(name));
+    publisher = createPublisher(inputs, parts);
+    return await runInCluster(inputs, publisher, parts);
+  } catch (error) {
+    // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
+    return parts.cancellation.signal.aborted
+      ? await finish(nothingRead(parts), publisher, parts)
+      : await fail(error, publisher, parts);
+  }
+}
+
+async function runInCluster(inputs: Inputs, publisher: Publisher, parts: Parts): Promise<number> {
   const { env, redactor, log, cancellation } = parts;
   const { signal } = cancellation;
   const api = await connect({
@@ -79,8 +79,6 @@ async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
     signal,
   });
   try {
-    const publishing = publishDeps(inputs, api.target.server, parts);
-    let announced: Published | undefined;
     const result = await runGate(inputs, {
       api,
       clock: systemClock,
@@ -88,37 +86,73 @@ async function runInCluster(inputs: Inputs, parts: Parts): Promise<number> {
       signal,
       gateVersion: GATE_VERSION,
       announce: async (planned) => {
-        announced = await publish(planned, publishing, signal);
+        const told = { view: cleanView(planned, redactor) };
+        await publisher.files(told);
+        await publisher.comment(told, true);
       },
     });
-    const start = announced?.summaryStart;
-    const again = start === undefined ? publishing : { ...publishing, summaryStart: start };
-    return await finish(result, again, parts);
+    return await finish(result, publisher, parts);
   } finally {
     await api.close();
   }
 }
 
-async function finish(given: RunResult, publishing: PublishDeps, parts: Parts): Promise<number> {
-  const { signal } = parts.cancellation;
-  // Before anything is encoded or cut: after that a secret no longer looks like itself.
-  const result = redactResult(given, (text) => parts.redactor.redact(text));
-  const view = viewOf(result);
+async function finish(result: RunResult, publisher: Publisher, parts: Parts): Promise<number> {
+  const view = cleanView(result, parts.redactor);
   writeLog(view, parts.log);
-  // A cancelled run may still use the seconds that the runner leaves it.
-  const limit = signal.aborted ? AbortSignal.timeout(CANCEL_BUDGET_MS) : signal;
-  const published = await publish(result, publishing, limit);
-  setOutputs(view, published, parts);
+  await tell({ view }, publisher, parts);
   return result.verdict === 'fail' ? 1 : 0;
 }
 
-function nothingRead(inputs: Inputs, { startedAt }: Parts): RunResult {
+/** Before anything is encoded or cut: after that a secret no longer looks like itself. */
+function cleanView(result: RunResult, redactor: Redactor): View {
+  return viewOf(redactResult(result, (text) => redactor.redact(text)));
+}
+
+/** The gate could not work at all: one sentence, what to do, and all outputs. */
+async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise<number> {
+  const { log, run, startedAt } = parts;
+  const isKnown = error instanceof ActionError;
+  const message = isKnown ? error.message : `internal error: ${describeError(error)}`;
+  const hint = run === undefined ? undefined : secretsHint(run);
+  const hints = [isKnown ? error.hint : undefined, hint].filter((text) => text !== undefined);
+  log.error(message, 'Namespace Teardown Gate could not work');
+  for (const text of hints) log.line(text);
+  if (error instanceof Error) log.debug(error.stack ?? '');
+  const now = systemClock.now();
+  const failure = { message, hints, at: new Date(now).toISOString() };
+  await tell({ failure, elapsedMs: now - startedAt }, publisher, parts);
+  return 1;
+}
+
+/** The outputs are there before a host that does not answer can take time. */
+async function tell(told: Told, publisher: Publisher, parts: Parts): Promise<void> {
+  const view = 'view' in told ? told.view : undefined;
+  const paths = await publisher.files(told);
+  const outputs = (context: OutputContext): Record<string, string> =>
+    outputsOf(view, context, systemClock.now() - parts.startedAt);
+  setOutputs(outputs({ ...paths, commentUrl: '' }), parts);
+  const commentUrl = await publisher.comment(told);
+  if (commentUrl !== '') setOutputs({ 'comment-url': commentUrl }, parts);
+}
+
+function setOutputs(outputs: Record<string, string>, { redactor, log }: Parts): void {
+  try {
+    for (const [name, value] of Object.entries(outputs)) {
+      core.setOutput(name, redactor.redact(value));
+    }
+  } catch (error) {
+    log.warning(`could not set the outputs of this step: ${describeError(error)}`);
+  }
+}
+
+function nothingRead({ startedAt }: Parts): RunResult {
   return {
     kind: 'teardown',
     gateVersion: GATE_VERSION,
     finishedAt: new Date(systemClock.now()).toISOString(),
     elapsedMs: systemClock.now() - startedAt,
-    timeoutMs: inputs.timeoutMs,
+    timeoutMs: 0,
     cluster: { server: '', version: 'unknown', uid: undefined },
     outcome: 'cancelled',
     verdict: 'fail',
@@ -127,15 +161,34 @@ function nothingRead(inputs: Inputs, { startedAt }: Parts): RunResult {
   };
 }
 
-function publishDeps(inputs: Inputs, server: string, { env, log, redactor }: Parts): PublishDeps {
-  const run = readGithubRun(env);
-  return {
+function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
+  const { env, log, redactor, run, cancellation } = parts;
+  return new Publisher({
     log,
     redactor,
     summaryFile: env['GITHUB_STEP_SUMMARY'],
-    reportDir: reportDir(inputs, env),
-    run: run === undefined ? undefined : { url: run.url, label: run.label },
-    comment: commentDeps(inputs, server, run),
+    reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir, env),
+    run,
+    comment: commentInputs(inputs),
+    cancelled: cancellation.signal,
+  });
+}
+
+/** Those for the comment are read each for itself: a wrong input is told there as well. */
+function commentInputs(inputs: Inputs | undefined): CommentInputs | undefined {
+  const asked = core.getInput('comment');
+  const mode = COMMENT_MODES.find((legal) => legal === asked) ?? 'on-failure';
+  const token = core.getInput('github-token');
+  const number = core.getInput('pr-number');
+  const isNumber = /^[1-9]\d{0,9}$/.test(number);
+  if (mode === 'off' || token === '' || (number !== '' && !isNumber)) return undefined;
+  return {
+    mode,
+    token,
+    prNumber: isNumber ? Number(number) : undefined,
+    key: core.getInput('comment-key'),
+    namespaces: inputs?.namespaces ?? [],
+    selector: inputs?.selector ?? '',
   };
 }
 
@@ -146,25 +199,9 @@ function writeLog(view: View, log: Log): void {
   for (const { level, message, title } of end.annotations) log[level](message, title);
 }
 
-function commentDeps(
-  inputs: Inputs,
-  server: string,
-  run: ReturnType<typeof readGithubRun>,
-): CommentDeps | undefined {
-  if (run === undefined || inputs.githubToken === '' || inputs.comment === 'off') return undefined;
-  const { repository, apiUrl, graphqlUrl, event } = run;
-  return {
-    mode: inputs.comment,
-    key: commentKey({ ...inputs, server }),
-    github: createGithub({ token: inputs.githubToken, repository, apiUrl, graphqlUrl }),
-    event,
-    prNumber: inputs.prNumber,
-  };
-}
-
 /** Two gates in one job must not overwrite each other's report. */
-function reportDir(inputs: Inputs, env: Environment): string {
-  if (inputs.reportDir !== '') return inputs.reportDir;
+function reportDir(given: string, env: Environment): string {
+  if (given !== '') return given;
   for (const parent of [env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
     try {
       return mkdtempSync(join(parent, 'namespace-teardown-gate-'));
@@ -174,31 +211,4 @@ function reportDir(inputs: Inputs, env: Environment): string {
   }
   // Writing there fails as well, with a warning that says why.
   return join(tmpdir(), 'namespace-teardown-gate');
-}
-
-function setOutputs(
-  view: View | undefined,
-  context: OutputContext,
-  { redactor, startedAt, log }: Parts,
-): void {
-  const elapsedMs = systemClock.now() - startedAt;
-  try {
-    for (const [name, value] of Object.entries(outputsOf(view, context, elapsedMs))) {
-      core.setOutput(name, redactor.redact(value));
-    }
-  } catch (error) {
-    log.warning(`could not set the outputs of this step: ${describeError(error)}`);
-  }
-}
-
-/** The gate could not work at all: one sentence, what to do, and all outputs. */
-function fail(error: unknown, parts: Parts): number {
-  const { log } = parts;
-  const message =
-    error instanceof ActionError ? error.message : `internal error: ${describeError(error)}`;
-  log.error(message, 'Namespace Teardown Gate could not work');
-  if (error instanceof ActionError && error.hint !== undefined) log.line(error.hint);
-  if (error instanceof Error) log.debug(error.stack ?? '');
-  setOutputs(undefined, { reportJsonPath: '', reportMarkdownPath: '', commentUrl: '' }, parts);
-  return 1;
 }

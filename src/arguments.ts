@@ -24,6 +24,7 @@ const ONLY_IN_THE_ACTION: readonly string[] = [
   'github-token',
   'pr-number',
   'comment-key',
+  'matrix',
 ];
 const FLAGS: readonly string[] = [
   'delete',

@@ -6,6 +6,7 @@ import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import { homeDirectory, makeFolder, onCancel, print } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
+import { logJson, logLines } from './base/text.ts';
 import { systemClock } from './base/time.ts';
 import { runGate } from './gate/gate.ts';
 import { type Inputs, readInputs } from './inputs.ts';
@@ -40,8 +41,10 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
       const { signal } = cancellation;
       const deps = { api, clock: systemClock, log, signal, gateVersion: GATE_VERSION };
       const result = redactResult(await runGate(inputs, deps), (text) => redactor.redact(text));
+      // In a step of a workflow the runner reads it for commands.
       const view = viewOf(result);
-      await print(render(view, command.format));
+      const text = render(view, command.format);
+      await print(command.format === 'json' ? logJson(text) : logLines(text));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
       return exitCode(result);
     } finally {

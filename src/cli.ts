@@ -3,7 +3,8 @@ import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import { print } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
-import { createTerminalLog } from './publish/terminal-log.ts';
+import { logLines } from './base/text.ts';
+import { createTerminalLog } from './publish/logs.ts';
 import { GATE_VERSION } from './version.ts';
 
 /** The gate for a person: progress on standard error, the report on standard output. */
@@ -43,7 +44,7 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
     // Loaded when needed: the help must not wait for a Kubernetes client. "eager" keeps it in the one file.
     case 'stats': {
       const { statisticsOf } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
-      await print(statisticsOf(command));
+      await print(logLines(statisticsOf(command)));
       return EXIT.passed;
     }
     case 'gate': {

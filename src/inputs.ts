@@ -26,6 +26,7 @@ export const INPUT_DEFAULTS = {
   'github-token': '',
   'pr-number': '',
   'comment-key': '',
+  matrix: '',
   'force-finalize': 'off',
   'force-namespaces': '',
   'force-label': '',

@@ -1,6 +1,7 @@
 /**
  * Where lines for people go: the step log, or a terminal's standard error. Implementations pass every
- * text through `redact` and `logLine`; callers hand over plain data.
+ * text through `redact` and `logLine`; callers hand over plain data. One text is one line, whatever line
+ * breaks somebody has put into it.
  */
 export interface Log {
   line(text: string): void;

@@ -18,6 +18,16 @@ export function logLine(text: string): string {
     .replace(/^\s*::/, ': :');
 }
 
+/** The same for a whole text, which keeps its own line breaks. */
+export function logLines(text: string): string {
+  return text.replace(/[^\r\n]+/g, (line) => logLine(line));
+}
+
+/** JSON that stays the same value: nothing but an old command can be in the middle of a line. */
+export function logJson(json: string): string {
+  return json.replaceAll('##[', '##\\u005b');
+}
+
 /** Cuts by code point, so that no emoji is halved, and says that it was cut. */
 export function shorten(text: string, maxChars: number): string {
   // Most texts are short; splitting 100,000 characters into code points is only for those that are not.

@@ -1,4 +1,4 @@
-import { stringAt } from '../base/json.ts';
+import { at, stringAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import { leftBehind } from '../forecast/left-behind.ts';
@@ -24,7 +24,7 @@ export interface Run extends GateDeps {
   inputs: Inputs;
   /** In ms since the epoch. */
   startedAt: number;
-  cluster: { version: string; uid: string | undefined };
+  cluster: Omit<RunResult['cluster'], 'server'>;
 }
 
 export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
@@ -46,9 +46,12 @@ async function readCluster({ api, signal }: GateDeps): Promise<Run['cluster']> {
     api.get('/version', options),
     api.get('/api/v1/namespaces/kube-system', options),
   ]);
+  const metadata = system.ok ? at(system.value, 'metadata') : undefined;
+  const createdAt = stringAt(metadata, 'creationTimestamp');
   return {
     version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
-    uid: system.ok ? stringAt(system.value, 'metadata', 'uid') : undefined,
+    uid: stringAt(metadata, 'uid'),
+    ...(createdAt === undefined ? {} : { createdAt }),
   };
 }
 

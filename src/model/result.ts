@@ -12,8 +12,8 @@ export interface RunResult {
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;
-  /** `uid` is that of namespace kube-system, which tells two clusters behind one address apart. */
-  cluster: { server: string; version: string; uid: string | undefined };
+  /** Of namespace kube-system: its UID tells two clusters behind one address apart. */
+  cluster: { server: string; version: string; uid: string | undefined; createdAt?: string };
   outcome: Outcome;
   verdict: Verdict;
   namespaces: NamespaceResult[];

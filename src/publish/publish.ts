@@ -1,243 +1,311 @@
-import { appendFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { appendFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { makeFolder } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
-import type { ReadFailure } from '../model/read.ts';
+import { shorten } from '../base/text.ts';
+import { type Clock, systemClock } from '../base/time.ts';
 import type { RunResult } from '../model/result.ts';
-import { historyIn, markerLine, renderComment } from '../report/comment.ts';
-import { buildReport, redactResult } from '../report/json.ts';
+import {
+  type Failure,
+  failureStory,
+  renderComment,
+  resultStory,
+  type Story,
+} from '../report/comment.ts';
+import {
+  addTeardown,
+  failedTeardown,
+  isFine,
+  isPassed,
+  type Speaker,
+  type Teardown,
+  teardownId,
+  teardownOf,
+  teardownsIn,
+} from '../report/comment-state.ts';
+import { buildReport } from '../report/json.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
-import { type View, viewOf } from '../report/view.ts';
-import { commentTrouble } from './comment-failure.ts';
-import { type CommentOutcome, putComment } from './comment-lifecycle.ts';
-import { type GithubEvent, pullRequestSource, readOnlyReason } from './event.ts';
-import type { GithubApi } from './github-api.ts';
+import type { View } from '../report/view.ts';
+import { commentTrouble, reportPlace } from './advice.ts';
+import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
+import { type CommentTask, putComment } from './put-comment.ts';
+import { commentKey, formerKey, hash, runUrl, type WorkflowRun } from './run.ts';
 
 /** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
+/** What a run may spend on the comment, in all: 25 s, less what a pause of the client may outlive it. */
+const PUBLISHING_MS = 24_000;
+/** Of that, before it forces anything: the end has to be told as well. */
+const ANNOUNCING_MS = 10_000;
+/** The runner kills the process 10 s after the cancel signal; the comment must fit in before that. */
+const CANCELLED_MS = 4_000;
+const MAX_ABOUT_CHARS = 80;
 
-export interface PublishDeps {
+/** What there is to tell, without secrets: what became of the namespaces, or why the gate could not work. */
+export type Told = { view: View } | { failure: Failure; elapsedMs: number };
+
+export interface PublisherDeps {
   log: Log;
   redactor: Redactor;
   /** `GITHUB_STEP_SUMMARY`; undefined where there is none. */
   summaryFile: string | undefined;
-  /** How long the file was before this run wrote to it: a second publishing replaces the first. */
-  summaryStart?: number;
   /** Folder for report.json and report.md; made when missing. */
   reportDir: string;
-  files?: Files;
-  run: { url: string; label: string } | undefined;
-  /** Absent without a workflow run or without a token. */
-  comment: CommentDeps | undefined;
+  /** Absent outside of a workflow run. */
+  run: WorkflowRun | undefined;
+  /** Absent without a token, and where none is wanted. */
+  comment: CommentInputs | undefined;
+  /** Of the run being cancelled. */
+  cancelled: AbortSignal;
+  clock?: Clock;
+  connect?: typeof connectHost;
 }
 
-export interface CommentDeps {
-  mode: 'off' | 'on-failure' | 'always';
-  /** 16 hexadecimal characters, see `commentKey`. */
-  key: string;
-  github: GithubApi;
-  event: GithubEvent;
+export interface CommentInputs {
+  mode: 'on-failure' | 'always';
+  token: string;
   /** The input `pr-number`. */
   prNumber: number | undefined;
+  /** The input `comment-key`. */
+  key: string;
+  /** As the workflow has them, not what they matched; empty when they could not be read. */
+  namespaces: readonly string[];
+  selector: string;
 }
 
-export interface Files {
-  size(path: string): Promise<number>;
-  append(path: string, text: string): Promise<void>;
-  truncate(path: string, size: number): Promise<void>;
-  write(path: string, text: string): Promise<void>;
-}
-
-export interface Published {
-  commentUrl: string;
-  /** Empty when the file could not be written. */
+/** Paths of what was written; empty for what could not be. */
+export interface WrittenFiles {
   reportJsonPath: string;
   reportMarkdownPath: string;
-  /** For `summaryStart` of a second publishing. */
-  summaryStart: number | undefined;
-  /** What did not work, already logged. */
-  warnings: string[];
 }
 
 /**
  * Writes the report files, the job summary and the comment. Never throws and never changes the
  * verdict: what cannot be published is a warning that says what would help.
  */
-export async function publish(
-  given: RunResult,
-  deps: PublishDeps,
-  signal?: AbortSignal,
-): Promise<Published> {
-  const view = viewOf(redactResult(given, (text) => deps.redactor.redact(text)));
-  const warnings: string[] = [];
-  const warn = (message: string, fix: readonly string[] = []): void => {
-    const clean = deps.redactor.redact(message);
-    deps.log.warning(clean);
-    for (const line of fix) deps.log.line(`    ${line}`);
-    warnings.push([clean, ...fix].join('\n'));
-  };
-  const files = deps.files ?? nodeFiles;
-  const paths = await writeReports(view, deps, files, warn);
-  const context: RenderContext = {
-    finishedAt: view.run.finishedAt,
-    ...(deps.run === undefined ? {} : { runUrl: deps.run.url, runLabel: deps.run.label }),
-  };
-  const summaryStart = await writeSummary(view, context, deps, files, warn);
-  const commentUrl = await writeComment(view, context, deps, warn, signal);
-  return {
-    commentUrl,
-    reportJsonPath: paths.json,
-    reportMarkdownPath: paths.markdown,
-    summaryStart,
-    warnings,
-  };
-}
+export class Publisher {
+  readonly #deps: PublisherDeps;
+  readonly #clock: Clock;
+  #leftMs = PUBLISHING_MS;
+  /** How long the summary was before this run: telling again replaces what was told before. */
+  #summaryStart: number | undefined;
 
-type Warn = (message: string, fix?: readonly string[]) => void;
+  constructor(deps: PublisherDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
+  }
 
-async function writeReports(
-  view: View,
-  deps: PublishDeps,
-  files: Files,
-  warn: Warn,
-): Promise<{ json: string; markdown: string }> {
-  const context: RenderContext = {
-    finishedAt: view.run.finishedAt,
-    ...(deps.run === undefined ? {} : { runUrl: deps.run.url, runLabel: deps.run.label }),
-  };
-  const write = async (name: string, text: () => string): Promise<string> => {
-    const path = join(deps.reportDir, name);
+  /** Report files and job summary. */
+  async files(given: Told): Promise<WrittenFiles> {
+    const told = this.#redacted(given);
+    const json = 'view' in told ? await this.#writeReport('report.json', told.view) : '';
+    const markdown = 'view' in told ? await this.#writeReport('report.md', told.view) : '';
+    await this.#writeSummary(told, this.#context(told, undefined));
+    return { reportJsonPath: json, reportMarkdownPath: markdown };
+  }
+
+  /** The pull request comment; resolves to its address, or to nothing. */
+  async comment(given: Told, isAnnouncement = false): Promise<string> {
+    const { comment, run, cancelled } = this.#deps;
+    const told = this.#redacted(given);
+    // A cancelled run knows less than the comment that may be there already.
+    const knowsNothing = 'view' in told && told.view.run.outcome === 'cancelled';
+    if (comment === undefined || run === undefined || knowsNothing) return '';
+    const most = cancelled.aborted ? CANCELLED_MS : isAnnouncement ? ANNOUNCING_MS : PUBLISHING_MS;
+    const limit = AbortSignal.timeout(Math.min(most, this.#leftMs));
+    const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
+    const startedAt = Date.now();
     try {
-      await files.write(path, text());
+      return await this.#writeComment(told, comment, run, signal);
+    } catch (error) {
+      this.#warn(`no pull request comment: ${describeError(error)}; ${reportPlace(run.host)}`);
+      return '';
+    } finally {
+      this.#leftMs = Math.max(0, this.#leftMs - (Date.now() - startedAt));
+    }
+  }
+
+  async #writeReport(name: 'report.json' | 'report.md', view: View): Promise<string> {
+    const path = join(this.#deps.reportDir, name);
+    try {
+      const text =
+        name === 'report.json'
+          ? `${JSON.stringify(buildReport(view.run), null, 2)}\n`
+          : renderMarkdownReport(view, this.#context({ view }, undefined));
+      await makeFolder(this.#deps.reportDir);
+      await writeFile(path, text);
       return path;
     } catch (error) {
-      warn(`could not write ${path}: ${describeError(error)}; give another folder as "report-dir"`);
-      return '';
-    }
-  };
-  return {
-    json: await write('report.json', () => `${JSON.stringify(buildReport(view.run), null, 2)}\n`),
-    markdown: await write('report.md', () => renderMarkdownReport(view, context)),
-  };
-}
-
-async function writeSummary(
-  view: View,
-  context: RenderContext,
-  deps: PublishDeps,
-  files: Files,
-  warn: Warn,
-): Promise<number | undefined> {
-  const { summaryFile } = deps;
-  if (summaryFile === undefined || summaryFile === '') return undefined;
-  try {
-    if (deps.summaryStart !== undefined) await files.truncate(summaryFile, deps.summaryStart);
-    const size = deps.summaryStart ?? (await files.size(summaryFile));
-    // The file may end in the middle of a line that somebody else wrote.
-    const lead = size === 0 ? '' : '\n\n';
-    const text = renderSummary(view, context, MAX_SUMMARY_BYTES - size - lead.length);
-    if (text === '') warn('the job summary of this step is full; the report is only in its files');
-    else await files.append(summaryFile, `${lead}${text}`);
-    return size;
-  } catch (error) {
-    warn(`could not write the job summary: ${describeError(error)}; the report is in its files`);
-    return undefined;
-  }
-}
-
-async function writeComment(
-  view: View,
-  context: RenderContext,
-  deps: PublishDeps,
-  warn: Warn,
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const { comment, log } = deps;
-  // A cancelled run knows less than the comment that may be there already.
-  if (comment === undefined || comment.mode === 'off' || view.run.outcome === 'cancelled')
-    return '';
-  try {
-    const found = await findPullRequest(
-      pullRequestSource(comment.event, comment.prNumber),
-      comment.github,
-      signal,
-    );
-    if (found.kind === 'none') {
-      log.notice(`no pull request comment: ${found.reason}`);
-      return '';
-    }
-    if (found.kind === 'failed') {
-      tell(`could not read ${found.what}`, found.failure, comment.event, deps, warn);
-      return '';
-    }
-    const task = {
-      issue: found.number,
-      marker: markerLine(comment.key),
-      mayCreate: comment.mode === 'always' || view.run.verdict === 'fail',
-      render: (earlier: string | undefined): string =>
-        renderComment(view, context, comment.key, earlier === undefined ? [] : historyIn(earlier)),
-    };
-    const outcome = await putComment(task, comment.github, signal);
-    return commentUrl(outcome, found.number, comment.event, deps, warn);
-  } catch (error) {
-    warn(`no pull request comment: ${describeError(error)}`);
-    return '';
-  }
-}
-
-function commentUrl(
-  outcome: CommentOutcome,
-  issue: number,
-  event: GithubEvent,
-  deps: PublishDeps,
-  warn: Warn,
-): string {
-  switch (outcome.kind) {
-    case 'created':
-    case 'updated':
-      return outcome.url;
-    case 'none':
-      return '';
-    case 'failed':
-      tell(
-        `could not ${outcome.what} the comment on pull request ${issue}`,
-        outcome.failure,
-        event,
-        deps,
-        warn,
+      this.#warn(
+        `could not write ${path}: ${describeError(error)}; give another folder as "report-dir"`,
       );
       return '';
+    }
+  }
+
+  async #writeSummary(told: Told, context: RenderContext): Promise<void> {
+    const { summaryFile } = this.#deps;
+    if (summaryFile === undefined || summaryFile === '') return;
+    try {
+      const before = this.#summaryStart;
+      if (before !== undefined) await truncate(summaryFile, before);
+      const size = before ?? statSync(summaryFile, { throwIfNoEntry: false })?.size ?? 0;
+      // The file may end in the middle of a line that somebody else wrote.
+      const lead = size === 0 ? '' : '\n\n';
+      const room = MAX_SUMMARY_BYTES - size - lead.length;
+      const text =
+        'view' in told
+          ? renderSummary(told.view, context, room)
+          : `${failureStory(told.failure, context)(room)}\n`;
+      this.#summaryStart = size;
+      if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
+      else this.#warn('the job summary of this step is full; the report is only in its files');
+    } catch (error) {
+      this.#warn(`could not write the job summary: ${describeError(error)}`);
+    }
+  }
+
+  async #writeComment(
+    told: Told,
+    inputs: CommentInputs,
+    run: WorkflowRun,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { host, event } = run;
+    const { token, prNumber } = inputs;
+    const connect = this.#deps.connect ?? connectHost;
+    const clock = this.#clock;
+    const api = await connect({ host, token, repository: event.repository, signal, clock });
+    const found = await findPullRequest(event, host.kind, prNumber, api);
+    if (found.kind === 'none') {
+      this.#deps.log.notice(`no pull request comment: ${found.reason}`);
+      return '';
+    }
+    const tell = (tried: string, failure: ApiFailure): string => {
+      const trouble = commentTrouble(tried, failure, run, token);
+      if (trouble.level === 'warning') this.#warn(trouble.message, trouble.fix);
+      if (trouble.level === 'notice') this.#deps.log.notice(trouble.message);
+      return '';
+    };
+    if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
+    const task = await this.#task(found.number, told, inputs, run, api);
+    const end = await putComment(task, api, clock, signal);
+    if (end.kind === 'none') return '';
+    if (end.kind !== 'failed') return end.url;
+    return tell(`could not ${end.what} the comment on pull request ${found.number}`, end.failure);
+  }
+
+  async #task(
+    issue: number,
+    told: Told,
+    inputs: CommentInputs,
+    run: WorkflowRun,
+    api: HostApi,
+  ): Promise<CommentTask> {
+    const { host, event } = run;
+    const version = host.kind === 'gitea' ? await api.version() : undefined;
+    const knownVersion = version?.ok ? version.value : undefined;
+    const own = this.#teardown(told, inputs, run);
+    const gone = 'view' in told ? goneIn(told.view.run) : [];
+    const key = commentKey(inputs.key, run);
+    const story = storyOf(told, this.#context(told, knownVersion));
+    const former =
+      'view' in told
+        ? [formerKey({ ...inputs, commentKey: inputs.key, server: told.view.run.cluster.server })]
+        : [];
+    return {
+      issue,
+      keys: [key, ...former],
+      mayCreate: inputs.mode === 'always' || !('view' in told) || !isPassed(told.view.run),
+      token: inputs.token,
+      host,
+      isIn: (body) => teardownsIn(body).some((entry) => isSame(entry, own)),
+      render: (earlier, signature) =>
+        renderComment({
+          key,
+          signature,
+          teardowns: addTeardown(earlier.flatMap(teardownsIn), own, gone),
+          own,
+          story,
+          earlier,
+          linkTo: (entry) =>
+            runUrl(
+              { host, event, id: entry.run, number: entry.number, attempt: entry.attempt },
+              knownVersion,
+            ),
+        }),
+    };
+  }
+
+  #teardown(told: Told, inputs: CommentInputs, run: WorkflowRun): Teardown {
+    const { namespaces, selector } = inputs;
+    const isKnown = namespaces.length > 0 || selector !== '';
+    const clean = (text: string): string => this.#deps.redactor.redact(text);
+    const speaker: Speaker = {
+      run: run.id,
+      attempt: run.attempt,
+      number: run.number,
+      workflow: run.workflow,
+      job: run.job,
+      where: clean(run.where),
+      scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
+      about: shorten(clean([...namespaces, selector].filter(Boolean).join(', ')), MAX_ABOUT_CHARS),
+    };
+    if (!('view' in told)) {
+      return failedTeardown(speaker, told.failure.at, Math.round(told.elapsedMs / 1_000));
+    }
+    const result = told.view.run;
+    return teardownOf(result, speaker, {
+      address: hash(result.cluster.server),
+      isOwnCluster: isYounger(result, run.startedAt),
+    });
+  }
+
+  #context(told: Told, giteaVersion: string | undefined): RenderContext {
+    const { run } = this.#deps;
+    const url = run === undefined ? undefined : runUrl(run, giteaVersion);
+    return {
+      finishedAt: 'view' in told ? told.view.run.finishedAt : told.failure.at,
+      ...(url === undefined ? {} : { runUrl: url }),
+      ...(run === undefined ? {} : { runLabel: run.label }),
+    };
+  }
+
+  /** A message of a failure comes from anywhere. */
+  #redacted(told: Told): Told {
+    if ('view' in told) return told;
+    const clean = (text: string): string => this.#deps.redactor.redact(text);
+    const { message, hints, at } = told.failure;
+    return { ...told, failure: { message: clean(message), hints: hints.map(clean), at } };
+  }
+
+  #warn(message: string, fix: readonly string[] = []): void {
+    this.#deps.log.warning(message);
+    for (const line of fix) this.#deps.log.line(`    ${line}`);
   }
 }
 
-function tell(
-  tried: string,
-  failure: ReadFailure,
-  event: GithubEvent,
-  deps: PublishDeps,
-  warn: Warn,
-): void {
-  const trouble = commentTrouble(tried, failure, readOnlyReason(event));
-  if (trouble.level === 'warning') warn(trouble.message, trouble.fix);
-  if (trouble.level === 'notice') deps.log.notice(deps.redactor.redact(trouble.message));
+function storyOf(told: Told, context: RenderContext): Story {
+  return 'view' in told ? resultStory(told.view, context) : failureStory(told.failure, context);
 }
 
-const nodeFiles: Files = {
-  size: async (path) => {
-    try {
-      return (await stat(path)).size;
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
-      throw error;
-    }
-  },
-  append: (path, text) => appendFile(path, text),
-  truncate: (path, size) => truncate(path, size),
-  write: async (path, text) => {
-    await makeFolder(join(path, '..'));
-    await writeFile(path, text);
-  },
-};
+/** A cluster that was made by the job that looks at it; its age is by its own clock. */
+function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undefined): boolean {
+  const age = Date.parse(finishedAt) - Date.parse(cluster.createdAt ?? '');
+  return startedAt !== undefined && age < Date.now() - startedAt;
+}
+
+function goneIn({ namespaces }: RunResult): string[] {
+  return namespaces.filter(({ outcome }) => isFine(outcome)).map(({ name }) => name);
+}
+
+/** Others may have settled it meanwhile. */
+function isSame(entry: Teardown, own: Teardown): boolean {
+  return (
+    teardownId(entry) === teardownId(own) && entry.at === own.at && entry.outcome === own.outcome
+  );
+}

@@ -1,94 +1,339 @@
-import type { ReadFailure } from '../model/read.ts';
-import type { PullRequestSource } from './event.ts';
-import type { GithubApi, PullRequest } from './github-api.ts';
+import { arrayAt, at, isObject, type Json, numberAt, stringAt } from '../base/json.ts';
+import type { ApiFailure, Got, HostApi, PullRequest } from './host-api.ts';
+import type { HostEvent, HostKind } from './run.ts';
+
+/** A way from an event to its pull request. */
+export type Lead =
+  | { by: 'number'; number: number }
+  | { by: 'commit'; sha: string }
+  /** With a commit, that has to be the head; without one, the branch is gone. */
+  | { by: 'branch'; owner: string; branch: string; sha?: string };
+
+export interface Leads {
+  /** In order: the first that leads anywhere counts. */
+  leads: Lead[];
+  /** What to say when none does. */
+  reason: string;
+}
+
+const ASK = 'give the input "pr-number" for a comment';
+const UNKNOWN = `could not tell which pull request this belongs to; ${ASK}`;
+
+/**
+ * Where an event says that its pull request is to be found, without asking anybody. Shapes: GitHub's
+ * published webhook payloads; Gitea's and Forgejo's modules/structs/hook.go and services/actions/notifier.go.
+ */
+export function leadsOf(event: HostEvent, host: HostKind): Leads {
+  const { payload } = event;
+  switch (eventName(event)) {
+    case 'issue_comment':
+    case 'pull_request_comment':
+    case 'issues':
+      return aboutIssue(event);
+    case 'push':
+      return ofPush(event);
+    case 'create':
+      return stringAt(payload, 'ref_type') === 'branch'
+        ? found([...branch(event, stringAt(payload, 'ref'), event.sha)])
+        : found([...commit(event.sha)]);
+    case 'delete':
+      return ofDelete(event, host);
+    case 'workflow_run':
+      return ofWorkflowRun(event);
+    case 'check_suite':
+      return ofCheck(
+        event,
+        at(payload, 'check_suite'),
+        stringAt(payload, 'check_suite', 'head_branch'),
+      );
+    case 'check_run':
+      return ofCheck(
+        event,
+        at(payload, 'check_run'),
+        stringAt(payload, 'check_run', 'check_suite', 'head_branch'),
+      );
+    case 'status':
+      return ofStatus(event);
+    case 'workflow_dispatch':
+      return found(
+        branch(event, stringAt(payload, 'ref') ?? event.ref, event.sha),
+        `no pull request comes from the branch that this was started on; ${ASK}`,
+      );
+    case 'deployment':
+    case 'deployment_status':
+      return ofDeployment(event);
+    case 'merge_group':
+      return found(queued(stringAt(payload, 'merge_group', 'head_ref')));
+    case 'schedule':
+      return found([], `a scheduled run belongs to no pull request; ${ASK}`);
+    default:
+      return found([
+        ...numbered(numberAt(payload, 'pull_request', 'number')),
+        ...numbered(numberIn(event.ref)),
+      ]);
+  }
+}
+
+/** Gitea calls the event of a called workflow so, and hands over the payload of its caller. */
+function eventName({ name, payload }: HostEvent): string {
+  if (name !== 'workflow_call') return name;
+  if (!isObject(payload)) return name;
+  const kinds = ['workflow_run', 'check_run', 'check_suite', 'deployment', 'merge_group'];
+  if (isObject(payload['pull_request'])) return 'pull_request';
+  if (isObject(payload['issue'])) return 'issue_comment';
+  const kind = kinds.find((key) => isObject(payload[key]));
+  if (kind !== undefined) return kind;
+  if (payload['ref_type'] !== undefined) return payload['sha'] === undefined ? 'delete' : 'create';
+  return payload['after'] === undefined ? name : 'push';
+}
+
+function found(leads: Lead[], reason = UNKNOWN): Leads {
+  return { leads, reason };
+}
+
+function aboutIssue({ payload }: HostEvent): Leads {
+  const isPull =
+    isObject(at(payload, 'issue', 'pull_request')) ||
+    isObject(at(payload, 'pull_request')) ||
+    at(payload, 'is_pull') === true;
+  const number =
+    numberAt(payload, 'issue', 'number') ?? numberAt(payload, 'pull_request', 'number');
+  if (isPull || number === undefined) return found(numbered(number));
+  return found([], `this is about an issue, not about a pull request; ${ASK}`);
+}
+
+function ofPush(event: HostEvent): Leads {
+  const { payload, sha } = event;
+  const ref = stringAt(payload, 'ref') ?? event.ref;
+  const isTag = ref.startsWith('refs/tags/');
+  // A push that deletes carries no commit; its GITHUB_SHA is the default branch's.
+  if (at(payload, 'deleted') === true) return isTag ? deletedTag() : found(branch(event, ref));
+  // What is pushed as an annotated tag is the tag; the run has the commit.
+  if (isTag) return found(commit(sha));
+  const after = stringAt(payload, 'after') ?? sha;
+  return found([...commit(after), ...branch(event, ref, after)], NO_COMMIT);
+}
+
+const NO_COMMIT = `no pull request of this repository has this commit; ${ASK}`;
+
+function ofDelete(event: HostEvent, host: HostKind): Leads {
+  const { payload } = event;
+  const [type, ref] = [stringAt(payload, 'ref_type'), stringAt(payload, 'ref')];
+  if (type === 'tag') return deletedTag();
+  // The bare name on GitHub; elsewhere the whole ref, where webhooks have the name.
+  const name = host === 'github' ? ref : ref?.replace(/^refs\/heads\//, '');
+  if (type !== 'branch' || name === undefined) return found([]);
+  const lead: Lead = { by: 'branch', owner: ownerOf(event), branch: name };
+  return found([lead], `no pull request comes from the branch that was deleted; ${ASK}`);
+}
+
+function deletedTag(): Leads {
+  return found([], `a deleted tag belongs to no pull request; ${ASK}`);
+}
+
+function ofWorkflowRun(event: HostEvent): Leads {
+  const run = at(event.payload, 'workflow_run');
+  const sha = stringAt(run, 'head_sha') ?? '';
+  // Gitea and Forgejo: "ci.yml@refs/pull/7/head".
+  const path = numberIn(/@(.+)$/.exec(stringAt(run, 'path') ?? '')?.[1]);
+  const owner =
+    stringAt(run, 'head_repository', 'owner', 'login') ??
+    stringAt(run, 'head_repository', 'full_name')?.split('/')[0];
+  const name = stringAt(run, 'head_branch');
+  const fromBranch =
+    owner === undefined || name === undefined || name === '' || sha === ''
+      ? []
+      : [{ by: 'branch', owner, branch: name, sha } as const];
+  return found([...listed(run, sha, event), ...numbered(path), ...fromBranch, ...commit(sha)]);
+}
+
+/** Check suites and check runs. They are this repository's, also those of a fork's pull request. */
+function ofCheck(event: HostEvent, check: Json | undefined, name: string | undefined): Leads {
+  const sha = stringAt(check, 'head_sha') ?? '';
+  return found([...listed(check, sha, event), ...commit(sha), ...branch(event, name, sha)]);
+}
+
+function ofStatus(event: HostEvent): Leads {
+  const sha = stringAt(event.payload, 'sha') ?? '';
+  const branches = arrayAt(event.payload, 'branches').flatMap((entry) =>
+    stringAt(entry, 'commit', 'sha') === sha ? branch(event, stringAt(entry, 'name'), sha) : [],
+  );
+  return found([...commit(sha), ...branches], NO_COMMIT);
+}
+
+function ofDeployment(event: HostEvent): Leads {
+  const { payload } = event;
+  const run = at(payload, 'workflow_run') ?? at(payload, 'deployment_status', 'workflow_run');
+  const sha = stringAt(payload, 'deployment', 'sha') ?? event.sha;
+  const ref = stringAt(payload, 'deployment', 'ref');
+  return found([
+    ...numbered(numberIn(ref)),
+    ...listed(run, stringAt(run, 'head_sha') ?? '', event),
+    ...commit(sha),
+    ...branch(event, ref, sha),
+  ]);
+}
+
+/** "refs/heads/gh-readonly-queue/<base>/pr-<number>-<commit of the base>"; the base may contain "/". */
+function queued(ref: string | undefined): Lead[] {
+  return numbered(Number(/\/pr-(\d{1,10})-[0-9a-f]{40}$/.exec(ref ?? '')?.[1]));
+}
+
+/**
+ * `pull_requests` names every pull request with this head branch, those of other repositories too, and
+ * may be older than the commit.
+ */
+function listed(holder: Json | undefined, sha: string, event: HostEvent): Lead[] {
+  const id = numberAt(event.payload, 'repository', 'id');
+  const isOurs = (pull: Json): boolean => {
+    const repository = numberAt(pull, 'base', 'repo', 'id');
+    if (repository !== undefined && id !== undefined) return repository === id;
+    const url = stringAt(pull, 'base', 'repo', 'url') ?? '';
+    return url.toLowerCase().endsWith(`/repos/${event.repository.toLowerCase()}`);
+  };
+  return arrayAt(holder, 'pull_requests')
+    .filter((pull) => isOurs(pull) && stringAt(pull, 'head', 'sha') === sha)
+    .flatMap((pull) => numbered(numberAt(pull, 'number')));
+}
+
+function numbered(number: number | undefined): Lead[] {
+  return number !== undefined && Number.isSafeInteger(number) && number > 0
+    ? [{ by: 'number', number }]
+    : [];
+}
+
+/** "refs/pull/7/merge", and "refs/pull/7/head" on Gitea and Forgejo. */
+function numberIn(ref: string | undefined): number | undefined {
+  const number = /^refs\/pull\/(\d{1,10})\/(?:merge|head)$/.exec(ref ?? '')?.[1];
+  return number === undefined ? undefined : Number(number);
+}
+
+function commit(sha: string): Lead[] {
+  return isCommit(sha) ? [{ by: 'commit', sha }] : [];
+}
+
+function isCommit(sha: string): boolean {
+  return /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(sha) && !/^0+$/.test(sha);
+}
+
+/** Of this repository. A name may be a whole ref. */
+function branch(event: HostEvent, ref: string | undefined, sha?: string): Lead[] {
+  const name = ref?.replace(/^refs\/heads\//, '') ?? '';
+  if (name === '' || name.startsWith('refs/')) return [];
+  const lead = { by: 'branch', owner: ownerOf(event), branch: name } as const;
+  if (sha === undefined) return [lead];
+  return isCommit(sha) ? [{ ...lead, sha }] : [];
+}
+
+function ownerOf(event: HostEvent): string {
+  return event.repository.split('/')[0] ?? '';
+}
 
 export type FoundPullRequest =
   | { kind: 'found'; number: number }
   | { kind: 'none'; reason: string }
-  | { kind: 'failed'; what: string; failure: ReadFailure };
+  | { kind: 'failed'; what: string; failure: ApiFailure };
 
-/** The pull request that a source leads to; one of another repository is never ours to comment on. */
+/** The pull request of the first lead that has one; never one of another repository. */
 export async function findPullRequest(
-  source: PullRequestSource,
-  api: GithubApi,
-  signal?: AbortSignal,
+  event: HostEvent,
+  host: HostKind,
+  given: number | undefined,
+  api: HostApi,
 ): Promise<FoundPullRequest> {
-  switch (source.kind) {
-    case 'none':
-      return source;
-    case 'number':
-      return checked(source.number, api, signal);
-    case 'commit': {
-      const got = await api.pullsOfCommit(source.sha, signal);
-      if (!got.ok)
-        return { kind: 'failed', what: 'the pull requests of the commit', failure: got.failure };
-      return chooseByCommit(ours(got.value, api), source.sha);
+  if (given !== undefined) return byNumber([given], event, api);
+  const { leads, reason } = leadsOf(event, host);
+  const numbers = leads.flatMap((lead) => (lead.by === 'number' ? [lead.number] : []));
+  if (numbers.length > 0) return byNumber([...new Set(numbers)], event, api);
+  for (const lead of leads) {
+    const got = await follow(lead, event, api);
+    if (!got.ok) {
+      const what = `the pull requests of the ${lead.by === 'branch' ? 'branch' : 'commit'}`;
+      return { kind: 'failed', what, failure: got.failure };
     }
-    case 'branch': {
-      const got = await api.pullsOfBranch(source.owner, source.branch, signal);
-      if (!got.ok)
-        return { kind: 'failed', what: 'the pull requests of the branch', failure: got.failure };
-      return chooseByBranch(ours(got.value, api), source);
-    }
+    if (got.value.length > 0) return only(got.value.map(({ number }) => number));
   }
+  return { kind: 'none', reason };
 }
 
-async function checked(
-  number: number,
-  api: GithubApi,
-  signal: AbortSignal | undefined,
+/** One of several would be a guess. */
+function only(numbers: readonly number[]): FoundPullRequest {
+  const [number, ...others] = numbers;
+  if (number !== undefined && others.length === 0) return { kind: 'found', number };
+  return {
+    kind: 'none',
+    reason: `this belongs to several pull requests (${numbers.slice(0, 10).join(', ')}); give the input "pr-number" to choose one`,
+  };
+}
+
+async function byNumber(
+  numbers: readonly number[],
+  event: HostEvent,
+  api: HostApi,
 ): Promise<FoundPullRequest> {
-  const got = await api.pull(number, signal);
-  // With "issues: write" alone a comment can be written, but a pull request cannot be read.
-  if (!got.ok && got.failure.kind !== 'not-found') return { kind: 'found', number };
-  const isOurs = got.ok && isInRepository(got.value, api);
-  return isOurs
-    ? { kind: 'found', number }
-    : { kind: 'none', reason: `this repository has no pull request ${number}` };
+  const ours: number[] = [];
+  for (const number of numbers.slice(0, 5)) {
+    const got = await api.pull(number);
+    // With "issues: write" alone a comment can be written, but a pull request cannot be read.
+    if (got.ok ? isOf(event, got.value) : got.failure.kind !== 'not-found') ours.push(number);
+  }
+  if (ours.length > 0) return only(ours);
+  return { kind: 'none', reason: `this repository has no pull request ${numbers.join(', ')}` };
 }
 
-/** Exported for its table of cases: a commit can belong to several pull requests. */
-export function chooseByCommit(pulls: readonly PullRequest[], sha: string): FoundPullRequest {
+async function follow(
+  lead: Lead,
+  event: HostEvent,
+  api: HostApi,
+): Promise<Got<readonly PullRequest[]>> {
+  if (lead.by === 'number') return { ok: true, value: [] };
+  const got =
+    lead.by === 'commit'
+      ? await api.pullsOfCommit(lead.sha)
+      : await api.pullsOfBranch(lead.owner, lead.branch);
+  if (!got.ok) return got;
+  const ours = got.value.filter((pull) => isOf(event, pull));
+  return {
+    ok: true,
+    value: lead.by === 'commit' ? ofCommit(ours, lead.sha) : ofBranch(ours, lead),
+  };
+}
+
+function isOf(event: HostEvent, pull: PullRequest): boolean {
+  return same(pull.baseRepository, event.repository);
+}
+
+/** The closest relation that there is: merged as this commit, at this commit, or containing it. */
+function ofCommit(pulls: readonly PullRequest[], sha: string): readonly PullRequest[] {
   const ranked = [
     pulls.filter((pull) => pull.isMerged && pull.mergeCommitSha === sha),
     pulls.filter((pull) => pull.headSha === sha),
     pulls.filter((pull) => pull.isMerged),
-    pulls,
   ];
-  const best = ranked.find((some) => some.length > 0) ?? [];
-  const [only] = best;
-  if (only === undefined) return { kind: 'none', reason: 'no pull request contains the commit' };
-  if (best.length === 1) return { kind: 'found', number: only.number };
-  return {
-    kind: 'none',
-    reason: `${best.length} pull requests contain the commit; give the input "pr-number" to choose one`,
-  };
+  return ranked.find((some) => some.length > 0) ?? pulls;
 }
 
-/** The one that was updated last: a branch name can have been used before. */
-export function chooseByBranch(
+function ofBranch(
   pulls: readonly PullRequest[],
-  source: { owner: string; branch: string; sha?: string },
-): FoundPullRequest {
-  const [newest] = pulls.filter(
+  { owner, branch: name, sha }: Extract<Lead, { by: 'branch' }>,
+): readonly PullRequest[] {
+  const from = pulls.filter(
     (pull) =>
-      pull.headRef === source.branch &&
+      pull.headBranch === name &&
       // The head repository is missing once a fork was deleted.
-      (pull.headOwner === '' || same(pull.headOwner, source.owner)) &&
-      (source.sha === undefined || pull.headSha === source.sha),
+      (pull.headOwner === '' || same(pull.headOwner, owner)),
   );
-  return newest === undefined
-    ? { kind: 'none', reason: 'no pull request comes from the branch' }
-    : { kind: 'found', number: newest.number };
+  if (sha !== undefined) return from.filter(({ headSha }) => headSha === sha);
+  // The branch is gone, and its name may have been used before: those that ended last, or never.
+  const ends = from.map(({ closedAt }) => closedAt ?? Number.POSITIVE_INFINITY);
+  const last = Math.max(...ends);
+  return from.filter(
+    (_, index) => last - (ends[index] as number) < SAME_MOMENT_MS || ends[index] === last,
+  );
 }
 
-function ours(pulls: readonly PullRequest[], api: GithubApi): PullRequest[] {
-  return pulls.filter((pull) => isInRepository(pull, api));
-}
-
-function isInRepository(pull: PullRequest, api: GithubApi): boolean {
-  return same(pull.baseRepository, api.repository);
-}
+/** Both hosts close all pull requests of a branch together with it. */
+const SAME_MOMENT_MS = 60_000;
 
 function same(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();

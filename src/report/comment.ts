@@ -1,19 +1,14 @@
-import {
-  appendTeardown,
-  decodeHistory,
-  encodeHistory,
-  historyLine,
-  lastFailure,
-  type Teardown,
-  teardownOf,
-  teardownWords,
-} from './history.ts';
+import { codeHtml, plainText } from '../base/text.ts';
+import { formatDuration } from '../base/time.ts';
+import { currentRows, isStale, stateBlock, type Teardown, teardownId } from './comment-state.ts';
 import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
-import { folded, toMarkdown } from './markup.ts';
+import { folded } from './markup.ts';
+import { markOf } from './sentences.ts';
 import type { View } from './view.ts';
 
-/** The API refuses 65,536; counted with marker and footer. */
+/** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
+const MAX_MESSAGE_CHARS = 1_000;
 
 const MARKER = 'namespace-teardown-gate:v1';
 
@@ -22,48 +17,231 @@ export function markerLine(key: string): string {
   return `<!-- ${MARKER} key=${key} -->`;
 }
 
-/** Whether a comment is one of ours for this key. Quotes of it start with "> ", so only the start counts. */
-export function hasMarker(body: string, key: string): boolean {
-  return body.startsWith(markerLine(key));
+/** On a line of its own, since people may write a note above it; not in a quote, which begins with ">". */
+export function hasMarker(body: string, keys: readonly string[]): boolean {
+  return keys.some((key) => body.split(/\r?\n/).includes(markerLine(key)));
 }
 
-/** What an earlier comment of ours remembers; empty when somebody has edited it away. */
-export function historyIn(body: string): Teardown[] {
-  const match = /^<!-- history=([A-Za-z0-9+/=]*) -->\r?$/m.exec(body.slice(0, 20_000));
-  return match?.[1] === undefined ? [] : decodeHistory(match[1]);
+/** The gate could not work: there is no result, but somebody who wants to know. */
+export interface Failure {
+  message: string;
+  /** What to do. */
+  hints: readonly string[];
+  /** ISO 8601, our clock. */
+  at: string;
 }
 
-/** The comment: red with the whole story, or green with one line about what had been wrong. */
-export function renderComment(
-  view: View,
-  context: RenderContext,
-  key: string,
-  earlier: readonly Teardown[],
-  maxChars = MAX_COMMENT_CHARS,
+/** What one run has to say, in at most so many characters. */
+export type Story = (maxChars: number) => string;
+
+export function resultStory(view: View, context: RenderContext): Story {
+  return (maxChars) =>
+    longestThatFits(
+      (detail, isShortened) =>
+        [
+          ...bodySections(view, detail, view.commentHeadline),
+          footer(view, context, isShortened),
+        ].join('\n\n'),
+      (text) => text.length <= maxChars,
+    );
+}
+
+export function failureStory(failure: Failure, context: RenderContext): Story {
+  const run = codeHtml(context.runLabel ?? 'this run');
+  const link = context.runUrl === undefined ? run : `[${run}](${context.runUrl})`;
+  const time = plainText(failure.at).replace(/^.*T(\d\d:\d\d).*$/, '$1 UTC');
+  const text = [
+    '### 🔴 This run could not look: the gate could not work',
+    codeHtml(failure.message, MAX_MESSAGE_CHARS),
+    ...failure.hints.map((hint) => codeHtml(hint, MAX_MESSAGE_CHARS)),
+    'What became of the namespaces is not known.',
+    `<sub>${link} · ${time}</sub>`,
+  ].join('\n\n');
+  return () => text;
+}
+
+export interface CommentContent {
+  key: string;
+  /** Shows its writer that a comment is its own. */
+  signature: string | undefined;
+  /** With that of this run. */
+  teardowns: readonly Teardown[];
+  own: Teardown;
+  story: Story;
+  /** Bodies that this one replaces: what other jobs have told is kept. */
+  earlier: readonly string[];
+  /** Address of a run, for links. */
+  linkTo: (teardown: Teardown) => string | undefined;
+}
+
+/** A row for every job and cluster, the worst first, with its story; green only when every row is. */
+export function renderComment(content: CommentContent, maxChars = MAX_COMMENT_CHARS): string {
+  const { key, signature, teardowns, own, earlier, linkTo } = content;
+  const rows = currentRows(teardowns);
+  const isAlone = rows.length < 2;
+  const told = rows.filter((row) => isAlone || !isGreen(row));
+  const render = (stories: ReadonlyMap<Teardown, string>): string => {
+    const parts = told.flatMap((row, index) => {
+      const text = stories.get(row);
+      // Somebody has edited it away.
+      if (text === undefined)
+        return isAlone ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
+      const story = `${storyLine(row)}\n${text}\n${END_LINE}`;
+      return index === 0 ? [story] : [folded(rowTitle(row, rows), story)];
+    });
+    return `${[
+      markerLine(key),
+      ...(isAlone ? [] : [overview(rows, teardowns), rowTable(rows, teardowns, linkTo)]),
+      ...parts,
+      ...historySections(teardowns, own, rows),
+      stateBlock(teardowns, signature),
+    ].join('\n\n')}\n`;
+  };
+  // What other jobs have told may take half of the room; those whose story does not fit have their link.
+  const found = new Map(earlier.flatMap((body) => [...storiesIn(body)]));
+  const stories = new Map<Teardown, string>();
+  for (const row of told) {
+    const story = row === own ? undefined : found.get(teardownId(row));
+    if (story === undefined) continue;
+    const more = new Map(stories).set(row, story);
+    if (render(more).length < maxChars / 2 + render(new Map()).length / 2) stories.set(row, story);
+  }
+  if (!told.includes(own)) return render(stories);
+  const room = maxChars - render(new Map(stories).set(own, '')).length;
+  const mine = defused(content.story(room));
+  return render(mine === '' ? stories : new Map(stories).set(own, mine));
+}
+
+const END_LINE = '<!-- namespace-teardown-gate:end -->';
+
+function storyLine(row: Teardown): string {
+  return `<!-- namespace-teardown-gate:story ${teardownId(row)} -->`;
+}
+
+function storiesIn(body: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const parts =
+    /^<!-- namespace-teardown-gate:story ([A-Za-z0-9.-]+) -->\n([\s\S]*?)\n<!-- namespace-teardown-gate:end -->$/gm;
+  for (const [, id = '', story = ''] of body.replaceAll('\r\n', '\n').matchAll(parts)) {
+    if (!found.has(id)) found.set(id, story);
+  }
+  return found;
+}
+
+/** Nothing that a story quotes can pass for a line of ours. */
+function defused(story: string): string {
+  return story.replaceAll('<!--', '&lt;!--');
+}
+
+function rowMark({ outcome, isPass }: Teardown): string {
+  return outcome === 'error' ? '🔴' : markOf(outcome, isPass ? 'pass' : 'fail');
+}
+
+function isGreen(row: Teardown): boolean {
+  return row.isPass && rowMark(row) === '✅';
+}
+
+function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
+  const open = rows.filter(({ isPass }) => !isPass);
+  const live = open.filter((row) => !isStale(row, all));
+  const isRed = live.some((row) => rowMark(row) === '🔴');
+  const mark = isRed ? '🔴' : rows.every(isGreen) ? '✅' : '🟡';
+  if (open.length === 0) return `### ${mark} All ${rows.length} teardowns finished`;
+  const silent = open.length - live.length;
+  const parts = [
+    ...(live.length === 0 ? [] : [`${live.length} of ${rows.length} teardowns did not finish`]),
+    ...(silent === 0 ? [] : [`no word of ${silent} of ${rows.length} for some time`]),
+  ];
+  return `### ${mark} ${sentence(parts.join('; '))}`;
+}
+
+function rowTable(
+  rows: readonly Teardown[],
+  all: readonly Teardown[],
+  linkTo: CommentContent['linkTo'],
 ): string {
-  const history = appendTeardown(earlier, teardownOf(view, context.runLabel ?? ''));
-  const head = `${markerLine(key)}\n<!-- history=${encodeHistory(history)} -->`;
-  return longestThatFits(
-    (detail, isShortened) =>
-      `${[
-        head,
-        ...bodySections(view, detail, view.commentHeadline),
-        ...historySections(view, history),
-        footer(view, context, isShortened),
-      ].join('\n\n')}\n`,
-    (text) => text.length <= maxChars,
+  const lines = rows.map((row) => {
+    const isSilent = isStale(row, all);
+    const state = isSilent
+      ? `no later run has looked here; it was ${rowMark(row)} ${stateOf(row)}`
+      : stateOf(row);
+    const cells = [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
+    return `| ${cells.join(' | ')} |`;
+  });
+  return ['| | teardown | what became of it | run |', '| --- | --- | --- | --- |', ...lines].join(
+    '\n',
   );
 }
 
-function historySections({ run: result }: View, history: readonly Teardown[]): string[] {
-  if (history.length < 2) return [];
-  if (result.verdict === 'fail') {
-    return [folded('Teardowns of this pull request', historyLine(history, true))];
-  }
-  const failure = lastFailure(history);
-  const before =
-    failure === undefined
-      ? ''
-      : `Earlier on this pull request: ${toMarkdown(teardownWords(failure))}. `;
-  return [`${before}Teardowns: ${historyLine(history, false)}`];
+/** The job; what is asked about, and the cluster, only where that tells rows apart. */
+function placeOf(row: Teardown, rows: readonly Teardown[]): string {
+  const alike = rows.filter(({ where }) => where === row.where);
+  const differs = (key: 'about' | 'cluster'): boolean =>
+    row[key] !== '' && alike.some((other) => other[key] !== row[key]);
+  return [
+    codeHtml(row.where),
+    ...(differs('about') ? [`for ${codeHtml(row.about)}`] : []),
+    ...(differs('cluster') ? [`in the cluster ${codeHtml(row.cluster.slice(0, 8))}`] : []),
+  ].join(' ');
+}
+
+function rowTitle(row: Teardown, rows: readonly Teardown[]): string {
+  return `${rowMark(row)} ${placeOf(row, rows)}: ${stateOf(row)}`;
+}
+
+/** "stuck after 5m 02s: owner-missing (Widget db)". */
+function stateOf(row: Teardown): string {
+  if (row.outcome === 'error') return 'could not look';
+  const state = row.outcome === 'deleted' ? 'gone' : row.outcome;
+  return `${state} after ${formatDuration(row.seconds * 1_000)}${causeOf(row)}`;
+}
+
+function causeOf({ code, subject }: Teardown): string {
+  if (code === undefined) return '';
+  return `: ${codeHtml(code)}${subject === undefined ? '' : ` (${codeHtml(subject)})`}`;
+}
+
+function runOf(row: Teardown, linkTo: CommentContent['linkTo']): string {
+  const [label, url] = [labelOf(row), linkTo(row)];
+  return url === undefined ? label : `[${label}](${url})`;
+}
+
+function labelOf({ number, attempt }: Teardown): string {
+  return `run ${number === '' ? '?' : number}${attempt > 1 ? `, attempt ${attempt}` : ''}`;
+}
+
+function historySections(
+  all: readonly Teardown[],
+  own: Teardown,
+  rows: readonly Teardown[],
+): string[] {
+  if (all.length < 2) return [];
+  const items = all.map(
+    (entry) =>
+      `${rowMark(entry)} ${formatDuration(entry.seconds * 1_000)}${
+        entry.outcome === 'deleted' ? '' : ` ${entry.outcome}`
+      }${entry === own ? ' ← this run' : ''}`,
+  );
+  const line = items.join(' · ');
+  if (!rows.every(({ isPass }) => isPass)) return [folded('Teardowns of this pull request', line)];
+  return [`${pastOf(all)}Teardowns: ${line}`];
+}
+
+/** "Run 12 hung 5m 02s on Widget db; gone since run 13. " */
+function pastOf(all: readonly Teardown[]): string {
+  const at = all.findLastIndex(({ isPass }) => !isPass);
+  const failure = all[at];
+  if (failure === undefined) return '';
+  const label = sentence(labelOf(failure));
+  const later = all.slice(at + 1);
+  const since = later.find(({ job, isPass }) => isPass && job === failure.job) ?? later[0];
+  const end = since === undefined ? '. ' : `; gone since ${labelOf(since)}. `;
+  if (failure.outcome === 'error') return `${label} could not look${end}`;
+  const cause = failure.subject ?? failure.code;
+  const on = cause === undefined ? '' : ` on ${codeHtml(cause)}`;
+  return `${label} hung ${formatDuration(failure.seconds * 1_000)}${on}${end}`;
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

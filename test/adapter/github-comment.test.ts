@@ -1,33 +1,53 @@
 import { describe, expect, test } from 'vitest';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { publish } from '../../src/publish/publish.ts';
-import { historyIn } from '../../src/report/comment.ts';
+import type { Told } from '../../src/publish/publish.ts';
+import { formerKey } from '../../src/publish/run.ts';
+import { currentRows, teardownsIn } from '../../src/report/comment-state.ts';
+import { viewOf } from '../../src/report/view.ts';
 import type { Fault, Github } from '../stub/github.ts';
-import { type DeskOptions, desk, PULL_REQUEST } from '../stub/publishing.ts';
-import { deadApiService, deadlock, gone, runOf, settled } from '../stub/results.ts';
+import { type DeskOptions, desk, PULL_REQUEST, report } from '../stub/publishing.ts';
+import { deadApiService, deadlock, FINISHED_AT, gone, runOf, settled } from '../stub/results.ts';
 import { serveGithub } from '../stub/serve.ts';
-
-async function report(
-  github: Github,
-  result: RunResult,
-  options: DeskOptions = {},
-): Promise<{ said: string[]; commentUrl: string; warnings: string[] }> {
-  const parts = desk({ github, ...options });
-  const published = await publish(result, parts);
-  return { said: parts.said, ...published };
-}
 
 const RED = runOf([deadlock()]);
 const GREEN = runOf([gone()]);
 const YELLOW = runOf([settled('recreated', 'warn')]);
+const LENIENT = runOf([{ ...deadlock(), verdict: 'warn' }]);
+const FAILED: Told = {
+  failure: {
+    message: 'cannot get namespace "x" on https://kind.example:6443: 401 Unauthorized',
+    hints: ['The credentials are refused. @octocat <img src=x>'],
+    at: FINISHED_AT,
+  },
+  elapsedMs: 1_000,
+};
+
+/** The only comment there is. */
+function body(github: Github, issue = PULL_REQUEST): string {
+  const [only, ...more] = github.commentsOn(issue);
+  expect(more).toEqual([]);
+  return only?.body ?? '';
+}
+
+function headline(text: string): string {
+  return /^#{3} (.*)$/m.exec(text)?.[1] ?? '';
+}
+
+/** Of a cluster of its own. */
+function on(uid: string, result: RunResult, more: Partial<RunResult['cluster']> = {}): RunResult {
+  return { ...result, cluster: { ...result.cluster, uid, ...more } };
+}
 
 describe('when a comment is written', () => {
   test.each([
     { mode: 'off', result: RED, comments: 0 },
     { mode: 'off', result: GREEN, comments: 0 },
     { mode: 'on-failure', result: RED, comments: 1 },
+    // With fail-on: never.
+    { mode: 'on-failure', result: LENIENT, comments: 1 },
     { mode: 'on-failure', result: YELLOW, comments: 0 },
     { mode: 'on-failure', result: GREEN, comments: 0 },
+    { mode: 'on-failure', result: FAILED, comments: 1 },
     { mode: 'always', result: RED, comments: 1 },
     { mode: 'always', result: YELLOW, comments: 1 },
     { mode: 'always', result: GREEN, comments: 1 },
@@ -43,81 +63,323 @@ describe('when a comment is written', () => {
   test('not while there is nothing better to say: a cancelled run leaves it as it is', async () => {
     const github = await serveGithub();
     await report(github, RED);
-    const before = github.commentsOn(PULL_REQUEST)[0]?.body;
-    await report(github, runOf([settled('cancelled', 'fail')]), { runLabel: 'run 813, attempt 1' });
-    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ body: before }]);
+    const before = body(github);
+    await report(github, runOf([settled('cancelled', 'fail')]), { run: { id: 9_001 } });
+    expect(body(github)).toBe(before);
   });
 });
 
 describe('a comment over time', () => {
   test('turns green, red and green again, and remembers', async () => {
     const github = await serveGithub();
-    const say = async (result: RunResult, run: number): Promise<string> => {
-      await report(github, result, { runLabel: `run ${run}, attempt 1` });
-      const [only, ...more] = github.commentsOn(PULL_REQUEST);
-      expect(more).toEqual([]);
-      return only?.body ?? '';
+    const say = async (result: RunResult, number: number): Promise<string> => {
+      await report(github, result, { run: { id: 9_000 + number, number } });
+      return body(github);
     };
-    expect(await say(RED, 1)).toContain('### 🔴 Namespace');
+    expect(headline(await say(RED, 1))).toContain('🔴');
     const green = await say(GREEN, 2);
-    expect(green).toContain('### ✅ Namespace');
-    expect(green).toContain('Earlier on this pull request: 🔴 16 s `owner-missing`');
-    expect(await say(runOf([deadApiService()]), 3)).toContain('### 🔴 Namespace');
-    const last = await say(GREEN, 4);
-    expect(last).toContain('`apiservice-unavailable`');
-    expect(historyIn(last).map(({ outcome }) => outcome)).toEqual([
-      'stuck',
-      'deleted',
-      'stuck',
-      'deleted',
+    expect(headline(green)).toContain('✅');
+    expect(green).toMatch(/Run 1 hung 5m 02s on <code>Widget db<\/code>; gone since run 2\./);
+    expect(headline(await say(RED, 3))).toContain('🔴');
+    expect(await say(GREEN, 4)).toContain('🔴 5m 02s stuck · ✅ 38 s ← this run');
+    expect(teardownsIn(body(github)).map(({ isPass }) => isPass)).toEqual([
+      false,
+      true,
+      false,
+      true,
     ]);
-    expect(
-      github.requests
-        .filter(({ method }) => method === 'POST')
-        .filter(({ path }) => path.includes('comments')),
-    ).toHaveLength(1);
   });
 
-  test('keeps the last twenty teardowns', async () => {
+  test('counts a run once, however often it is told', async () => {
     const github = await serveGithub();
-    for (let run = 1; run <= 23; run++) {
-      await report(github, run % 2 === 0 ? GREEN : RED, { runLabel: `run ${run}, attempt 1` });
-    }
-    const history = historyIn(github.commentsOn(PULL_REQUEST)[0]?.body ?? '');
-    expect(history).toHaveLength(20);
-    expect(history.at(-1)?.run).toBe('run 23, attempt 1');
+    const { publisher } = desk({ github });
+    await publisher.comment({ view: viewOf(RED) }, true);
+    await publisher.comment({
+      view: viewOf(runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }])),
+    });
+    expect(teardownsIn(body(github))).toMatchObject([{ outcome: 'forced' }]);
   });
 
-  test('counts a run once, however often it is published', async () => {
+  test('counts another attempt for itself', async () => {
     const github = await serveGithub();
-    await report(github, RED);
-    await report(github, runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }]));
-    const history = historyIn(github.commentsOn(PULL_REQUEST)[0]?.body ?? '');
-    expect(history).toMatchObject([{ outcome: 'forced' }]);
+    await report(github, RED, { run: { id: 9_000, attempt: 1 } });
+    await report(github, GREEN, { run: { id: 9_000, attempt: 2 } });
+    expect(teardownsIn(body(github))).toMatchObject([{ attempt: 1 }, { attempt: 2 }]);
+    expect(headline(body(github))).toContain('✅');
   });
 
-  test('keeps its history when its text is edited with Windows line ends', async () => {
+  test('is never written over by an older run, which still has its place in the history', async () => {
     const github = await serveGithub();
-    await report(github, RED, { runLabel: 'run 1, attempt 1' });
-    const [comment] = github.commentsOn(PULL_REQUEST);
-    if (comment !== undefined) comment.body = comment.body.replaceAll('\n', '\r\n');
-    await report(github, GREEN, { runLabel: 'run 2, attempt 1' });
-    expect(historyIn(github.commentsOn(PULL_REQUEST)[0]?.body ?? '')).toHaveLength(2);
+    await report(github, RED, { run: { id: 9_002, number: 2 } });
+    const told = body(github);
+    await report(github, GREEN, { run: { id: 9_001, number: 1 } });
+    expect(headline(body(github))).toBe(headline(told));
+    expect(body(github)).toContain('is stuck: not gone after 5m 02s');
+    expect(teardownsIn(body(github)).map(({ number }) => number)).toEqual(['1', '2']);
   });
 
-  test.each(['', 'bm9uc2Vuc2U=', 'W3sib3V0Y29tZSI6ImdvbmUifV0=', 'W251bGxd', '!!!'])(
-    'starts anew when its history is "%s"',
-    async (history) => {
+  test('by the id of the run, not by its number, which every workflow counts for itself', async () => {
+    const github = await serveGithub();
+    const commentKey = 'shared';
+    await report(github, RED, { commentKey, workflow: 'a', run: { id: 9_001, number: 700 } });
+    await report(github, GREEN, { commentKey, workflow: 'a', run: { id: 9_002, number: 3 } });
+    expect(headline(body(github))).toContain('✅');
+  });
+});
+
+describe('two clusters, jobs or gates in one comment', () => {
+  test('two clusters behind one address: green on one hides nothing of the other', async () => {
+    const github = await serveGithub();
+    await report(github, on('uid-a', RED), { run: { id: 1 } });
+    await report(github, on('uid-b', GREEN), { run: { id: 2 } });
+    const both = body(github);
+    expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
+    expect(both.indexOf('uid-a')).toBeLessThan(both.indexOf('uid-b'));
+    // Its story is still there, and open.
+    expect(both).toContain('is stuck: not gone after 5m 02s');
+    await report(github, on('uid-a', GREEN), { run: { id: 3 } });
+    expect(headline(body(github))).toContain('✅');
+    expect(teardownsIn(body(github))).toHaveLength(3);
+  });
+
+  test('a cluster for each run, as kind makes it: the next one turns the comment green', async () => {
+    const github = await serveGithub();
+    const startedAt = Date.now() - 20 * 60_000;
+    const createdAt = new Date(Date.parse(FINISHED_AT) - 10 * 60_000).toISOString();
+    const server = 'https://127.0.0.1:40000';
+    await report(github, on('uid-a', RED, { createdAt, server }), { run: { id: 1 }, startedAt });
+    await report(github, on('uid-b', GREEN, { createdAt, server: 'https://127.0.0.1:5' }), {
+      run: { id: 2 },
+      startedAt,
+    });
+    expect(headline(body(github))).toContain('✅');
+    expect(currentRows(teardownsIn(body(github)))).toHaveLength(1);
+  });
+
+  test('a cluster that was there before the job is not gone with it', async () => {
+    const github = await serveGithub();
+    const createdAt = '2026-03-01T10:00:00Z';
+    const startedAt = Date.now() - 20 * 60_000;
+    await report(github, on('uid-a', RED, { createdAt }), { run: { id: 1 }, startedAt });
+    await report(github, on('uid-b', GREEN, { createdAt }), { run: { id: 2 }, startedAt });
+    expect(headline(body(github))).toContain('🔴');
+  });
+
+  test('clusters that do not tell who they are are told apart by their addresses', async () => {
+    const github = await serveGithub();
+    const at = (server: string, result: RunResult): RunResult => ({
+      ...result,
+      cluster: { ...result.cluster, server },
+    });
+    await report(github, at('https://a', RED), { run: { id: 1 } });
+    await report(github, at('https://b', GREEN), { run: { id: 2 } });
+    expect(headline(body(github))).toContain('🔴');
+    // The right to read kube-system was granted meanwhile.
+    await report(github, on('uid-a', GREEN, { server: 'https://a' }), { run: { id: 3 } });
+    expect(headline(body(github))).toContain('✅');
+  });
+
+  test('two jobs of one run, in whatever order: the red one stays, with its story', async () => {
+    for (const order of [
+      ['eu', 'us'],
+      ['us', 'eu'],
+    ]) {
       const github = await serveGithub();
-      await report(github, RED, { runLabel: 'run 1, attempt 1' });
-      const [comment] = github.commentsOn(PULL_REQUEST);
-      if (comment !== undefined) {
-        comment.body = comment.body.replace(/history=\S+/, `history=${history}`);
+      for (const zone of order) {
+        const result = on(`uid-${zone}`, zone === 'eu' ? RED : GREEN);
+        await report(github, result, { commentKey: 'all', mode: 'always', matrix: { zone } });
       }
-      await report(github, GREEN, { runLabel: 'run 2, attempt 1' });
-      expect(historyIn(github.commentsOn(PULL_REQUEST)[0]?.body ?? '')).toHaveLength(1);
-    },
-  );
+      const both = body(github);
+      expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
+      expect(both).toContain('<code>preview / teardown &#40;us&#41;</code>');
+      expect(both).toContain('is stuck: not gone after 5m 02s');
+      expect(teardownsIn(both)).toHaveLength(2);
+    }
+  });
+
+  test('several red ones: the worst is open, the others are folded, all are there', async () => {
+    const github = await serveGithub();
+    const commentKey = 'all';
+    await report(github, runOf([deadlock()]), { commentKey, job: 'a' });
+    await report(github, runOf([deadApiService()]), {
+      commentKey,
+      job: 'b',
+      namespaces: ['preview-pr-57'],
+    });
+    await report(github, FAILED, { commentKey, job: 'c' });
+    const text = body(github);
+    expect(headline(text)).toBe('🔴 3 of 3 teardowns did not finish');
+    for (const said of ['preview-pr-42', 'preview-pr-57', 'This run could not look']) {
+      expect(text).toContain(said);
+    }
+    const open = text.replace(/<details>[\s\S]*?<\/details>/g, '');
+    expect(open).not.toContain('This run could not look');
+  });
+
+  test('without a key every job has its own comment', async () => {
+    const github = await serveGithub();
+    for (const job of ['a', 'b']) await report(github, RED, { job });
+    await report(github, GREEN, { job: 'a', run: { id: 9_001 } });
+    const heads = github.commentsOn(PULL_REQUEST).map((comment) => headline(comment.body));
+    expect(heads).toEqual([expect.stringContaining('✅'), expect.stringContaining('🔴')]);
+  });
+
+  test('a namespace that another run asked about stays red until somebody sees it gone', async () => {
+    const github = await serveGithub();
+    const about = (name: string, result: NamespaceResult, id: number) =>
+      report(github, on('uid', runOf([{ ...result, name }])), { namespaces: [name], run: { id } });
+    await about('preview-abc', deadlock(), 1);
+    await about('preview-def', gone(), 2);
+    expect(headline(body(github))).toContain('🔴');
+    const sweep = on('uid', runOf([gone('preview-def'), gone('preview-abc')]));
+    await report(github, sweep, { namespaces: [], selector: 'ephemeral=true', run: { id: 3 } });
+    expect(headline(body(github))).toContain('✅');
+  });
+
+  test('a job that comes no more is neither red for ever nor green', async () => {
+    const github = await serveGithub();
+    const commentKey = 'all';
+    const say = (result: RunResult, job: string, id: number) =>
+      report(github, result, { commentKey, job, run: { id, number: id } });
+    await say(on('uid-a', RED), 'old', 1);
+    for (const id of [2, 3]) {
+      await say(on('uid-b', GREEN), 'new', id);
+      expect(headline(body(github))).toContain('🔴');
+    }
+    await say(on('uid-b', GREEN), 'new', 4);
+    expect(headline(body(github))).toBe('🟡 No word of 1 of 2 for some time');
+    expect(body(github)).toMatch(
+      /\| ⚪ \| .*no later run has looked here; it was 🔴 stuck after 5m 02s/,
+    );
+    await say(on('uid-a', GREEN), 'old', 5);
+    expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
+  });
+});
+
+describe('a run that could not look', () => {
+  test('says so, safely, and turns nothing green', async () => {
+    const github = await serveGithub();
+    await report(github, on('uid-a', RED), { run: { id: 1, number: 1 } });
+    await report(github, FAILED, { run: { id: 2, number: 2 } });
+    const text = body(github);
+    expect(headline(text)).toBe('🔴 2 of 2 teardowns did not finish');
+    expect(text).toContain('This run could not look');
+    expect(text).toContain('is stuck: not gone after 5m 02s');
+    expect(text).not.toMatch(/@octocat|<img/);
+    await report(github, on('uid-a', GREEN), { run: { id: 3 } });
+    expect(headline(body(github))).toContain('✅');
+  });
+
+  test('after a green one leaves nothing green', async () => {
+    const github = await serveGithub();
+    await report(github, on('uid-a', GREEN), { mode: 'always', run: { id: 1 } });
+    await report(github, FAILED, { run: { id: 2 } });
+    expect(headline(body(github))).toBe('🔴 This run could not look: the gate could not work');
+  });
+
+  test('whose inputs were wrong is forgotten once they are right', async () => {
+    const github = await serveGithub();
+    await report(github, FAILED, { namespaces: [], run: { id: 1 } });
+    await report(github, on('uid-a', GREEN), { run: { id: 2 } });
+    expect(headline(body(github))).toContain('✅');
+  });
+});
+
+describe('what people and earlier versions left', () => {
+  const edited = (github: Github, change: (text: string) => string): void => {
+    const [comment] = github.commentsOn(PULL_REQUEST);
+    if (comment !== undefined) comment.body = change(comment.body);
+  };
+
+  test('a note above the marker, and Windows line ends, orphan nothing', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 1 } });
+    edited(github, (text) => `I look into this. @team\n\n${text}`.replaceAll('\n', '\r\n'));
+    await report(github, GREEN, { run: { id: 2 } });
+    expect(headline(body(github))).toContain('✅');
+    expect(teardownsIn(body(github))).toHaveLength(2);
+  });
+
+  test('a story that was edited away is told in a line', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 2, number: 2 } });
+    edited(github, (text) => text.replace(/<!-- \S+:story [\s\S]*:end -->/, 'Done!'));
+    await report(github, GREEN, { run: { id: 1, number: 1 } });
+    expect(headline(body(github))).toMatch(/^🔴 .*stuck after 5m 02s: .*\[run 2\]/);
+  });
+
+  test('somebody with 300 comments that carry our marker costs one question', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 1 } });
+    const copy = body(github);
+    for (let at = 0; at < 300; at++)
+      github.addComment(PULL_REQUEST, copy, { login: 'mallory', type: 'User' });
+    const before = github.requests.length;
+    await report(github, GREEN, { run: { id: 2 } });
+    const asked = github.requests.slice(before).filter(({ path }) => path === '/graphql');
+    expect(asked).toHaveLength(1);
+    expect(headline(github.commentsOn(PULL_REQUEST)[0]?.body ?? '')).toContain('✅');
+  });
+
+  test('one damaged line of the memory takes nothing else with it', async () => {
+    const github = await serveGithub();
+    for (const id of [1, 2, 3]) await report(github, RED, { run: { id, number: id } });
+    edited(github, (text) => {
+      const lines = text.split('\n');
+      const start = lines.indexOf('<!-- namespace-teardown-gate:state');
+      lines[start + 2] = '!!! not base64 -->';
+      return lines.join('\n');
+    });
+    await report(github, GREEN, { run: { id: 4, number: 4 } });
+    expect(headline(body(github))).toContain('✅');
+    expect(teardownsIn(body(github)).map(({ number }) => number)).toContain('1');
+  });
+
+  test.each([
+    '',
+    'bm9uc2Vuc2U=',
+    'W251bGxd',
+    'eyJvdXRjb21lIjoiZ29uZSJ9',
+    '!!!',
+    'a'.repeat(10_000),
+  ])('a memory of "%s" is none', async (memory) => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 1 } });
+    edited(github, (text) => text.replace(/(gate:state\n)[\s\S]*?(\n-->)/, `$1${memory}$2`));
+    await report(github, GREEN, { run: { id: 2 } });
+    expect(teardownsIn(body(github))).toHaveLength(1);
+    expect(headline(body(github))).toContain('✅');
+  });
+
+  test('a comment of version 1.0 is taken over, with its history', async () => {
+    const github = await serveGithub();
+    const inputs = { namespaces: ['preview-pr-42'], selector: '', commentKey: '' };
+    const key = formerKey({ ...inputs, server: RED.cluster.server });
+    const history = [
+      {
+        run: 'run 7, attempt 2',
+        at: FINISHED_AT,
+        outcome: 'stuck',
+        isPass: false,
+        seconds: 302,
+        code: 'owner-missing',
+        subject: 'Widget db',
+      },
+      { run: '"><img src=x>', at: 1, outcome: 'stuck' },
+    ];
+    const old = `<!-- namespace-teardown-gate:v1 key=${key} -->\n<!-- history=${btoa(JSON.stringify(history))} -->\n\n### 🔴 old`;
+    const { id } = github.addComment(PULL_REQUEST, old);
+    await report(github, GREEN, { run: { id: 1, number: 8 } });
+    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id }]);
+    expect(body(github)).toMatch(
+      /Run 7, attempt 2 hung 5m 02s on <code>Widget db<\/code>; gone since run 8\./,
+    );
+    expect(headline(body(github))).toContain('✅');
+    // The next finds it by its new key, whatever the address of the cluster is then.
+    const moved = { ...RED, cluster: { ...RED.cluster, server: 'https://127.0.0.1:5' } };
+    await report(github, moved, { run: { id: 2 } });
+    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id }]);
+  });
 });
 
 describe('whose comment it is', () => {
@@ -125,25 +387,22 @@ describe('whose comment it is', () => {
     const github = await serveGithub();
     await report(github, RED);
     const ours = github.commentsOn(PULL_REQUEST)[0];
-    const body = ours?.body ?? '';
+    const before = ours?.body ?? '';
     if (ours !== undefined) ours.user = { login: 'mallory', type: 'User' };
     await report(github, GREEN, { mode: 'always' });
     const comments = github.commentsOn(PULL_REQUEST);
     expect(comments).toHaveLength(2);
-    expect(comments[0]?.body).toBe(body);
+    expect(comments[0]?.body).toBe(before);
     expect(comments[1]?.body).toContain('✅');
   });
 
   test('a quote of ours is not ours', async () => {
     const github = await serveGithub();
     await report(github, RED);
-    const body = github.commentsOn(PULL_REQUEST)[0]?.body ?? '';
-    github.addComment(PULL_REQUEST, `> ${body}\n\nWhat is this?`);
+    const quote = body(github).replaceAll(/^/gm, '> ');
+    github.addComment(PULL_REQUEST, `${quote}\n\nWhat is this?`);
     await report(github, GREEN);
-    expect(github.commentsOn(PULL_REQUEST).map(({ body: text }) => text.startsWith('> '))).toEqual([
-      false,
-      true,
-    ]);
+    expect(github.commentsOn(PULL_REQUEST)[1]?.body).toMatch(/^> /);
   });
 
   test.each([
@@ -152,95 +411,140 @@ describe('whose comment it is', () => {
   ])('$who finds its own again', async ({ login }) => {
     const github = await serveGithub({ login });
     await report(github, RED);
-    await report(github, GREEN);
-    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([
-      { body: expect.stringContaining('✅') },
-    ]);
+    await report(github, GREEN, { run: { id: 9_001 } });
+    expect(headline(body(github))).toContain('✅');
   });
 
-  test('without an answer who we are, a person named like a bot of another server is not us', async () => {
+  test('a person who is called like an app is not the app', async () => {
+    const github = await serveGithub({ login: 'my-app[bot]' });
+    await report(github, RED);
+    const [comment] = github.commentsOn(PULL_REQUEST);
+    if (comment !== undefined) comment.user = { login: 'my-app', type: 'User' };
+    await report(github, GREEN);
+    expect(headline(body(github))).toContain('🔴');
+  });
+
+  test('without an answer who we are, a person named like a bot of another host is not us', async () => {
     const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     const [comment] = github.commentsOn(PULL_REQUEST);
     if (comment !== undefined) comment.user = { login: 'gitea-actions', type: 'User' };
     await report(github, GREEN);
-    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([
-      { body: expect.stringContaining('🔴') },
-    ]);
+    expect(headline(body(github))).toContain('🔴');
   });
 
   test('without an answer who we are, the bot of workflows is us', async () => {
     const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
-    await report(github, GREEN);
-    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([
-      { body: expect.stringContaining('✅') },
-    ]);
+    await report(github, GREEN, { run: { id: 9_001 } });
+    expect(headline(body(github))).toContain('✅');
   });
 
   test('an update that is refused becomes a new comment, once', async () => {
     const github = await serveGithub();
     await report(github, RED);
     github.fail({ request: /^PATCH/, answer: { status: 403, body: { message: 'Forbidden' } } });
-    const { said } = await report(github, RED, { runLabel: 'run 813, attempt 1' });
+    const { said } = await report(github, RED, { run: { id: 9_001 } });
     expect(github.commentsOn(PULL_REQUEST)).toHaveLength(2);
     expect(said).toEqual([]);
   });
 });
 
-describe('several gates on one pull request', () => {
-  test('have a comment each when their keys differ', async () => {
+describe('writers at the same time', () => {
+  const entries = (github: Github): number => teardownsIn(body(github)).length;
+
+  test.each([2, 12])(
+    '%i that all create: one comment, and every word is in it',
+    { timeout: 60_000 },
+    async (count) => {
+      const github = await serveGithub();
+      const jobs = Array.from({ length: count }, (_, at) => `job-${at}`);
+      await Promise.all(jobs.map((job) => report(github, RED, { commentKey: 'all', job })));
+      expect(entries(github)).toBe(count);
+      expect(headline(body(github))).toBe(`🔴 ${count} of ${count} teardowns did not finish`);
+    },
+  );
+
+  test('one that has read before and writes after another', { timeout: 30_000 }, async () => {
     const github = await serveGithub();
-    await report(github, RED, { commentKey: 'a' });
-    await report(github, RED, { commentKey: 'b' });
-    await report(github, GREEN, { commentKey: 'a' });
-    const marks = github.commentsOn(PULL_REQUEST).map(({ body }) => /### (\S+)/.exec(body)?.[1]);
-    expect(marks).toEqual(['✅', '🔴']);
+    await report(github, RED, { commentKey: 'all', job: 'first' });
+    const before = body(github);
+    // Somebody who has seen neither of the two writes over both.
+    let isOverwritten = false;
+    github.onRequest = ({ method, path }) => {
+      if (isOverwritten || method !== 'GET' || !/comments\/\d+$/.test(path)) return;
+      isOverwritten = true;
+      const [comment] = github.commentsOn(PULL_REQUEST);
+      if (comment !== undefined) comment.body = before;
+    };
+    await report(github, GREEN, { commentKey: 'all', job: 'second' });
+    expect(isOverwritten).toBe(true);
+    expect(entries(github)).toBe(2);
   });
 
-  test('with one key that create at the same time keep one comment with both teardowns', async () => {
+  test('give up in words when nobody lets them write', { timeout: 60_000 }, async () => {
     const github = await serveGithub();
-    await Promise.all(
-      [1, 2, 3].map((run) => report(github, RED, { runLabel: `run ${run}, attempt 1` })),
-    );
-    const comments = github.commentsOn(PULL_REQUEST);
-    expect(comments).toHaveLength(1);
-    expect(historyIn(comments[0]?.body ?? '').length).toBeGreaterThanOrEqual(2);
+    await report(github, RED, { commentKey: 'all', job: 'first' });
+    const before = body(github);
+    github.onRequest = ({ method }) => {
+      const [comment] = github.commentsOn(PULL_REQUEST);
+      if (method === 'GET' && comment !== undefined) comment.body = before;
+    };
+    const { said } = await report(github, RED, { commentKey: 'all', job: 'second' });
+    expect(said).toEqual([
+      expect.stringMatching(/^warning: .*others write into it at the same time/),
+    ]);
   });
 
-  test('clean up duplicates that an earlier race has left', async () => {
+  test('that have left duplicates behind: their words are taken over', async () => {
     const github = await serveGithub();
-    await report(github, RED);
-    const first = github.commentsOn(PULL_REQUEST)[0];
+    await report(github, RED, { commentKey: 'all', job: 'first' });
+    const [first] = github.commentsOn(PULL_REQUEST);
+    const other = await serveGithub();
+    await report(other, RED, { commentKey: 'all', job: 'second' });
+    github.addComment(PULL_REQUEST, body(other));
     github.addComment(PULL_REQUEST, first?.body ?? '');
-    github.addComment(PULL_REQUEST, first?.body ?? '');
-    await report(github, GREEN);
+    await report(github, GREEN, { commentKey: 'all', job: 'first', run: { id: 9_001 } });
     expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id: first?.id }]);
+    expect(currentRows(teardownsIn(body(github))).map(({ where }) => where)).toEqual([
+      'preview / second',
+      'preview / first',
+    ]);
   });
+});
 
-  test('find theirs behind 250 others', async () => {
-    const github = await serveGithub();
-    for (let at = 0; at < 250; at++) {
-      github.addComment(PULL_REQUEST, `chatter ${at}`, { login: 'octocat', type: 'User' });
-    }
-    await report(github, RED);
-    await report(github, GREEN);
-    const ours = github.commentsOn(PULL_REQUEST).filter(({ body }) => body.startsWith('<!--'));
-    expect(ours).toMatchObject([{ body: expect.stringContaining('✅') }]);
-  });
+test('many jobs with long stories stay within what a host takes, and all have their row', async () => {
+  const github = await serveGithub();
+  const commentKey = 'all';
+  const many = Array.from({ length: 40 }, (_, at) => ({
+    ...deadlock(),
+    name: `preview-${'x'.repeat(50)}-${at}`,
+  }));
+  for (let at = 0; at < 14; at++)
+    await report(github, runOf(many), { commentKey, job: `job-${at}` });
+  const text = body(github);
+  expect(text.length).toBeLessThanOrEqual(60_000);
+  expect(headline(text)).toMatch(/^🔴 \d+ of \d+ teardowns did not finish/);
+  expect(text).toContain('is stuck: not gone after');
+});
 
-  test('tell all their namespaces in one comment', async () => {
-    const github = await serveGithub();
-    const namespaces: NamespaceResult[] = [
-      gone('a'),
-      deadlock(),
-      { ...deadApiService(), name: 'c' },
-    ];
-    await report(github, runOf(namespaces));
-    const [comment, ...more] = github.commentsOn(PULL_REQUEST);
-    expect(more).toEqual([]);
-    for (const name of ['a', 'preview-pr-42', 'c']) expect(comment?.body).toContain(`\`${name}\``);
-  });
+test('all namespaces of a run are told in one comment', async () => {
+  const github = await serveGithub();
+  const namespaces = [gone('a'), deadlock(), { ...deadApiService(), name: 'c' }];
+  await report(github, runOf(namespaces));
+  for (const name of ['a', 'preview-pr-42', 'c'])
+    expect(body(github)).toContain(`<code>${name}</code>`);
+});
+
+test('ours is found behind 250 others', async () => {
+  const github = await serveGithub();
+  for (let at = 0; at < 250; at++) {
+    github.addComment(PULL_REQUEST, `chatter ${at}`, { login: 'octocat', type: 'User' });
+  }
+  await report(github, RED);
+  await report(github, GREEN, { run: { id: 9_001 } });
+  const ours = github.commentsOn(PULL_REQUEST).filter(({ body: text }) => text.startsWith('<!--'));
+  expect(ours).toMatchObject([{ body: expect.stringContaining('✅') }]);
 });
 
 describe('what does not work is one warning, and never more', () => {
@@ -272,21 +576,17 @@ describe('what does not work is one warning, and never more', () => {
       says: /^warning: .*is locked\. The conversation is locked; unlock it/,
     },
     {
+      what: 'an archived repository',
+      fault: {
+        request: /POST .*comments/,
+        answer: { status: 403, body: { message: 'Repository was archived so is read-only.' } },
+      },
+      says: /^warning: .*The repository is archived: nobody can comment there any more\.$/,
+    },
+    {
       what: 'a bad token',
       fault: { request: /./, answer: { status: 401, body: { message: 'Bad credentials' } } },
       says: /^warning: .*401 Bad credentials\. The input "github-token" is no valid token/,
-    },
-    {
-      what: 'a used-up limit',
-      fault: {
-        request: /POST .*comments/,
-        answer: {
-          status: 403,
-          headers: { 'x-ratelimit-remaining': '0' },
-          body: { message: 'API rate limit exceeded' },
-        },
-      },
-      says: /^warning: .*API rate limit exceeded\. The rate limit is used up/,
     },
     {
       what: 'a secondary limit without a time',
@@ -302,11 +602,6 @@ describe('what does not work is one warning, and never more', () => {
       says: /^warning: could not read the comment on pull request 42: 502 .*The job summary has the report\.$/,
     },
     {
-      what: 'a connection that is cut',
-      fault: { request: /comments/, answer: 'reset' },
-      says: /^warning: could not read the comment on pull request 42: .*The job summary has the report\.$/,
-    },
-    {
       what: 'a text that is too long',
       fault: {
         request: /POST .*comments/,
@@ -317,27 +612,27 @@ describe('what does not work is one warning, and never more', () => {
   ])('$what', async ({ fault, says, fix }) => {
     const github = await serveGithub();
     github.fail(fault);
-    const { said, warnings, commentUrl } = await report(github, RED);
+    const { said, commentUrl } = await report(github, RED);
     expect(said[0]).toMatch(says);
     expect(said.slice(1)).toEqual(fix ?? []);
-    expect(warnings).toHaveLength(1);
     expect(commentUrl).toBe('');
+  });
+
+  const pullRequest = (full_name: string) => ({
+    pull_request: { number: 42, head: { repo: { full_name } } },
   });
 
   test.each([
     {
       who: 'a fork',
-      event: {
-        name: 'pull_request',
-        payload: { pull_request: { number: 42, head: { repo: { full_name: 'fork/shop' } } } },
-      },
+      event: { name: 'pull_request', payload: pullRequest('fork/shop') },
       says: 'from a fork a read-only token',
     },
     {
       who: 'Dependabot',
       event: {
         name: 'pull_request',
-        payload: { pull_request: { number: 42, head: { repo: { full_name: 'octo-org/shop' } } } },
+        payload: pullRequest('octo-org/shop'),
         actor: 'dependabot[bot]',
       },
       says: 'Dependabot started a read-only token',
@@ -345,22 +640,28 @@ describe('what does not work is one warning, and never more', () => {
   ])('for $who it is a notice: there is nothing to mend', async ({ event, says }) => {
     const github = await serveGithub();
     github.fail({ request: /POST .*comments/, answer: refused });
-    const { said, warnings } = await report(github, RED, { event });
+    const { said } = await report(github, RED, { event });
     expect(said).toEqual([expect.stringMatching(new RegExp(`^notice: .*${says}`))]);
-    expect(warnings).toEqual([]);
+  });
+
+  test('a run that is cancelled meanwhile says nothing', async () => {
+    const github = await serveGithub();
+    github.fail({ request: /comments/, answer: 'hang' });
+    const cancel = new AbortController();
+    github.onRequest = () => setTimeout(() => cancel.abort(), 50);
+    const { said, commentUrl } = await report(github, RED, { cancelled: cancel.signal });
+    expect(said).toEqual([]);
+    expect(commentUrl).toBe('');
   });
 });
 
 describe('which pull request', () => {
-  test('there is none: a notice', async () => {
+  test('there is none: a notice, and nobody is asked', async () => {
     const github = await serveGithub();
-    const { said, warnings } = await report(github, RED, {
-      event: { name: 'schedule', payload: {} },
-    });
+    const { said } = await report(github, RED, { event: { name: 'schedule', payload: {} } });
     expect(said).toEqual([
-      expect.stringMatching(/^notice: no pull request comment: .*schedule.*pr-number/),
+      expect.stringMatching(/^notice: no pull request comment: a scheduled run.*pr-number/),
     ]);
-    expect(warnings).toEqual([]);
     expect(github.requests).toEqual([]);
   });
 
@@ -376,9 +677,10 @@ describe('which pull request', () => {
     expect(github.requests.every(({ method }) => method === 'GET')).toBe(true);
   });
 
+  const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
+
   test('of a merge, of a removed branch, of a fork that ran', async () => {
     const github = await serveGithub();
-    const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
     github.addPull({
       number: 3,
       commits: [sha],
@@ -387,22 +689,17 @@ describe('which pull request', () => {
     });
     github.addPull({ number: 4, headRef: 'feature/x' });
     github.addPull({ number: 5, headRef: 'patch-1', headOwner: 'fork', headSha: sha });
-    const events = [
-      { issue: 3, event: { name: 'push', payload: { after: sha } } },
+    const run = {
+      head_repository: { owner: { login: 'fork' } },
+      head_branch: 'patch-1',
+      head_sha: sha,
+    };
+    const events: { issue: number; event: NonNullable<DeskOptions['event']> }[] = [
+      { issue: 3, event: { name: 'push', payload: { after: sha, ref: 'refs/heads/main' } } },
       { issue: 4, event: { name: 'delete', payload: { ref_type: 'branch', ref: 'feature/x' } } },
       {
         issue: 5,
-        event: {
-          name: 'workflow_run',
-          payload: {
-            workflow_run: {
-              pull_requests: [],
-              head_repository: { owner: { login: 'fork' } },
-              head_branch: 'patch-1',
-              head_sha: sha,
-            },
-          },
-        },
+        event: { name: 'workflow_run', payload: { workflow_run: { pull_requests: [], ...run } } },
       },
     ];
     for (const { issue, event } of events) {
@@ -411,10 +708,21 @@ describe('which pull request', () => {
     }
   });
 
+  test('a branch that two pull requests share: both are named, none is written to', async () => {
+    const github = await serveGithub();
+    for (const number of [4, 5]) github.addPull({ number, headRef: 'feature/x' });
+    const event = { name: 'delete', payload: { ref_type: 'branch', ref: 'feature/x' } };
+    const { said } = await report(github, RED, { event });
+    expect(said).toEqual([
+      expect.stringMatching(/^notice: .*several pull requests \(5, 4\).*pr-number/),
+    ]);
+    expect(github.requests.every(({ method }) => method === 'GET')).toBe(true);
+  });
+
   test('cannot be looked up: one warning', async () => {
     const github = await serveGithub();
     github.fail({ request: /commits/, answer: { status: 500, body: { message: 'oops' } } });
-    const { said } = await report(github, RED, { event: { name: 'push', payload: {} } });
+    const { said } = await report(github, RED, { event: { name: 'status', payload: { sha } } });
     expect(said).toEqual([
       'warning: could not read the pull requests of the commit: 500 oops. The job summary has the report.',
     ]);
@@ -429,34 +737,72 @@ describe('which pull request', () => {
   });
 });
 
-describe('Gitea and Forgejo', () => {
-  test.each(['gitea-actions', 'forgejo-actions'])('%s finds its comment again', async (login) => {
-    const github = await serveGithub({ flavour: 'gitea', login });
+describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
+  test('the workflow finds its comment again, among many', async () => {
+    const github = await serveGithub({ flavour });
     for (let at = 0; at < 120; at++) {
       github.addComment(PULL_REQUEST, 'chatter', { login: 'someone', type: '' });
     }
     await report(github, RED);
-    const { said } = await report(github, GREEN);
-    const ours = github.commentsOn(PULL_REQUEST).filter(({ body }) => body.startsWith('<!--'));
+    const { said } = await report(github, GREEN, { run: { id: 9_001 } });
+    const ours = github
+      .commentsOn(PULL_REQUEST)
+      .filter(({ body: text }) => text.startsWith('<!--'));
     expect(ours).toMatchObject([{ body: expect.stringContaining('✅') }]);
     expect(said).toEqual([]);
   });
 
-  test('find the pull request of a merge', async () => {
-    const github = await serveGithub({ flavour: 'gitea' });
-    const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
-    github.addPull({ number: 3, commits: [sha], mergedAt: '2026-03-02T10:00:00Z' });
-    await report(github, RED, { event: { name: 'push', payload: { after: sha } } });
-    expect(github.commentsOn(3)).toHaveLength(1);
+  test('a token without the right to ask who it is finds its comment again', async () => {
+    const github = await serveGithub({ flavour, login: 'ci-bot', isViewerKnown: false });
+    await report(github, RED, { run: { id: 1 } });
+    const [first] = github.commentsOn(PULL_REQUEST);
+    await report(github, GREEN, { run: { id: 2 } });
+    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id: first?.id }]);
+    expect(headline(body(github))).toContain('✅');
+    expect(body(github)).not.toContain(github.token);
   });
 
-  test('find the pull request of a branch although they cannot filter', async () => {
-    const github = await serveGithub({ flavour: 'gitea' });
-    github.addPull({ number: 3, headRef: 'other' });
-    github.addPull({ number: 4, headRef: 'feature/x' });
-    await report(github, RED, {
-      event: { name: 'delete', payload: { ref_type: 'branch', ref: 'feature/x' } },
-    });
+  test('somebody who copies its comment is not taken for it', async () => {
+    const github = await serveGithub({ flavour, login: 'ci-bot', isViewerKnown: false });
+    await report(github, RED, { run: { id: 1 } });
+    const [comment] = github.commentsOn(PULL_REQUEST);
+    if (comment !== undefined) comment.user = { login: 'mallory', type: '' };
+    await report(github, GREEN, { run: { id: 2 } });
+    expect(headline(body(github))).toContain('🔴');
+  });
+
+  test('find the pull request of a merge, and of a branch that is gone', async () => {
+    const github = await serveGithub({ flavour });
+    const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
+    github.addPull({ number: 3, commits: [sha], mergedAt: '2026-03-02T10:00:00Z' });
+    github.addPull({ number: 4, headRef: 'feature/x', closedAt: '2026-03-02T10:00:00Z' });
+    for (let number = 5; number < 70; number++) github.addPull({ number, headRef: 'other' });
+    const push = { name: 'push', payload: { after: sha, ref: 'refs/heads/main' } };
+    await report(github, RED, { event: push });
+    expect(github.commentsOn(3)).toHaveLength(1);
+    const removed = {
+      name: 'delete',
+      payload: { ref_type: 'branch', ref: 'refs/heads/feature/x' },
+    };
+    await report(github, RED, { event: removed });
     expect(github.commentsOn(4)).toHaveLength(1);
   });
+
+  test('links to the run as that host has it, and says nothing of GitHub or a summary', async () => {
+    const github = await serveGithub({ flavour });
+    const { said } = await report(github, RED, { run: { id: 77, number: 5 } });
+    const page = `${github.host.serverUrl}/octo-org/shop/actions/runs/${flavour === 'gitea' ? 77 : 5})`;
+    expect(body(github)).toContain(page);
+    github.fail({ request: /comments/, answer: { status: 502, text: '<html>' } });
+    const again = await report(github, RED, { run: { id: 78 } });
+    for (const text of [body(github), ...said, ...again.said]) {
+      expect(text).not.toMatch(/GitHub|job summary/i);
+    }
+  });
+});
+
+test('on a Gitea before 1.26 the link goes by the number of the run', async () => {
+  const github = await serveGithub({ flavour: 'gitea', version: '1.25.4' });
+  await report(github, RED, { run: { id: 77, number: 5 } });
+  expect(body(github)).toContain('/actions/runs/5?by_index=1)');
 });

@@ -49,7 +49,9 @@ describe('a fault', { timeout: LIMIT_MS }, () => {
       expect(row.check?.(done) ?? []).toEqual([]);
       if (isError) {
         expect(annotations(run)).toHaveLength(1);
-        expect(run.summary).toBe('');
+        const comments = github.commentsOn(pull).map(({ body }) => body);
+        expect(comments).toEqual([expect.stringContaining('### 🔴 This run could not look')]);
+        expect(run.summary).toMatch(/^### 🔴 This run could not look/);
         return;
       }
       expect(run.summary).toContain(namespace?.name);

@@ -216,6 +216,18 @@ describe('at the start', () => {
     cluster.answers.set('GET /version', failed(FORBIDDEN));
     expect((await run()).cluster.version).toBe('unknown');
   });
+
+  test('the cluster is who its namespace kube-system says, where that can be read', async () => {
+    const { cluster, run } = stage();
+    cluster.namespace(DEMO, { active: true });
+    expect((await run()).cluster.uid).toBeUndefined();
+    cluster.namespace('kube-system', { active: true });
+    const { uid, createdAt } = (await run()).cluster;
+    expect(uid).toBe('uid-of-kube-system');
+    expect(Date.parse(createdAt ?? '')).not.toBeNaN();
+    cluster.answers.set('GET /api/v1/namespaces/kube-system', failed(FORBIDDEN));
+    expect((await run()).cluster).toMatchObject({ version: 'v1.36.3', uid: undefined });
+  });
 });
 
 describe('at the timeout', () => {

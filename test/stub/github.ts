@@ -1,12 +1,19 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
+import type { Host } from '../../src/publish/run.ts';
+import { type Description, violationOf } from './host-description.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
-/** A server that speaks GitHub's API as far as the gate uses it, or Gitea's dialect of it. */
+/**
+ * A server that speaks GitHub's API as far as the gate uses it, or Gitea's dialect of it. Every request is
+ * held against the host's own description of its API.
+ */
 export interface Github {
   /** What `GITHUB_API_URL` is set to. */
   readonly url: string;
+  /** As the gate knows it. */
+  readonly host: Host;
   readonly token: string;
   /** In the order of their arrival. */
   readonly requests: GithubRequest[];
@@ -18,6 +25,7 @@ export interface Github {
   fail(fault: Fault): void;
   /** Called with every request before it is answered, for what happens in between. */
   onRequest: ((request: GithubRequest) => void) | undefined;
+  /** Throws when a request was none that the host describes. */
   close(): Promise<void>;
 }
 
@@ -43,6 +51,7 @@ export interface StubPull {
   headRef: string;
   headOwner: string;
   mergedAt: string | null;
+  closedAt: string | null;
   mergeCommitSha: string | null;
   /** Commits that `commits/{sha}/pulls` finds it by; none for commits of a fork. */
   commits: string[];
@@ -59,7 +68,13 @@ export interface Fault {
 }
 
 export interface GithubOptions {
-  flavour?: 'github' | 'gitea';
+  flavour?: 'github' | 'gitea' | 'forgejo';
+  /** Whose description requests are held against; that of the flavour unless given. */
+  description?: Description;
+  /** Gitea's. */
+  version?: string;
+  /** What the host calls itself in links, when that is another address than its clients use. */
+  publicUrl?: string;
   repository?: string;
   /** Who the token is. */
   login?: string;
@@ -77,13 +92,13 @@ export async function startGithub(options: GithubOptions = {}): Promise<Github> 
   const stub = new GithubStub(options);
   const server = createServer((request, response) => void stub.handle(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  stub.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  stub.serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   stub.server = server;
   return stub;
 }
 
 class GithubStub implements Github {
-  url = '';
+  serverUrl = '';
   server: Server | undefined;
   readonly token = TOKEN;
   readonly requests: GithubRequest[] = [];
@@ -92,18 +107,45 @@ class GithubStub implements Github {
   readonly #pulls: StubPull[] = [];
   readonly #faults: (Fault & { left: number })[] = [];
   readonly #options: Required<GithubOptions>;
+  readonly #violations: string[] = [];
   #nextId = 1_000;
 
   constructor(options: GithubOptions) {
-    const isGitea = options.flavour === 'gitea';
+    const { flavour = 'github' } = options;
+    const isGithub = flavour === 'github';
     this.#options = {
-      flavour: 'github',
+      flavour,
+      description: isGithub ? 'api.github.com' : 'gitea',
+      version: '1.26.0',
+      publicUrl: '',
       repository: REPOSITORY_NAME,
-      login: isGitea ? 'gitea-actions' : 'github-actions[bot]',
-      isViewerKnown: !isGitea,
+      login: isGithub ? 'github-actions[bot]' : `${flavour}-actions`,
+      isViewerKnown: isGithub,
       hasAnyPull: true,
-      pageSize: 100,
+      pageSize: isGithub ? 100 : 50,
       ...options,
+    };
+  }
+
+  get url(): string {
+    return `${this.serverUrl}${this.#basePath}`;
+  }
+
+  get #basePath(): string {
+    const { description } = this.#options;
+    if (description === 'gitea') return '/api/v1';
+    return description.startsWith('ghes') ? '/api/v3' : '';
+  }
+
+  get host(): Host {
+    const { flavour } = this.#options;
+    const names = { github: 'GitHub', gitea: 'Gitea', forgejo: 'Forgejo' } as const;
+    return {
+      kind: flavour,
+      name: names[flavour],
+      serverUrl: flavour === 'github' ? 'https://github.com' : this.serverUrl,
+      apiUrl: this.url,
+      hasSummary: flavour === 'github',
     };
   }
 
@@ -124,6 +166,7 @@ class GithubStub implements Github {
       headRef: 'feature',
       headOwner: this.#options.repository.split('/')[0] ?? '',
       mergedAt: null,
+      closedAt: null,
       mergeCommitSha: null,
       commits: [],
       ...pull,
@@ -137,6 +180,7 @@ class GithubStub implements Github {
   async close(): Promise<void> {
     this.server?.closeAllConnections();
     await new Promise((resolve) => this.server?.close(resolve));
+    if (this.#violations.length > 0) throw new Error(this.#violations.join('\n'));
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -147,6 +191,8 @@ class GithubStub implements Github {
       status: undefined,
     };
     this.requests.push(entry);
+    const violation = this.#violation(entry);
+    if (violation !== undefined) this.#violations.push(violation);
     this.onRequest?.(entry);
     const answer = this.#faultFor(entry) ?? this.#answer(entry, request.headers.authorization);
     if (answer === 'hang') return;
@@ -173,20 +219,30 @@ class GithubStub implements Github {
     return fault.answer;
   }
 
+  #violation({ method, path, body }: GithubRequest): string | undefined {
+    if (path.endsWith('/graphql')) return undefined;
+    const { description, repository } = this.#options;
+    if (!path.startsWith(`${this.#basePath}/`)) return `not in the API: ${method} ${path}`;
+    const inside = path.slice(this.#basePath.length);
+    return violationOf(description, repository, method, inside, body);
+  }
+
   #answer(entry: GithubRequest, authorization: string | undefined): Answer {
     if (authorization !== `token ${TOKEN}`) return message(401, 'Bad credentials');
-    const url = new URL(entry.path, this.url);
-    const { isViewerKnown, login, repository, flavour } = this.#options;
-    if (url.pathname === '/graphql' && flavour === 'github') {
+    const url = new URL(entry.path, this.serverUrl);
+    const { isViewerKnown, login, repository, flavour, version } = this.#options;
+    if (/^(\/api)?\/graphql$/.test(url.pathname) && flavour === 'github') {
       return isViewerKnown
         ? { status: 200, body: { data: { viewer: { login } } } }
         : message(403, 'Resource not accessible by integration');
     }
-    if (url.pathname === '/user' && isViewerKnown) return { status: 200, body: { login } };
-    if (url.pathname === '/user') return message(403, 'Resource not accessible by integration');
+    const path = url.pathname.slice(this.#basePath.length);
+    if (path === '/version') return { status: 200, body: { version } };
+    if (path === '/user' && isViewerKnown) return { status: 200, body: { login } };
+    if (path === '/user') return message(403, 'Resource not accessible by integration');
     const prefix = `/repos/${repository}`;
-    if (!url.pathname.startsWith(`${prefix}/`)) return message(404, 'Not Found');
-    return this.#inRepository(entry, url, url.pathname.slice(prefix.length));
+    if (!path.startsWith(`${prefix}/`)) return message(404, 'Not Found');
+    return this.#inRepository(entry, url, path.slice(prefix.length));
   }
 
   #inRepository(entry: GithubRequest, url: URL, path: string): Answer {
@@ -198,7 +254,7 @@ class GithubStub implements Github {
     if (pull !== null) return this.#onePull(Number(pull[1]));
     const commit = /^\/commits\/([0-9a-f]+)\/(pulls?)$/.exec(path);
     if (commit !== null) return this.#pullsOfCommit(commit[1] ?? '', commit[2] ?? '');
-    if (path === '/pulls') return this.#pullsOfBranch(url.searchParams.get('head'));
+    if (path === '/pulls') return this.#pullsOfBranch(url);
     return message(404, 'Not Found');
   }
 
@@ -211,19 +267,23 @@ class GithubStub implements Github {
       return { status: 201, body: this.#commentJson(this.addComment(issue, text)) };
     }
     const all = this.commentsOn(issue);
+    const items = all.map((comment) => this.#commentJson(comment));
     // Gitea gives them all at once, whatever it is asked for, and has no Link header.
-    if (this.#options.flavour === 'gitea')
-      return { status: 200, body: all.map((c) => this.#commentJson(c)) };
-    const size = Math.min(this.#options.pageSize, Number(url.searchParams.get('per_page') ?? 30));
+    if (this.#options.flavour !== 'github') return { status: 200, body: items };
+    return this.#page(items, url, 'per_page');
+  }
+
+  #page(items: readonly JsonObject[], url: URL, parameter: 'per_page' | 'limit'): Answer {
+    const { pageSize, publicUrl } = this.#options;
+    const size = Math.min(pageSize, Number(url.searchParams.get(parameter) ?? 30));
     const page = Number(url.searchParams.get('page') ?? 1);
-    const shown = all.slice((page - 1) * size, page * size);
-    const next = new URL(url);
+    const next = new URL(`${publicUrl || this.serverUrl}${url.pathname}${url.search}`);
     next.searchParams.set('page', String(page + 1));
+    const hasMore = page * size < items.length;
     return {
       status: 200,
-      headers:
-        page * size < all.length ? { link: `<${next}>; rel="next", <${url}>; rel="first"` } : {},
-      body: shown.map((comment) => this.#commentJson(comment)),
+      headers: hasMore ? { link: `<${next}>; rel="next", <${next.origin}/x>; rel="first"` } : {},
+      body: items.slice((page - 1) * size, page * size),
     };
   }
 
@@ -235,13 +295,14 @@ class GithubStub implements Github {
       this.#comments.splice(at, 1);
       return { status: 204 };
     }
+    if (method === 'GET') return { status: 200, body: this.#commentJson(comment) };
     comment.body = stringAt(body, 'body') ?? '';
     return { status: 200, body: this.#commentJson(comment) };
   }
 
   #onePull(number: number): Answer {
     const pull = this.#pulls.find((one) => one.number === number);
-    if (pull !== undefined) return { status: 200, body: pullJson(pull) };
+    if (pull !== undefined) return { status: 200, body: this.#pullJson(pull) };
     if (!this.#options.hasAnyPull) return message(404, 'Not Found');
     this.addPull({ number });
     return this.#onePull(number);
@@ -249,21 +310,43 @@ class GithubStub implements Github {
 
   #pullsOfCommit(sha: string, path: string): Answer {
     const found = this.#pulls.filter(({ commits }) => commits.includes(sha));
-    const isGitea = this.#options.flavour === 'gitea';
+    const isGitea = this.#options.flavour !== 'github';
     if (isGitea !== (path === 'pull')) return message(404, 'Not Found');
-    if (!isGitea) return { status: 200, body: found.map(pullJson) };
+    if (!isGitea) return { status: 200, body: found.map((pull) => this.#pullJson(pull)) };
     const merged = found.find(({ mergedAt }) => mergedAt !== null);
     return merged === undefined
       ? message(404, 'Not Found')
-      : { status: 200, body: pullJson(merged) };
+      : { status: 200, body: this.#pullJson(merged) };
   }
 
-  #pullsOfBranch(head: string | null): Answer {
-    // Gitea knows no such filter.
-    const found = this.#pulls.filter(
-      (pull) => this.#options.flavour === 'gitea' || `${pull.headOwner}:${pull.headRef}` === head,
-    );
-    return { status: 200, body: found.map(pullJson).reverse() };
+  #pullsOfBranch(url: URL): Answer {
+    const head = url.searchParams.get('head');
+    // Gitea knows no such filter; the last changed come first.
+    const isGithub = this.#options.flavour === 'github';
+    const found = this.#pulls
+      .filter((pull) => !isGithub || `${pull.headOwner}:${pull.headRef}` === head)
+      .map((pull) => this.#pullJson(pull))
+      .reverse();
+    return this.#page(found, url, isGithub ? 'per_page' : 'limit');
+  }
+
+  #pullJson(pull: StubPull): JsonObject {
+    // Gitea has no branch to name once it is gone, only the label.
+    const isGone = this.#options.flavour !== 'github' && pull.closedAt !== null;
+    return {
+      number: pull.number,
+      merged_at: pull.mergedAt,
+      closed_at: pull.closedAt,
+      merge_commit_sha: pull.mergeCommitSha,
+      base: { repo: { full_name: pull.baseRepository } },
+      head: {
+        sha: pull.headSha,
+        label:
+          this.#options.flavour === 'github' ? `${pull.headOwner}:${pull.headRef}` : pull.headRef,
+        ref: isGone ? `refs/pull/${pull.number}/head` : pull.headRef,
+        repo: { owner: { login: pull.headOwner } },
+      },
+    };
   }
 
   #commentJson({ id, issue, body, user }: StubComment): JsonObject {
@@ -272,7 +355,7 @@ class GithubStub implements Github {
       id,
       body,
       html_url: `https://github.com/${repository}/pull/${issue}#issuecomment-${id}`,
-      user: flavour === 'gitea' ? { login: user.login } : { ...user },
+      user: flavour === 'github' ? { ...user } : { login: user.login },
     };
   }
 }
@@ -281,20 +364,6 @@ type Answer = Exclude<Fault['answer'], 'hang' | 'reset'>;
 
 function message(status: number, text: string): Answer {
   return { status, body: { message: text, documentation_url: 'https://docs.github.com/rest' } };
-}
-
-function pullJson(pull: StubPull): JsonObject {
-  return {
-    number: pull.number,
-    merged_at: pull.mergedAt,
-    merge_commit_sha: pull.mergeCommitSha,
-    base: { repo: { full_name: pull.baseRepository } },
-    head: {
-      sha: pull.headSha,
-      ref: pull.headRef,
-      repo: { owner: { login: pull.headOwner } },
-    },
-  };
 }
 
 async function readJson(request: IncomingMessage): Promise<Json | undefined> {

@@ -1,80 +1,138 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import type { Json } from '../../src/base/json.ts';
 import type { Log } from '../../src/base/log.ts';
 import { createRedactor, type Redactor } from '../../src/base/redact.ts';
-import { commentKey } from '../../src/publish/comment-key.ts';
-import { createGithub } from '../../src/publish/octokit.ts';
-import type { Files, PublishDeps } from '../../src/publish/publish.ts';
+import type { RunResult } from '../../src/model/result.ts';
+import { connectHost } from '../../src/publish/host-api.ts';
+import { Publisher, type PublisherDeps, type Told } from '../../src/publish/publish.ts';
+import { readWorkflowRun, type WorkflowRun } from '../../src/publish/run.ts';
+import { MAX_COMMENT_CHARS, renderComment, resultStory } from '../../src/report/comment.ts';
+import { addTeardown, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
+import type { RenderContext } from '../../src/report/markdown.ts';
+import { viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
-/** Everything that `publish` works with, on GitHub's stub and on files in memory. */
-export interface Desk extends PublishDeps {
+/** Everything that a publisher works with, on a host's stub and in a folder that goes with the test. */
+export interface Desk {
+  publisher: Publisher;
   said: string[];
-  contents: Map<string, string>;
+  folder: string;
+  /** What is in a file of the folder. */
+  read(name: string): string;
+  write(name: string, text: string): void;
 }
 
 export interface DeskOptions {
   github?: Github;
   mode?: 'off' | 'on-failure' | 'always';
-  event?: { name: string; payload: Json; actor?: string };
+  event?: { name: string; payload: Json; actor?: string; ref?: string };
   prNumber?: number;
   commentKey?: string;
-  runLabel?: string;
+  /** Id, number and attempt of the run. */
+  run?: { id: number; number?: number; attempt?: number };
+  workflow?: string;
+  job?: string;
+  matrix?: Json;
+  namespaces?: readonly string[];
+  selector?: string;
+  /** When the job began, ms since the epoch. */
+  startedAt?: number;
+  token?: string;
+  cancelled?: AbortSignal;
   redactor?: Redactor;
-  files?: Partial<Files>;
+  /** Within the folder, or anywhere. */
+  summaryFile?: string | undefined;
+  reportDir?: string;
 }
 
 export const PULL_REQUEST = 42;
 
+const ON_PULL_REQUEST: NonNullable<DeskOptions['event']> = {
+  name: 'pull_request',
+  payload: {
+    pull_request: { number: PULL_REQUEST, head: { repo: { full_name: REPOSITORY_NAME } } },
+  },
+};
+
 export function desk(options: DeskOptions = {}): Desk {
+  const folder = mkdtempSync(join(tmpdir(), 'publish-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const said: string[] = [];
-  const contents = new Map<string, string>();
-  const label = options.runLabel ?? 'run 812, attempt 1';
-  const number = label.replaceAll(/\D/g, '');
-  return {
-    said,
-    contents,
+  const publisher = new Publisher({
     log: recordingLog(said),
     redactor: options.redactor ?? createRedactor(),
-    summaryFile: '/summary.md',
-    reportDir: '/reports',
-    files: { ...filesIn(contents), ...options.files },
-    run: { url: `https://github.com/${REPOSITORY_NAME}/actions/runs/${number}`, label },
-    comment: options.github === undefined ? undefined : commentDeps(options.github, options),
+    summaryFile: 'summaryFile' in options ? options.summaryFile : join(folder, 'summary.md'),
+    reportDir: options.reportDir ?? join(folder, 'not', 'there', 'yet'),
+    run: workflowRun(options),
+    comment: commentInputs(options),
+    cancelled: options.cancelled ?? new AbortController().signal,
+    clock: { now: () => Date.now(), sleep: async () => undefined },
+    connect: (given) => connectHost({ ...given, callTimeoutMs: 1_000, isUnpaced: true }),
+  });
+  return {
+    publisher,
+    said,
+    folder,
+    read: (name) => readFileSync(join(folder, name), 'utf8'),
+    write: (name, text) => writeFileSync(join(folder, name), text),
   };
 }
 
-function commentDeps(github: Github, options: DeskOptions): NonNullable<PublishDeps['comment']> {
-  const { name, payload, actor } = options.event ?? {
-    name: 'pull_request',
-    payload: {
-      pull_request: { number: PULL_REQUEST, head: { repo: { full_name: REPOSITORY_NAME } } },
+/** Files and comment, as the action has them. */
+export async function report(
+  github: Github,
+  told: RunResult | Told,
+  options: DeskOptions = {},
+): Promise<{ said: string[]; commentUrl: string }> {
+  const { publisher, said } = desk({ github, ...options });
+  const whole: Told = 'namespaces' in told ? { view: viewOf(told) } : told;
+  await publisher.files(whole);
+  return { said, commentUrl: await publisher.comment(whole) };
+}
+
+function workflowRun(options: DeskOptions): WorkflowRun {
+  const { run = { id: 9_000 }, event = ON_PULL_REQUEST } = options;
+  const { actor = 'octocat', ref = 'refs/heads/main' } = event;
+  const read = readWorkflowRun(
+    {
+      GITHUB_REPOSITORY: REPOSITORY_NAME,
+      GITHUB_EVENT_NAME: event.name,
+      GITHUB_SHA: '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e',
+      GITHUB_REF: ref,
+      GITHUB_ACTOR: actor,
+      GITHUB_RUN_ID: String(run.id),
+      GITHUB_RUN_NUMBER: String(run.number ?? 812),
+      GITHUB_RUN_ATTEMPT: String(run.attempt ?? 1),
+      GITHUB_WORKFLOW: options.workflow ?? 'preview',
+      GITHUB_JOB: options.job ?? 'teardown',
+      GITHUB_STEP_SUMMARY: '/summary.md',
     },
-  };
+    JSON.stringify(options.matrix ?? null),
+  );
+  if (read === undefined) throw new Error('that is no workflow run');
+  const { payload } = event;
   return {
-    mode: options.mode ?? 'on-failure',
-    key: commentKey({
-      server: 'https://kind.example:6443',
-      namespaces: ['preview-pr-42'],
-      selector: '',
-      commentKey: options.commentKey ?? '',
-    }),
-    github: createGithub({
-      token: github.token,
-      repository: REPOSITORY_NAME,
-      apiUrl: github.url,
-      graphqlUrl: `${github.url}/graphql`,
-      clock: { now: () => Date.now(), sleep: async () => undefined },
-      callTimeoutMs: 1_000,
-    }),
-    event: {
-      name,
-      payload,
-      sha: '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e',
-      actor: actor ?? 'octocat',
-      repository: REPOSITORY_NAME,
-    },
+    ...read,
+    host: options.github?.host ?? read.host,
+    event: { ...read.event, payload },
+    startedAt: options.startedAt,
+  };
+}
+
+function commentInputs(options: DeskOptions): PublisherDeps['comment'] {
+  const { github, mode = 'on-failure' } = options;
+  if (github === undefined || mode === 'off') return undefined;
+  return {
+    mode,
+    token: options.token ?? github.token,
     prNumber: options.prNumber,
+    key: options.commentKey ?? '',
+    namespaces: options.namespaces ?? ['preview-pr-42'],
+    selector: options.selector ?? '',
   };
 }
 
@@ -90,13 +148,42 @@ function recordingLog(said: string[]): Log {
   };
 }
 
-function filesIn(contents: Map<string, string>): Files {
-  const read = (path: string): string => contents.get(path) ?? '';
-  return {
-    size: async (path) => Buffer.byteLength(read(path)),
-    append: async (path, text) => void contents.set(path, read(path) + text),
-    truncate: async (path, size) =>
-      void contents.set(path, Buffer.from(read(path)).subarray(0, size).toString('utf8')),
-    write: async (path, text) => void contents.set(path, text),
+export const KEY = '0123456789abcdef';
+
+/** Of a run, as far as the comment needs it. */
+export function teardown(result: RunResult, given: Partial<Teardown> = {}): Teardown {
+  const speaker = {
+    run: '9001',
+    attempt: 1,
+    number: '812',
+    workflow: 'a'.repeat(16),
+    job: 'b'.repeat(16),
+    where: 'preview / teardown',
+    scope: 'c'.repeat(16),
+    about: 'preview-pr-42',
   };
+  const cluster = { address: 'd'.repeat(16), isOwnCluster: false };
+  return { ...teardownOf(result, speaker, cluster), ...given };
+}
+
+/** The comment of one run, after what earlier ones have left in it. */
+export function commentOf(
+  run: RunResult,
+  context: RenderContext,
+  earlier: readonly Teardown[] = [],
+  maxChars = MAX_COMMENT_CHARS,
+): string {
+  const own = teardown(run);
+  return renderComment(
+    {
+      key: KEY,
+      signature: undefined,
+      teardowns: addTeardown(earlier, own, []),
+      own,
+      story: resultStory(viewOf(run), context),
+      earlier: [],
+      linkTo: () => context.runUrl,
+    },
+    maxChars,
+  );
 }

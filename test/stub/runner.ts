@@ -16,6 +16,8 @@ export interface StepOptions {
   githubApiUrl?: string;
   /** `github.token`. */
   token?: string;
+  /** `matrix` of the job. */
+  matrix?: JsonObject;
   runNumber?: number;
   runAttempt?: number;
   /** More variables; they win over everything else, and undefined takes one away. */
@@ -173,15 +175,16 @@ function environment(home: string, files: StepFiles, options: StepOptions): Node
     RUNNER_OS: 'Linux',
     RUNNER_ARCH: 'X64',
     RUNNER_TEMP: files.temp,
-    ...inputVariables(options.inputs, token),
+    ...inputVariables(options.inputs, token, options.matrix),
     ...options.env,
   };
 }
 
-/** The runner's spelling: upper case, dashes stay; defaults of action.yml with `github.token` filled in. */
+/** The runner's spelling: upper case, dashes stay; defaults of action.yml with the contexts filled in. */
 function inputVariables(
   inputs: Readonly<Record<string, string>>,
   token: string,
+  matrix: JsonObject | undefined,
 ): Record<string, string> {
   const declared = readActionYml().inputs;
   for (const name of Object.keys(inputs)) {
@@ -190,7 +193,10 @@ function inputVariables(
   return Object.fromEntries(
     Object.entries(declared).map(([name, { default: fallback = '' }]) => {
       const value =
-        inputs[name] ?? String(fallback).replace(/\$\{\{ github\.token \}\}/, () => token);
+        inputs[name] ??
+        String(fallback)
+          .replace(/\$\{\{ github\.token \}\}/, () => token)
+          .replace(/\$\{\{ toJSON\(matrix\) \}\}/, () => JSON.stringify(matrix ?? null, null, 2));
       return [`INPUT_${name.toUpperCase()}`, value];
     }),
   );

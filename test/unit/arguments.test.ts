@@ -124,7 +124,7 @@ describe('parseArguments', () => {
 
 test('--help names every option that a terminal has, and no other', () => {
   const own = ['now', 'format'];
-  const inAction = ['namespace', 'comment', 'github-token', 'pr-number', 'comment-key'];
+  const inAction = ['namespace', 'comment', 'github-token', 'pr-number', 'comment-key', 'matrix'];
   const expected = Object.keys(INPUT_DEFAULTS).filter((name) => !inAction.includes(name));
   const named = [...HELP.matchAll(/^ {2,}(?:.* )?--([a-z-]+)/gm)].map((match) => match[1]);
   expect([...new Set(named)].sort()).toEqual([...expected, ...own].sort());

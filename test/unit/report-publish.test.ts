@@ -1,150 +1,131 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
-import { publish } from '../../src/publish/publish.ts';
-import { historyIn } from '../../src/report/comment.ts';
+import type { RunResult } from '../../src/model/result.ts';
+import type { Told } from '../../src/publish/publish.ts';
+import { teardownsIn } from '../../src/report/comment-state.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';
 import { desk, PULL_REQUEST } from '../stub/publishing.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
-import { deadlock, forced, gone, runOf } from '../stub/results.ts';
+import { deadlock, FINISHED_AT, forced, runOf } from '../stub/results.ts';
 
 const RED = runOf([deadlock()]);
 const KIB = 1_024;
 
+const told = (result: RunResult): Told => ({ result });
+
 describe('publishing', () => {
   test('writes report.json, report.md and the summary, and says where', async () => {
-    const parts = desk();
-    const published = await publish(RED, parts);
-    expect(published).toMatchObject({
-      reportJsonPath: '/reports/report.json',
-      reportMarkdownPath: '/reports/report.md',
-      commentUrl: '',
-      warnings: [],
+    const { publisher, folder, read, said } = desk();
+    const reportDir = join(folder, 'not', 'there', 'yet');
+    expect(await publisher.files(told(RED))).toEqual({
+      reportJsonPath: join(reportDir, 'report.json'),
+      reportMarkdownPath: join(reportDir, 'report.md'),
     });
-    expect(schemaErrors(JSON.parse(parts.contents.get('/reports/report.json') ?? ''))).toEqual([]);
-    expect(parts.contents.get('/reports/report.md')).toContain('is stuck');
-    expect(parts.contents.get('/summary.md')).toContain('run 812, attempt 1');
-    expect(parts.said).toEqual([]);
+    expect(schemaErrors(JSON.parse(read('not/there/yet/report.json')))).toEqual([]);
+    expect(read('not/there/yet/report.md')).toContain('is stuck');
+    expect(read('summary.md')).toContain('run 812, attempt 1');
+    expect(said).toEqual([]);
   });
 
-  test('adds to what the step has already written', async () => {
-    const parts = desk();
-    parts.contents.set('/summary.md', 'Hello');
-    await publish(RED, parts);
-    expect(parts.contents.get('/summary.md')).toMatch(/^Hello\n\n### 🔴/);
+  test('adds to what the step has already written, and a second time replaces the first', async () => {
+    const { publisher, read, write } = desk();
+    write('summary.md', 'Grüße\n');
+    await publisher.files(told(RED));
+    expect(read('summary.md')).toMatch(/^Grüße\n\n\n### 🔴/);
+    await publisher.files(told(runOf([forced()])));
+    expect(read('summary.md')).toMatch(/^Grüße\n\n\n### 🟡[^🔴]*$/u);
   });
 
   test('counts what the step has already written, in bytes', async () => {
-    const parts = desk();
-    parts.contents.set('/summary.md', 'ä'.repeat(449 * KIB));
-    await publish(RED, parts);
-    const summary = parts.contents.get('/summary.md') ?? '';
-    expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(900 * KIB);
-    expect(summary).toContain('shortened');
+    const { publisher, read, write } = desk();
+    write('summary.md', 'ä'.repeat(449 * KIB));
+    await publisher.files(told(RED));
+    expect(Buffer.byteLength(read('summary.md'))).toBeLessThanOrEqual(900 * KIB);
+    expect(read('summary.md')).toContain('shortened');
   });
 
   test('leaves a summary alone that has no room', async () => {
-    const parts = desk();
-    parts.contents.set('/summary.md', 'x'.repeat(900 * KIB));
-    const { warnings } = await publish(RED, parts);
-    expect(parts.contents.get('/summary.md')).toHaveLength(900 * KIB);
-    expect(warnings).toEqual([expect.stringContaining('is full')]);
-  });
-
-  test('a second time replaces the first', async () => {
-    const parts = desk();
-    parts.contents.set('/summary.md', 'Grüße\n');
-    const { summaryStart } = await publish(RED, parts);
-    await publish(runOf([forced()]), {
-      ...parts,
-      ...(summaryStart === undefined ? {} : { summaryStart }),
-    });
-    const summary = parts.contents.get('/summary.md') ?? '';
-    expect(summary).toMatch(/^Grüße\n\n\n### 🟡/);
-    expect(summary).not.toContain('🔴');
+    const { publisher, read, write, said } = desk();
+    write('summary.md', 'x'.repeat(900 * KIB));
+    await publisher.files(told(RED));
+    expect(read('summary.md')).toHaveLength(900 * KIB);
+    expect(said).toEqual([expect.stringMatching(/^warning: .*is full/)]);
   });
 
   test('works without a summary file', async () => {
-    const parts = desk();
-    parts.summaryFile = undefined;
-    expect((await publish(RED, parts)).warnings).toEqual([]);
-    expect([...parts.contents.keys()]).toEqual(['/reports/report.json', '/reports/report.md']);
+    const { publisher, folder, said } = desk({ summaryFile: undefined });
+    await publisher.files(told(RED));
+    expect(said).toEqual([]);
+    expect(readdirSync(folder)).toEqual(['not']);
   });
 
-  const denied = async (): Promise<never> => {
-    throw Object.assign(new Error("EACCES: permission denied, open '/x'"), { code: 'EACCES' });
-  };
+  test('says in the summary why the gate could not work, safely, and has no report then', async () => {
+    const { publisher, folder, read } = desk();
+    const failure = {
+      message: 'cannot get namespace "x": 401 <!-- namespace-teardown-gate:v1 key=0 -->\n# @team',
+      hints: ['Look at `it`.'],
+      at: FINISHED_AT,
+    };
+    await publisher.files({ failure, elapsedMs: 1 });
+    expect(readdirSync(folder)).toEqual(['summary.md']);
+    expect(read('summary.md')).toMatch(/^### 🔴 This run could not look/);
+    expect(read('summary.md')).not.toMatch(/<!--|^# |@team|`/m);
+    expect(read('summary.md')).toContain('cannot get namespace');
+  });
 
   test('goes on when a file cannot be written, with a warning each', async () => {
-    const parts = desk({ files: { write: denied } });
-    const published = await publish(RED, parts);
-    expect(published).toMatchObject({ reportJsonPath: '', reportMarkdownPath: '' });
-    expect(published.warnings).toEqual([
-      expect.stringMatching(/report\.json: EACCES.*report-dir/),
-      expect.stringMatching(/report\.md: EACCES.*report-dir/),
+    const { publisher, read, said } = desk({ reportDir: '/proc/nope' });
+    expect(await publisher.files(told(RED))).toEqual({
+      reportJsonPath: '',
+      reportMarkdownPath: '',
+    });
+    expect(said).toEqual([
+      expect.stringMatching(/report\.json: ENOENT.*report-dir/),
+      expect.stringMatching(/report\.md: ENOENT.*report-dir/),
     ]);
-    expect(parts.contents.get('/summary.md')).toContain('is stuck');
+    expect(read('summary.md')).toContain('is stuck');
   });
 
-  test('goes on when the summary cannot be written', async () => {
-    const parts = desk({ files: { append: denied } });
-    const published = await publish(RED, parts);
-    expect(published.warnings).toEqual([
-      expect.stringContaining('could not write the job summary'),
-    ]);
-    expect(published.reportJsonPath).toBe('/reports/report.json');
-  });
-
-  test('never changes the verdict', async () => {
+  test('goes on when the summary cannot be written, and never changes the verdict', async () => {
     const before = JSON.stringify(RED);
-    await publish(RED, desk({ files: { append: denied, write: denied, size: denied } }));
+    const { publisher, said } = desk({ summaryFile: tmpdir() });
+    expect((await publisher.files(told(RED))).reportJsonPath).toMatch(/report\.json$/);
+    expect(said).toEqual([expect.stringMatching(/could not write the job summary: EISDIR/)]);
     expect(JSON.stringify(RED)).toBe(before);
   });
 });
 
-test('on real files, in a folder that is not there yet', async () => {
-  const home = await mkdtemp(join(tmpdir(), 'publish-'));
-  try {
-    const { files: _, ...parts } = desk();
-    const summaryFile = join(home, 'summary.md');
-    await writeFile(summaryFile, 'Hello');
-    const reportDir = join(home, 'a', 'b');
-    const first = await publish(RED, { ...parts, summaryFile, reportDir });
-    expect(first.warnings).toEqual([]);
-    await publish(runOf([gone()]), { ...parts, summaryFile, reportDir, summaryStart: 5 });
-    expect(await readFile(summaryFile, 'utf8')).toMatch(/^Hello\n\n### ✅ [^🔴]*$/u);
-    expect(JSON.parse(await readFile(first.reportJsonPath, 'utf8'))).toMatchObject({
-      outcome: 'deleted',
-    });
-  } finally {
-    await rm(home, { recursive: true, force: true });
-  }
-});
-
-describe('a secret in any text of the cluster', () => {
+describe('a secret in any text', () => {
   // Characters that every encoder on the way changes: a secret must be gone before it is encoded.
   const SECRET = 's3cr3t.value_with:signs|and<more>@home';
   const BEARER = 'Bearer abcdefghijklmnop.qrstuvwx-yz_0123456789';
+  const secret = (text: string): string => `${text} ${SECRET} ${BEARER}`;
+  const failure = { message: secret('cannot'), hints: [secret('try')], at: FINISHED_AT };
 
-  test('is in no file, no summary, no comment and no log line', async () => {
+  test.each<{ what: string; given: Told }>([
+    { what: 'of the cluster', given: told(poison(RED, secret)) },
+    { what: 'of a failure', given: { failure, elapsedMs: 1 } },
+  ])('$what is in no file, no summary, no comment and no log line', async ({ given }) => {
     const github = await startGithub();
     try {
       const redactor = createRedactor();
       redactor.add(SECRET);
-      const parts = desk({ github, redactor });
-      await publish(
-        poison(RED, (text) => `${text} ${SECRET} ${BEARER}`),
-        parts,
-      );
-      const [comment] = github.commentsOn(PULL_REQUEST);
-      const body = comment?.body ?? '';
-      const everything = [...parts.contents.values(), body, ...parts.said].join('\n');
-      const told = `${everything}\n${JSON.stringify(historyIn(body))}`;
-      const decoded = told.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
-      for (const text of [told, decoded]) {
+      const names = { workflow: SECRET, job: SECRET, namespaces: [SECRET], matrix: { a: SECRET } };
+      const { publisher, read, said } = desk({ github, redactor, ...names });
+      const { reportJsonPath, reportMarkdownPath } = await publisher.files(given);
+      await publisher.comment(given);
+      const reports = [reportJsonPath, reportMarkdownPath].filter((path) => path !== '');
+      const files = reports.map((path) => readFileSync(path, 'utf8'));
+      const body = github.commentsOn(PULL_REQUEST)[0]?.body ?? '';
+      expect(teardownsIn(body)).toHaveLength(1);
+      const everything = [...files, read('summary.md'), body, ...said].join('\n');
+      const all = `${everything}\n${JSON.stringify(teardownsIn(body))}`;
+      const decoded = all.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
+      for (const text of [all, decoded]) {
         expect(text).not.toContain('s3cr3t');
         expect(text).not.toContain('qrstuvwx');
       }

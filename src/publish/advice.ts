@@ -1,0 +1,119 @@
+import type { ApiFailure } from './host-api.ts';
+import { type Host, readOnlyReason, type WorkflowRun } from './run.ts';
+
+/** What to tell when a comment could not be written. */
+export interface Trouble {
+  level: 'warning' | 'notice' | 'silent';
+  message: string;
+  /** Lines to add somewhere, as they are to be written. */
+  fix: readonly string[];
+}
+
+const PERMISSION_LINES = ['permissions:', '  pull-requests: write'];
+
+/** One sentence: what was tried, what came back, what helps. */
+export function commentTrouble(
+  tried: string,
+  failure: ApiFailure,
+  run: WorkflowRun,
+  token: string,
+): Trouble {
+  const { host } = run;
+  const what = `${tried}: ${failure.message.replace(/\.$/, '')}`;
+  const warning = (advice: string, fix: readonly string[] = []): Trouble => ({
+    level: 'warning',
+    message: `${what}. ${advice}`,
+    fix,
+  });
+  switch (failure.kind) {
+    case 'forbidden':
+    case 'not-found': {
+      if (/archived/i.test(failure.message)) {
+        return warning('The repository is archived: nobody can comment there any more.');
+      }
+      if (/\block/i.test(failure.message)) {
+        return warning('The conversation is locked; unlock it to get comments.');
+      }
+      const reason = readOnlyReason(run);
+      if (reason !== undefined) {
+        return { level: 'notice', message: `${what}. ${reason}; ${reportPlace(host)}.`, fix: [] };
+      }
+      return warning(...missingRight(failure, host, token));
+    }
+    case 'unauthorized':
+      return warning('The input "github-token" is no valid token, or it has expired.');
+    case 'throttled':
+      return warning('The rate limit is used up; the next run writes the comment.');
+    case 'aborted':
+      return { level: 'silent', message: what, fix: [] };
+    case 'conflict':
+    case 'invalid':
+    case 'server-error':
+    case 'timeout':
+    case 'network':
+    case 'unreadable':
+      return warning(`${sentence(reportPlace(host))}.`);
+  }
+}
+
+/** Where the report can be read without the comment. */
+export function reportPlace({ hasSummary }: Host): string {
+  return hasSummary ? 'the job summary has the report' : 'the step log has the report';
+}
+
+function missingRight(
+  failure: ApiFailure,
+  host: Host,
+  token: string,
+): [advice: string, fix?: readonly string[]] {
+  switch (kindOfToken(failure, host, token)) {
+    case 'workflow': {
+      const bound =
+        host.kind === 'gitea' ? ', within what the settings of the repository allow' : '';
+      return [
+        `The token lacks the permission "pull-requests: write"; add these two lines to the job${bound}:`,
+        PERMISSION_LINES,
+      ];
+    }
+    case 'app':
+      return ['The app that the token is of needs the permission "Pull requests: Read and write".'];
+    case 'fine-grained':
+      return [
+        'The fine-grained token needs this repository among its repositories, and the permission "Pull requests: Read and write".',
+      ];
+    case 'classic': {
+      const has = failure.scopes?.has ?? '';
+      return [
+        `The token needs the scope "repo" ("public_repo" is enough for a public repository)${
+          has === '' ? '' : `; it has: ${has}`
+        }.`,
+      ];
+    }
+    case 'scoped':
+      return ['Give the token the scopes "write:issue" and "read:repository".'];
+    case 'forgejo':
+      return [
+        'The workflow\'s own token may not write here; give another with the scopes "write:issue" and "read:repository" as "github-token".',
+      ];
+  }
+}
+
+type TokenKind = 'workflow' | 'app' | 'fine-grained' | 'classic' | 'scoped' | 'forgejo';
+
+/** By what the host says of it, then by its prefix (GitHub's token formats). */
+function kindOfToken({ message, scopes }: ApiFailure, host: Host, token: string): TokenKind {
+  if (host.kind !== 'github') {
+    if (/\bscope/i.test(message)) return 'scoped';
+    return host.kind === 'forgejo' ? 'forgejo' : 'workflow';
+  }
+  if (scopes !== undefined) return 'classic';
+  if (/personal access token/i.test(message) || token.startsWith('github_pat_')) {
+    return 'fine-grained';
+  }
+  if (/^gh[po]_/.test(token)) return 'classic';
+  return token.startsWith('ghu_') ? 'app' : 'workflow';
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

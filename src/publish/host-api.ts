@@ -1,0 +1,387 @@
+import { randomUUID } from 'node:crypto';
+import type { getOctokit } from '@actions/github';
+import { describeError } from '../base/errors.ts';
+import { at, type Json, numberAt, stringAt } from '../base/json.ts';
+import { plainText, shorten } from '../base/text.ts';
+import { type Clock, systemClock } from '../base/time.ts';
+import type { FailureKind, ReadFailure } from '../model/read.ts';
+import type { Host } from './run.ts';
+
+/** What the gate needs of GitHub, or of a host that speaks its language. Never throws. */
+export type HostApi = Awaited<ReturnType<typeof connectHost>>;
+
+export type Got<T> = { ok: true; value: T } | { ok: false; failure: ApiFailure };
+
+export interface ApiFailure extends ReadFailure {
+  /** OAuth scopes of the token and those that would do, as GitHub says them of a classic token. */
+  scopes?: { has: string; needs: string };
+}
+
+export interface Comment {
+  id: number;
+  /** Its address for people. */
+  url: string;
+  body: string;
+  author: string;
+  /** "Bot", "User"; undefined on hosts that do not tell. */
+  authorType: string | undefined;
+}
+
+export interface PullRequest {
+  number: number;
+  /** "owner/name" of the repository it wants to change. */
+  baseRepository: string;
+  headSha: string;
+  headBranch: string;
+  headOwner: string;
+  isMerged: boolean;
+  mergeCommitSha: string | undefined;
+  /** ms since the epoch; undefined while it is open. */
+  closedAt: number | undefined;
+}
+
+export interface HostApiOptions {
+  host: Host;
+  token: string;
+  /** "owner/name". */
+  repository: string;
+  /** Ends every call, and the pauses between tries. */
+  signal: AbortSignal;
+  clock?: Clock;
+  /** Limit of one try. */
+  callTimeoutMs?: number;
+  /** For tests: writes follow each other at once, and not a second apart. */
+  isUnpaced?: boolean;
+}
+
+type Octokit = ReturnType<typeof getOctokit>;
+
+const CALL_TIMEOUT_MS = 8_000;
+/** The n-th pause is n squared times this. Short, since the plugin's timers cannot be cancelled. */
+const RETRY_PAUSE_MS = 250;
+const RETRIES = 2;
+/** Beyond the plugin's own: 423 is Gitea's for an archived repository. */
+const NO_RETRY = [400, 401, 403, 404, 410, 422, 423, 451];
+const MAX_LIMIT_RETRIES = 2;
+const PAGE_SIZE = 100;
+/** Pages of pull requests, the last changed first, where the host cannot filter by branch. */
+const MAX_PAGES = 10;
+const MAX_MESSAGE_CHARS = 200;
+
+/** The client is loaded here, when there is something to ask: most runs need none of it. */
+export async function connectHost(options: HostApiOptions) {
+  const { host, signal } = options;
+  const octokit = await loadClient(options);
+  const [owner = '', repo = ''] = options.repository.split('/');
+  const here = { owner, repo };
+  const { issues, pulls, repos } = octokit.rest;
+  const ask = <T>(work: () => Promise<T | undefined>): Promise<Got<T>> => attempt(work, signal);
+  const comment = (sent: Promise<{ data: unknown }>): Promise<Got<Comment>> =>
+    ask(async () => toComment((await sent).data as Json));
+  return {
+    /** Login that belongs to the token; a failure where the host does not tell. */
+    viewer: () => ask(() => viewer(octokit, host)),
+    /** The comments for which `isWanted`, oldest first, from all pages; nothing else is kept. */
+    comments: (issue: number, isWanted: (comment: Comment) => Promise<boolean>) =>
+      ask(async () => {
+        // Gitea and Forgejo give them all at once.
+        const size = host.kind === 'github' ? { per_page: PAGE_SIZE } : {};
+        const of = { ...here, issue_number: issue, ...size };
+        const wanted: Comment[] = [];
+        for await (const { data } of octokit.paginate.iterator(issues.listComments, of)) {
+          if (!Array.isArray(data)) return undefined;
+          for (const item of data) {
+            const one = toComment(item as Json);
+            if (one !== undefined && (await isWanted(one))) wanted.push(one);
+          }
+        }
+        return wanted.sort((a, b) => a.id - b.id);
+      }),
+    comment: (id: number) => comment(issues.getComment({ ...here, comment_id: id })),
+    createComment: (issue: number, body: string) =>
+      comment(issues.createComment({ ...here, issue_number: issue, body })),
+    updateComment: (id: number, body: string) =>
+      comment(issues.updateComment({ ...here, comment_id: id, body })),
+    deleteComment: (id: number) =>
+      ask(async () => {
+        await issues.deleteComment({ ...here, comment_id: id });
+        return true as const;
+      }),
+    pull: (number: number) =>
+      ask(async () => toPull((await pulls.get({ ...here, pull_number: number })).data as Json)),
+    pullsOfCommit: (sha: string) =>
+      ask(async () => {
+        if (host.kind !== 'github') return mergedPull(octokit, here, sha);
+        const of = { ...here, commit_sha: sha, per_page: PAGE_SIZE };
+        return toPulls((await repos.listPullRequestsAssociatedWithCommit(of)).data as Json);
+      }),
+    /** Hosts that cannot filter give those that changed last, whatever their branch. */
+    pullsOfBranch: (from: string, branch: string) =>
+      ask(() => pullsOfBranch(octokit, host, here, from, branch)),
+    /** Gitea and Forgejo tell. */
+    version: () =>
+      ask(async () => stringAt((await octokit.request('GET /version')).data as Json, 'version')),
+  };
+}
+
+/** GraphQL knows who any kind of token is; GitHub's workflow token may not ask `/user`. */
+async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefined> {
+  if (kind === 'github') {
+    try {
+      const login = stringAt(
+        await octokit.graphql('query { viewer { login } }'),
+        'viewer',
+        'login',
+      );
+      if (login !== undefined) return login;
+    } catch {
+      // Not every server has it switched on.
+    }
+  }
+  return stringAt((await octokit.rest.users.getAuthenticated()).data as Json, 'login');
+}
+
+async function loadClient(options: HostApiOptions): Promise<Octokit> {
+  const { host, signal, clock = systemClock } = options;
+  const [{ getOctokit }, { retry }, { throttling }] = await Promise.all([
+    import(/* webpackMode: "eager" */ '@actions/github'),
+    import(/* webpackMode: "eager" */ '@octokit/plugin-retry'),
+    import(/* webpackMode: "eager" */ '@octokit/plugin-throttling'),
+  ]);
+  const wait = async (seconds: number, _: object, __: object, tries: number): Promise<boolean> => {
+    if (tries >= MAX_LIMIT_RETRIES || seconds * 1_000 > CALL_TIMEOUT_MS) return false;
+    await clock.sleep(seconds * 1_000, signal);
+    return !signal.aborted;
+  };
+  return getOctokit(
+    options.token,
+    {
+      baseUrl: host.apiUrl,
+      log: SILENT,
+      userAgent: 'namespace-teardown-gate',
+      retry: { retries: RETRIES, retryAfterBaseValue: RETRY_PAUSE_MS, doNotRetry: NO_RETRY },
+      // The handlers wait themselves: the plugin's own pauses cannot be cancelled.
+      throttle: {
+        id: randomUUID(),
+        retryAfterBaseValue: 0,
+        onRateLimit: wait,
+        onSecondaryRateLimit: wait,
+        ...(options.isUnpaced ? { write: UNPACED, notifications: UNPACED } : {}),
+      },
+    },
+    // First, so that it is innermost: what it limits is one try.
+    (octokit) => limitTries(octokit, options),
+    retry,
+    throttling,
+  );
+}
+
+/** As far as the plugin uses a group of Bottleneck's. */
+const UNPACED = { key: () => ({ schedule: (_: object, work: () => unknown) => work() }) } as never;
+
+/** The client would warn on the console, past our neutralising and redacting. */
+const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+
+function nothing(): void {}
+
+function limitTries(octokit: Pick<Octokit, 'hook'>, options: HostApiOptions): void {
+  const { host, signal, callTimeoutMs = CALL_TIMEOUT_MS } = options;
+  octokit.hook.wrap('request', async (request, given) => {
+    // Hooks share these options: what is handed to the next one is not looked at (before-after-hook).
+    given.url = onThisHost(given.url, host.apiUrl);
+    given.request.signal = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
+    given.request['log'] = SILENT;
+    try {
+      return await request(given);
+    } catch (error) {
+      // Without a request in it, it is not tried again.
+      if (signal.aborted) throw signal.reason;
+      // A second POST would be a second comment.
+      if (given.method === 'POST' && mayHaveArrived(error)) given.request['retries'] = 0;
+      throw error;
+    }
+  });
+}
+
+/**
+ * The next page is where the host says, and the token goes with it: only to this host. Gitea names itself
+ * by its public address there, which may be another one than the runner's.
+ */
+function onThisHost(url: string, apiUrl: string): string {
+  if (!/^https?:/i.test(url) || new URL(url).origin === new URL(apiUrl).origin) return url;
+  const { pathname, search } = new URL(url);
+  return `${apiUrl}${pathname.slice(Math.max(0, pathname.search(/\/repos(itories)?\//)))}${search}`;
+}
+
+function mayHaveArrived(error: unknown): boolean {
+  if (!(error instanceof Error)) return true;
+  if ('response' in error && error.response !== undefined) {
+    return 'status' in error && Number(error.status) >= 500;
+  }
+  return !/\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)\b/.test(
+    describeError(error),
+  );
+}
+
+async function attempt<T>(
+  work: () => Promise<T | undefined>,
+  signal: AbortSignal,
+): Promise<Got<T>> {
+  try {
+    const value = await Promise.race([work(), ended(signal)]);
+    if (value !== undefined) return { ok: true, value };
+    return { ok: false, failure: UNREADABLE };
+  } catch (error) {
+    return { ok: false, failure: failureOf(error, signal) };
+  }
+}
+
+const UNREADABLE: ApiFailure = {
+  kind: 'unreadable',
+  message: 'the answer is not what such a host gives',
+};
+
+/** Rejects with the signal. */
+function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const end = (): void => reject(signal.reason);
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+  });
+}
+
+function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
+  if (signal.aborted) {
+    return isTimeout(signal.reason)
+      ? { kind: 'timeout', message: 'no answer within the time for publishing' }
+      : { kind: 'aborted', message: 'the run was cancelled' };
+  }
+  const response = at(error as Json, 'response');
+  const status = numberAt(response, 'status');
+  if (status === undefined) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    if (isTimeout(cause)) return { kind: 'timeout', message: 'no answer in time' };
+    // The client's own errors over an answer have no request in them.
+    if (!(error instanceof Error && 'request' in error)) return UNREADABLE;
+    return { kind: 'network', message: clean(describeError(error)) };
+  }
+  const said = stringAt(response, 'data', 'message');
+  const message = clean(said ?? 'the answer is no JSON of such a host');
+  const has = stringAt(response, 'headers', 'x-oauth-scopes');
+  const needs = stringAt(response, 'headers', 'x-accepted-oauth-scopes') ?? '';
+  return {
+    kind: isThrottled(status, response, message)
+      ? 'throttled'
+      : (KINDS[status] ?? (status >= 500 ? 'server-error' : 'invalid')),
+    status,
+    message: `${status} ${message}`,
+    ...(has === undefined ? {} : { scopes: { has: clean(has), needs: clean(needs) } }),
+  };
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
+}
+
+function clean(text: string): string {
+  return shorten(plainText(text), MAX_MESSAGE_CHARS);
+}
+
+/** A 403 can mean "may not" and "too often". */
+function isThrottled(status: number, response: Json | undefined, message: string): boolean {
+  if (status === 429) return true;
+  if (status !== 403) return false;
+  return (
+    at(response, 'headers', 'retry-after') !== undefined ||
+    at(response, 'headers', 'x-ratelimit-remaining') === '0' ||
+    /rate limit|abuse detection/i.test(message)
+  );
+}
+
+const KINDS: Readonly<Record<number, FailureKind>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  410: 'not-found',
+  423: 'forbidden', // Gitea: the repository is archived
+};
+
+type Here = { owner: string; repo: string };
+
+/** Gitea and Forgejo know the pull request that a commit has merged, under a path of their own. */
+async function mergedPull(octokit: Octokit, here: Here, sha: string): Promise<PullRequest[]> {
+  try {
+    const route = 'GET /repos/{owner}/{repo}/commits/{sha}/pull';
+    const pull = toPull((await octokit.request(route, { ...here, sha })).data as Json);
+    return pull === undefined ? [] : [pull];
+  } catch (error) {
+    if (numberAt(error as Json, 'status') === 404) return [];
+    throw error;
+  }
+}
+
+async function pullsOfBranch(
+  octokit: Octokit,
+  host: Host,
+  here: Here,
+  owner: string,
+  branch: string,
+): Promise<PullRequest[] | undefined> {
+  const { list } = octokit.rest.pulls;
+  const all = { ...here, state: 'all' } as const;
+  if (host.kind === 'github') {
+    const from = { ...all, head: `${owner}:${branch}`, per_page: PAGE_SIZE };
+    return toPulls(await octokit.paginate(list, from));
+  }
+  const found: PullRequest[] = [];
+  let pages = 0;
+  // Gitea's own names of the parameters (routers/api/v1/repo/pull.go, ListPullRequests).
+  const last = { ...all, sort: 'recentupdate' as 'updated', limit: PAGE_SIZE };
+  for await (const { data } of octokit.paginate.iterator(list, last)) {
+    const page = toPulls(data as Json);
+    if (page === undefined) return undefined;
+    found.push(...page);
+    pages++;
+    if (pages === MAX_PAGES || page.some(({ headBranch }) => headBranch === branch)) break;
+  }
+  return found;
+}
+
+function toComment(data: Json): Comment | undefined {
+  const id = numberAt(data, 'id');
+  if (id === undefined) return undefined;
+  return {
+    id,
+    url: stringAt(data, 'html_url') ?? '',
+    body: stringAt(data, 'body') ?? '',
+    author: stringAt(data, 'user', 'login') ?? '',
+    authorType: stringAt(data, 'user', 'type'),
+  };
+}
+
+function toPulls(data: unknown): PullRequest[] | undefined {
+  if (!Array.isArray(data)) return undefined;
+  return data.map((item) => toPull(item as Json)).filter((pull) => pull !== undefined);
+}
+
+function toPull(data: Json): PullRequest | undefined {
+  const number = numberAt(data, 'number');
+  if (number === undefined) return undefined;
+  const ref = stringAt(data, 'head', 'ref') ?? '';
+  const closedAt = Date.parse(stringAt(data, 'closed_at') ?? '');
+  return {
+    number,
+    baseRepository: stringAt(data, 'base', 'repo', 'full_name') ?? '',
+    headSha: stringAt(data, 'head', 'sha') ?? '',
+    // Once the branch is gone, Gitea has only the label left to tell its name (services/convert/pull.go).
+    headBranch: ref.startsWith('refs/pull/') ? (stringAt(data, 'head', 'label') ?? '') : ref,
+    headOwner:
+      stringAt(data, 'head', 'repo', 'owner', 'login') ??
+      stringAt(data, 'head', 'user', 'login') ??
+      '',
+    isMerged: stringAt(data, 'merged_at') !== undefined,
+    mergeCommitSha: stringAt(data, 'merge_commit_sha'),
+    closedAt: Number.isNaN(closedAt) ? undefined : closedAt,
+  };
+}

@@ -1,0 +1,176 @@
+import { createHmac } from 'node:crypto';
+import type { Clock } from '../base/time.ts';
+import { hasMarker } from '../report/comment.ts';
+import { signatureIn } from '../report/comment-state.ts';
+import type { ApiFailure, Comment, Got, HostApi } from './host-api.ts';
+import type { Host } from './run.ts';
+
+export interface CommentTask {
+  issue: number;
+  /** Whose comments are ours: the key of this run, and what it was called before. */
+  keys: readonly string[];
+  /** Whether a new comment may be written where there is none. */
+  mayCreate: boolean;
+  token: string;
+  host: Host;
+  /** The whole body; gets the bodies that it replaces. */
+  render: (earlier: readonly string[], signature: string | undefined) => string;
+  /** Whether what this run has to tell is in a body. */
+  isIn: (body: string) => boolean;
+}
+
+export type CommentOutcome =
+  | { kind: 'created' | 'updated'; url: string }
+  | { kind: 'none' }
+  | { kind: 'failed'; what: 'read' | 'write'; failure: ApiFailure };
+
+/** Who writes at the same time has read and written within this. */
+const SETTLE_MS = 1_000;
+const MAX_ROUNDS = 12;
+
+/**
+ * One comment for one key: the oldest of ours is edited (editing sends no e-mail), others of ours are
+ * taken into it and removed, somebody else's is never touched. No host can be asked to write only what
+ * nobody else has changed meanwhile, so each writer looks again whether its word is still there.
+ */
+export async function putComment(
+  task: CommentTask,
+  api: HostApi,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<CommentOutcome> {
+  const mine = await ownComments(task, api, undefined);
+  if (!mine.ok) return { kind: 'failed', what: 'read', failure: mine.failure };
+  const hasOne = mine.value.length > 0;
+  const ready = hasOne ? mine : await create(task, api, []);
+  if (ready === undefined) return { kind: 'none' };
+  if (!ready.ok) return { kind: 'failed', what: 'write', failure: ready.failure };
+  const end = await settle(ready.value, task, api, clock, signal);
+  return end.kind === 'updated' && !hasOne ? { kind: 'created', url: end.url } : end;
+}
+
+/** Somebody else may have created one at the same moment; and now the host has told who we are. */
+async function create(
+  task: CommentTask,
+  api: HostApi,
+  earlier: readonly string[],
+): Promise<Got<Comment[]> | undefined> {
+  if (!task.mayCreate) return undefined;
+  const made = await api.createComment(task.issue, task.render(earlier, undefined));
+  if (!made.ok) return made;
+  const all = await ownComments(task, api, made.value.author);
+  const others = all.ok ? all.value.filter(({ id }) => id !== made.value.id) : [];
+  return { ok: true, value: [...others, made.value].sort((a, b) => a.id - b.id) };
+}
+
+/** Writes into the oldest until it has everything, and removes the others. */
+async function settle(
+  comments: readonly Comment[],
+  task: CommentTask,
+  api: HostApi,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<CommentOutcome> {
+  const [target, ...duplicates] = comments as [Comment, ...Comment[]];
+  const signature = needsSignature(task.host, target.author)
+    ? sign(task.token, target.author)
+    : undefined;
+  let current = target.body;
+  let earlier = comments.map(({ body }) => body);
+  let { url } = target;
+  for (let round = 1; ; round++) {
+    if (!isWhole(current, signature, task) || earlier.length > 1) {
+      const put = await api.updateComment(target.id, task.render(earlier, signature));
+      if (!put.ok) return refused(put.failure, earlier, task, api);
+      url = put.value.url;
+      if (earlier.length > 1) for (const { id } of duplicates) await api.deleteComment(id);
+    }
+    // Ever further apart, when there are many.
+    await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
+    const now = await api.comment(target.id);
+    // Written it is; whether somebody has written over it, nobody can tell.
+    if (!now.ok || isWhole(now.value.body, signature, task)) return { kind: 'updated', url };
+    if (round === MAX_ROUNDS) {
+      const message = 'others write into it at the same time';
+      return { kind: 'failed', what: 'write', failure: { kind: 'conflict', message } };
+    }
+    current = now.value.body;
+    earlier = [current];
+  }
+}
+
+function isWhole(body: string, signature: string | undefined, task: CommentTask): boolean {
+  const [key] = task.keys;
+  return (
+    task.isIn(body) &&
+    signatureIn(body) === signature &&
+    hasMarker(body, key === undefined ? [] : [key])
+  );
+}
+
+/** Not ours after all, or removed since it was listed: a new one, once, with what it told. */
+async function refused(
+  failure: ApiFailure,
+  earlier: readonly string[],
+  task: CommentTask,
+  api: HostApi,
+): Promise<CommentOutcome> {
+  const isNotOurs = failure.kind === 'forbidden' || failure.kind === 'not-found';
+  if (isNotOurs && task.mayCreate) {
+    const made = await api.createComment(task.issue, task.render(earlier, undefined));
+    if (made.ok) return { kind: 'created', url: made.value.url };
+    return { kind: 'failed', what: 'write', failure: made.failure };
+  }
+  if (failure.kind === 'not-found') return { kind: 'none' };
+  return { kind: 'failed', what: 'write', failure };
+}
+
+/** The marker alone is no proof: anybody can write one. Who we are is asked when there is one. */
+async function ownComments(
+  task: CommentTask,
+  api: HostApi,
+  author: string | undefined,
+): Promise<Got<Comment[]>> {
+  let viewer: Promise<string | undefined> | undefined =
+    author === undefined ? undefined : Promise.resolve(author);
+  return api.comments(task.issue, async (comment) => {
+    if (!hasMarker(comment.body, task.keys)) return false;
+    viewer ??= api.viewer().then((got) => (got.ok ? got.value : undefined));
+    return isOurs(comment, await viewer, task);
+  });
+}
+
+/** Logins under which a workflow's own token writes; elsewhere than on GitHub nobody else can have them. */
+const WORKFLOW_LOGIN = 'github-actions[bot]';
+const OTHER_LOGINS: readonly string[] = ['gitea-actions', 'forgejo-actions'];
+
+function isOurs(
+  { author, authorType, body }: Comment,
+  viewer: string | undefined,
+  { host, token }: CommentTask,
+): boolean {
+  if (viewer !== undefined) {
+    const isBot = viewer.endsWith('[bot]');
+    return bare(author) === bare(viewer) && (!isBot || author.endsWith('[bot]'));
+  }
+  if (signatureIn(body) === sign(token, author)) return true;
+  // GitHub always says what an account is, so a person cannot pass by taking such a name.
+  return host.kind === 'github'
+    ? author === WORKFLOW_LOGIN && authorType === 'Bot'
+    : OTHER_LOGINS.includes(author);
+}
+
+/** GraphQL says "github-actions[bot]" or "my-app", REST "my-app[bot]" for the same account. */
+function bare(login: string): string {
+  return login.toLowerCase().replace(/\[bot\]$/, '');
+}
+
+/** Where only `/user` tells who a token is, one without the right to ask recognises its own signature. */
+function needsSignature(host: Host, author: string): boolean {
+  return host.kind !== 'github' && !OTHER_LOGINS.includes(author);
+}
+
+/** Only who has the token can write it for this author; nobody can get the token from it. */
+function sign(token: string, author: string): string {
+  return createHmac('sha256', token).update(`comment by ${author}`).digest('hex').slice(0, 32);
+}

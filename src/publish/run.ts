@@ -1,0 +1,248 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { isObject, type Json, type JsonObject } from '../base/json.ts';
+import { shorten } from '../base/text.ts';
+
+export type HostKind = 'github' | 'gitea' | 'forgejo';
+
+/** Where the workflow runs; everything about it comes from the environment. */
+export interface Host {
+  kind: HostKind;
+  /** As a sentence names it. */
+  name: 'GitHub' | 'Gitea' | 'Forgejo';
+  /** Both without a slash at the end. */
+  serverUrl: string;
+  apiUrl: string;
+  /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
+  hasSummary: boolean;
+}
+
+/** The event that started the workflow. */
+export interface HostEvent {
+  /** `GITHUB_EVENT_NAME`; in a called workflow that of the caller, or "workflow_call" on Gitea. */
+  name: string;
+  payload: Json;
+  /** `GITHUB_SHA`. */
+  sha: string;
+  /** `GITHUB_REF`. */
+  ref: string;
+  actor: string;
+  /** "owner/name". */
+  repository: string;
+}
+
+/** One attempt of one job of one workflow run. */
+export interface WorkflowRun {
+  host: Host;
+  event: HostEvent;
+  /** Digits, ascending in time; empty where the host does not tell. A run number is per workflow. */
+  id: string;
+  attempt: number;
+  number: string;
+  /** "run 812, attempt 1". */
+  label: string;
+  /** "preview / teardown (eu)", as checks are called on GitHub. */
+  where: string;
+  /** Hashes: what the job is called may be anything. */
+  workflow: string;
+  job: string;
+  /** When the job began, ms since the epoch. */
+  startedAt: number | undefined;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The workflow run that this process belongs to; `undefined` outside of one. */
+export function readWorkflowRun(env: Environment, matrix: string): WorkflowRun | undefined {
+  const repository = env['GITHUB_REPOSITORY'] ?? '';
+  const name = env['GITHUB_EVENT_NAME'] ?? '';
+  if (!/^[^/\s]+\/[^/\s]+$/.test(repository) || name === '') return undefined;
+  const eventPath = env['GITHUB_EVENT_PATH'] ?? '';
+  const [id, number] = [digits(env['GITHUB_RUN_ID']), digits(env['GITHUB_RUN_NUMBER'])];
+  const attempt = Number(digits(env['GITHUB_RUN_ATTEMPT'])) || 1;
+  const names = [env['GITHUB_WORKFLOW'] ?? '', env['GITHUB_JOB'] ?? ''] as const;
+  const values = matrixValues(matrix);
+  return {
+    host: readHost(env),
+    event: {
+      name,
+      payload: readPayload(eventPath),
+      sha: env['GITHUB_SHA'] ?? '',
+      ref: env['GITHUB_REF'] ?? '',
+      actor: env['GITHUB_ACTOR'] ?? '',
+      repository,
+    },
+    id,
+    attempt,
+    number,
+    label: `run ${number === '' ? '?' : number}, attempt ${attempt}`,
+    where: describeJob(...names, values),
+    workflow: hash(names[0]),
+    job: hash([...names, values]),
+    startedAt: startOf(eventPath),
+  };
+}
+
+function readHost(env: Environment): Host {
+  // Forgejo's runner says that it is Gitea's as well (forgejo/runner, internal/app/run/runner.go).
+  const isForgejo = env['FORGEJO_ACTIONS'] === 'true';
+  const isGitea = env['GITEA_ACTIONS'] === 'true';
+  const kind = isForgejo ? 'forgejo' : isGitea ? 'gitea' : 'github';
+  const isGithub = kind === 'github';
+  return {
+    kind,
+    name: NAMES[kind],
+    serverUrl: address(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
+    apiUrl: address(env['GITHUB_API_URL'], isGithub ? 'https://api.github.com' : ''),
+    hasSummary: isGithub && Boolean(env['GITHUB_STEP_SUMMARY']),
+  };
+}
+
+const NAMES = { github: 'GitHub', gitea: 'Gitea', forgejo: 'Forgejo' } as const;
+
+function address(given: string | undefined, fallback: string): string {
+  return (given || fallback).replace(/\/+$/, '');
+}
+
+/**
+ * The page of the run; `undefined` where it cannot be told. Gitea's pages went by the number of the run
+ * until 1.25 and go by its id since; told `by_index`, later versions find it by its number as well, and
+ * earlier ones do not look (routers/web/repo/actions/view.go, resolveCurrentRunForView).
+ */
+export function runUrl(
+  run: Pick<WorkflowRun, 'host' | 'event' | 'id' | 'number' | 'attempt'>,
+  giteaVersion?: string,
+): string | undefined {
+  const { host, id, number, event } = run;
+  if (!/^https?:\/\//.test(host.serverUrl)) return undefined;
+  const base = `${host.serverUrl}/${event.repository}/actions/runs`;
+  switch (host.kind) {
+    case 'github':
+      return id === '' ? undefined : `${base}/${id}/attempts/${run.attempt}`;
+    case 'gitea':
+      if (id !== '' && isFrom(giteaVersion, 1, 26)) return `${base}/${id}`;
+      return number === '' ? undefined : `${base}/${number}?by_index=1`;
+    case 'forgejo':
+      return number === '' ? undefined : `${base}/${number}`;
+  }
+}
+
+function isFrom(version: string | undefined, major: number, minor: number): boolean {
+  const found = /^v?(\d+)\.(\d+)/.exec(version ?? '');
+  if (found === null) return false;
+  const [given, second] = [Number(found[1]), Number(found[2])];
+  return given > major || (given === major && second >= minor);
+}
+
+/** Why a run of this event has a token that cannot write, whatever its permissions say. */
+export function readOnlyReason({ event, host }: WorkflowRun): string | undefined {
+  if (isOfDependabot(event))
+    return `${host.name} gives a run that Dependabot started a read-only token`;
+  return isOfFork(event)
+    ? `${host.name} gives a run for a pull request from a fork a read-only token`
+    : undefined;
+}
+
+/** Why a run of this event may have no kubeconfig. */
+export function secretsHint({ event, host }: WorkflowRun): string | undefined {
+  if (isOfDependabot(event)) {
+    return `Dependabot started this run, and ${host.name} gives it no secrets but those of Dependabot: a kubeconfig from another one is empty.`;
+  }
+  return isOfFork(event)
+    ? `This run is for a pull request from a fork, and ${host.name} gives it no secrets: a kubeconfig from one is empty.`
+    : undefined;
+}
+
+function isOfDependabot({ actor }: HostEvent): boolean {
+  return actor === 'dependabot[bot]';
+}
+
+/** A fork that is gone was one too. */
+function isOfFork({ name, payload, repository }: HostEvent): boolean {
+  if (!name.startsWith('pull_request') || name === 'pull_request_target') return false;
+  const pull = isObject(payload) ? payload['pull_request'] : undefined;
+  if (!isObject(pull) || !isObject(pull['head'])) return false;
+  const { repo } = pull['head'] as JsonObject;
+  const head = isObject(repo) ? repo['full_name'] : undefined;
+  return typeof head !== 'string' || head.toLowerCase() !== repository.toLowerCase();
+}
+
+function describeJob(workflow: string, job: string, values: readonly string[]): string {
+  // Without a name a workflow is called after its file.
+  const name = workflow.replace(/^.*\//, '');
+  const matrix =
+    values.length === 0 ? '' : ` (${values.map((entry) => shownValue(entry)).join(', ')})`;
+  return shorten(`${name === '' ? '' : `${name} / `}${job || 'job'}${matrix}`, MAX_WHERE_CHARS);
+}
+
+const MAX_WHERE_CHARS = 120;
+
+function shownValue(entry: string): string {
+  return entry.slice(entry.indexOf('=') + 1).replace(/^"(.*)"$/, '$1');
+}
+
+/** "key=value" per dimension, in order; none where the job has no matrix or the host does not tell. */
+function matrixValues(matrix: string): string[] {
+  const parsed = parseJson(matrix);
+  if (!isObject(parsed)) return [];
+  return Object.entries(parsed)
+    .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+    .sort();
+}
+
+/**
+ * Which comment a run writes into. A given key is the whole of it, so that jobs, workflows and clusters
+ * can share one; otherwise each job has its own.
+ */
+export function commentKey(given: string, run: Pick<WorkflowRun, 'job'>): string {
+  return given === '' ? hash(['job', run.job]) : hash(['key', given]);
+}
+
+/** What the key was until version 1.0. */
+export function formerKey(of: {
+  server: string;
+  namespaces: readonly string[];
+  selector: string;
+  commentKey: string;
+}): string {
+  return hash([of.server, [...of.namespaces].sort(), of.selector, of.commentKey]);
+}
+
+/** 16 hexadecimal characters: fit for an HTML comment, and nothing can be read from them. */
+export function hash(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
+}
+
+function digits(value: string | undefined): string {
+  return /^\d{1,19}$/.test(value ?? '') ? (value as string) : '';
+}
+
+/** Runners write the event down when a job begins. */
+function startOf(eventPath: string): number | undefined {
+  try {
+    const at = statSync(eventPath).mtimeMs;
+    // A container's files may be of 1970.
+    return Date.now() - at < MAX_JOB_MS ? at : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const MAX_JOB_MS = 5 * 24 * 3_600_000;
+
+/** No payload is like one that names no pull request: the report goes without a comment. */
+function readPayload(path: string): Json {
+  try {
+    return path === '' ? null : parseJson(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return null;
+  }
+}

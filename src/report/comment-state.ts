@@ -1,0 +1,350 @@
+import { plainText, shorten } from '../base/text.ts';
+import { OUTCOMES, type Outcome, verdict } from '../model/outcome.ts';
+import type { RunResult } from '../model/result.ts';
+
+/**
+ * What one job of one run reported, as the comment remembers it: for its history, and, as long as
+ * nobody has looked there again, for its rows.
+ */
+export interface Teardown extends Speaker {
+  /** ISO 8601. */
+  at: string;
+  /** "error": the gate could not work, so nothing is known. */
+  outcome: Outcome | 'error';
+  /** By its outcome, whatever `fail-on` makes of it. */
+  isPass: boolean;
+  seconds: number;
+  /** UID of kube-system; empty where it could not be read, and where no cluster could. */
+  cluster: string;
+  /** Hash of the API server's address; empty where no cluster could be reached. */
+  address: string;
+  /** The cluster was made by the job that reported, and goes with it. */
+  isOwnCluster: boolean;
+  /** Namespaces that did not pass. */
+  left: string[];
+  /** Others have seen since that all of these are gone; or it came from an earlier version of the gate. */
+  isSettled: boolean;
+  /** Code and subject of the first root cause; absent when there was none. */
+  code?: string;
+  subject?: string;
+}
+
+/** Who reports. */
+export interface Speaker {
+  /** Id of the workflow run, digits only; empty where the host does not tell. */
+  run: string;
+  attempt: number;
+  /** Of the run within its workflow, for people. */
+  number: string;
+  /** Hashes of the workflow, and of the workflow, the job and its matrix. */
+  workflow: string;
+  job: string;
+  /** "preview / teardown (eu)". */
+  where: string;
+  /** Hash of the namespaces and the selector as the workflow has them; empty where they are not known. */
+  scope: string;
+  /** The same for people. */
+  about: string;
+}
+
+/** Runs of the same workflow that may pass over a job before nobody waits for its word any longer. */
+export const MISSED_RUNS = 3;
+const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
+const MAX_HISTORY = 20;
+/** Of the comment, for its memory; an entry takes about 700. */
+const MAX_STATE_CHARS = 20_000;
+const MAX_LEFT = 20;
+const MAX_TEXT_CHARS = 120;
+
+/** Whether every namespace went, whatever the inputs say about failing. */
+export function isPassed(result: RunResult): boolean {
+  return result.verdict !== 'fail' && result.namespaces.every(({ outcome }) => isFine(outcome));
+}
+
+export function isFine(outcome: Outcome): boolean {
+  return verdict(outcome, { failOn: 'not-deleted', ifNotFound: 'ok' }) !== 'fail';
+}
+
+export function teardownOf(
+  result: RunResult,
+  speaker: Speaker,
+  cluster: Pick<Teardown, 'address' | 'isOwnCluster'>,
+): Teardown {
+  const { outcome, namespaces } = result;
+  const worst = namespaces.find((one) => one.outcome === outcome) ?? namespaces[0];
+  const find = (id: string | undefined) =>
+    worst?.diagnosis?.findings.find((finding) => finding.id === id);
+  const root = find(worst?.diagnosis?.rootCauses[0]);
+  // The blocking object says more to the reader of a history than the controller behind it.
+  const blocker = find(worst?.diagnosis?.blockers[0]) ?? root;
+  const left = namespaces.filter((one) => one.verdict === 'fail' || !isFine(one.outcome));
+  return {
+    ...speaker,
+    ...cluster,
+    at: result.finishedAt,
+    outcome,
+    isPass: isPassed(result),
+    seconds: Math.round(result.elapsedMs / 1_000),
+    cluster: pattern(result.cluster.uid, ID),
+    left: namesOf(left),
+    isSettled: false,
+    ...(root === undefined ? {} : { code: root.code }),
+    ...(blocker === undefined
+      ? {}
+      : { subject: text(plainText(`${blocker.subject.kind} ${blocker.subject.name}`)) }),
+  };
+}
+
+/** What is no name stands for the rest: nobody can say that all of them are gone. */
+function namesOf(namespaces: readonly { name: string }[]): string[] {
+  const names = namespaces.slice(0, MAX_LEFT).map(({ name }) => text(name));
+  return namespaces.length > MAX_LEFT ? [...names, '…'] : names;
+}
+
+/** Of a run that could not work. */
+export function failedTeardown(speaker: Speaker, at: string, seconds: number): Teardown {
+  return {
+    ...speaker,
+    at,
+    outcome: 'error',
+    isPass: false,
+    seconds,
+    cluster: '',
+    address: '',
+    isOwnCluster: false,
+    left: [],
+    isSettled: false,
+  };
+}
+
+/**
+ * Adds what `next` reports; `gone` are the namespaces that it saw go. Publishing the same again replaces
+ * it. What other writers have added meanwhile is in `known`, so that adding again loses nothing.
+ */
+export function addTeardown(
+  known: readonly Teardown[],
+  next: Teardown,
+  gone: readonly string[],
+): Teardown[] {
+  const all = new Map<string, Teardown>();
+  for (const entry of [...known, next]) {
+    const same = all.get(teardownId(entry));
+    const isNews = same === undefined || entry.at > same.at || entry === next;
+    if (isNews) all.set(teardownId(entry), entry);
+    else if (entry.isSettled) all.set(teardownId(entry), { ...same, isSettled: true });
+  }
+  const settled = [...all.values()].map((entry) => settle(entry, next, gone));
+  return pruned(settled.sort(byRun));
+}
+
+/** Ids of stories in the comment: letters, digits and what cannot end an HTML comment. */
+export function teardownId(entry: Teardown): string {
+  const { run, number, attempt, job, scope, cluster, address } = entry;
+  const parts = [run === '' ? `n${number}` : run, attempt, job, scope, cluster || address];
+  return parts.join('.').replaceAll('--', '-');
+}
+
+/**
+ * Another job, or the same with other inputs, may see that a namespace is gone which this one left. Only
+ * where the cluster has told who it is: behind one address there can be several.
+ */
+function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teardown {
+  const isThere = next.cluster !== '' && next.cluster === entry.cluster;
+  if (entry.left.length === 0 || !isThere || !isLater(next, entry)) return entry;
+  const left = entry.left.filter((name) => !gone.includes(name));
+  return { ...entry, left, isSettled: entry.isSettled || left.length === 0 };
+}
+
+/** Rows, the worst first, and then the last of the others, as long as there is room. */
+function pruned(ordered: readonly Teardown[]): Teardown[] {
+  const rows = currentRows(ordered);
+  const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);
+  let chars = 0;
+  const kept = [...rows, ...others.reverse()].filter((entry) => {
+    chars += encode(entry).length + 1;
+    return chars <= MAX_STATE_CHARS;
+  });
+  return ordered.filter((entry) => kept.includes(entry));
+}
+
+/**
+ * What nobody has looked at again, the worst first. A later run speaks for a place when it looked at the
+ * same namespaces in the same cluster. One that passed is remembered only until its job reports again.
+ */
+export function currentRows(all: readonly Teardown[]): Teardown[] {
+  const rank = (entry: Teardown): number => {
+    if (entry.isPass) return 0;
+    if (isStale(entry, all)) return 1;
+    return 2 + OUTCOMES.indexOf(entry.outcome === 'error' ? 'inconclusive' : entry.outcome);
+  };
+  return all
+    .filter((entry) => !entry.isSettled && !all.some((later) => supersedes(later, entry)))
+    .sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1));
+}
+
+function supersedes(later: Teardown, entry: Teardown): boolean {
+  if (later.job !== entry.job || !isLater(later, entry)) return false;
+  if (entry.isPass || entry.isOwnCluster) return true;
+  const isSameScope = later.scope === entry.scope;
+  if (entry.outcome === 'error') {
+    return later.outcome === 'error' || isSameScope || entry.scope === '';
+  }
+  return isSameScope && isSameCluster(later, entry);
+}
+
+/**
+ * A place that the later runs of its workflow pass over: the job was renamed or removed, or the cluster is
+ * gone. Nobody knows, so it is neither red for ever nor green.
+ */
+export function isStale(entry: Teardown, all: readonly Teardown[]): boolean {
+  if (entry.isPass) return false;
+  const runs = all.filter((other) => other.workflow === entry.workflow && isLater(other, entry));
+  const newest = Math.max(...all.map(({ at }) => Date.parse(at) || 0));
+  return (
+    new Set(runs.map(({ run }) => run)).size >= MISSED_RUNS ||
+    newest - Date.parse(entry.at) > MAX_SILENCE_MS
+  );
+}
+
+function isSameCluster(a: Teardown, b: Teardown): boolean {
+  return a.cluster !== '' && b.cluster !== '' ? a.cluster === b.cluster : a.address === b.address;
+}
+
+/** Not by time: what an older run still reports is not news. */
+function isLater(a: Teardown, b: Teardown): boolean {
+  return compareRuns(a, b) > 0;
+}
+
+function compareRuns(a: Teardown, b: Teardown): number {
+  const [first, second] = [BigInt(a.run || 0), BigInt(b.run || 0)];
+  return first === second ? a.attempt - b.attempt : first > second ? 1 : -1;
+}
+
+function byRun(a: Teardown, b: Teardown): number {
+  return compareRuns(a, b) || (a.at < b.at ? -1 : a.at > b.at ? 1 : 0);
+}
+
+const BLOCK = /^<!-- namespace-teardown-gate:state\r?\n([\s\S]*?)^-->/m;
+const FORMER = /^<!-- history=([A-Za-z0-9+/=]*) -->\r?$/m;
+
+/**
+ * The hidden block. A line of base64 each: it has no character that could end the HTML comment or mean
+ * anything to Markdown, and where somebody damages one line, the others can still be read.
+ */
+export function stateBlock(all: readonly Teardown[], signature: string | undefined): string {
+  const lines = all.map(encode);
+  if (signature !== undefined) lines.unshift(`by ${signature}`);
+  return ['<!-- namespace-teardown-gate:state', ...lines, '-->'].join('\n');
+}
+
+/** What a comment remembers. People can edit comments: what is no entry is dropped. */
+export function teardownsIn(body: string): Teardown[] {
+  const former = FORMER.exec(body)?.[1];
+  if (former !== undefined) return formerHistory(former);
+  return linesOf(body).flatMap((line) => readTeardown(decode(line)));
+}
+
+export function signatureIn(body: string): string | undefined {
+  const line = linesOf(body).find((one) => one.startsWith('by '));
+  return line === undefined ? undefined : /^by ([0-9a-f]{16,64})$/.exec(line)?.[1];
+}
+
+function linesOf(body: string): string[] {
+  return (BLOCK.exec(body)?.[1] ?? '').split(/\r?\n/);
+}
+
+function encode(value: unknown): string {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+}
+
+function decode(line: string): unknown {
+  try {
+    const bytes = Uint8Array.from(atob(line), (char) => char.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Version 1.0 wrote one list, without ids: history, but no rows. */
+function formerHistory(encoded: string): Teardown[] {
+  const list = decode(encoded);
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((item: unknown) => {
+    if (typeof item !== 'object' || item === null) return [];
+    const run = 'run' in item ? String(item.run) : '';
+    const [, number = '', attempt = '1'] = /^run (\d{1,19}), attempt (\d{1,9})$/.exec(run) ?? [];
+    const blank = failedTeardown(NOBODY, '', 0);
+    const given = { ...blank, ...item, run: '', number, attempt: Number(attempt) };
+    return readTeardown({ ...given, isSettled: true });
+  });
+}
+
+const NOBODY: Speaker = {
+  run: '',
+  attempt: 1,
+  number: '',
+  workflow: '',
+  job: '',
+  where: '',
+  scope: '',
+  about: '',
+};
+
+function readTeardown(value: unknown): Teardown[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const given = value as Record<string, unknown>;
+  const outcome = [...OUTCOMES, 'error' as const].find((known) => known === given['outcome']);
+  const { attempt, seconds, at, left, isPass } = given;
+  const isWhole =
+    outcome !== undefined &&
+    isNumber(attempt) &&
+    isNumber(seconds) &&
+    typeof at === 'string' &&
+    Array.isArray(left) &&
+    typeof isPass === 'boolean';
+  if (!isWhole) return [];
+  const digits = (key: string): string => pattern(given[key], /^\d{1,19}$/);
+  const id = (key: string): string => pattern(given[key], ID);
+  const some = (key: string): string => (typeof given[key] === 'string' ? text(given[key]) : '');
+  const [code, subject] = [some('code'), some('subject')];
+  return [
+    {
+      run: digits('run'),
+      attempt,
+      number: digits('number'),
+      workflow: id('workflow'),
+      job: id('job'),
+      where: some('where'),
+      scope: id('scope'),
+      about: some('about'),
+      at: pattern(at, /^[0-9T:.Z+-]{1,40}$/),
+      outcome,
+      isPass,
+      seconds,
+      cluster: id('cluster'),
+      address: id('address'),
+      isOwnCluster: given['isOwnCluster'] === true,
+      left: left.slice(0, MAX_LEFT + 1).map(text),
+      isSettled: given['isSettled'] === true,
+      ...(code === '' ? {} : { code }),
+      ...(subject === '' ? {} : { subject }),
+    },
+  ];
+}
+
+/** What may stand in an HTML comment. */
+const ID = /^[A-Za-z0-9-]{1,64}$/;
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+function pattern(value: unknown, shape: RegExp): string {
+  return typeof value === 'string' && shape.test(value) ? value : '';
+}
+
+function text(value: unknown): string {
+  return shorten(String(value), MAX_TEXT_CHARS);
+}

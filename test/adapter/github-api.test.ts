@@ -1,0 +1,347 @@
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/base/time.ts';
+import { type Comment, connectHost, type HostApi } from '../../src/publish/host-api.ts';
+import { type Fault, type Github, type GithubOptions, startGithub } from '../stub/github.ts';
+import type { Description } from '../stub/host-description.ts';
+import { REPOSITORY_NAME } from '../stub/runner.ts';
+import { serveGithub } from '../stub/serve.ts';
+
+/** Sleeps without time passing, and remembers how long it would have been. */
+function fastClock(): Clock & { slept: number[] } {
+  const slept: number[] = [];
+  return {
+    slept,
+    now: () => Date.now(),
+    sleep: async (ms) => {
+      slept.push(ms);
+    },
+  };
+}
+
+interface More {
+  clock?: Clock;
+  token?: string;
+  signal?: AbortSignal;
+  callTimeoutMs?: number;
+}
+
+function connect(github: Github, more: More = {}): Promise<HostApi> {
+  return connectHost({
+    token: more.token ?? github.token,
+    repository: REPOSITORY_NAME,
+    host: github.host,
+    signal: more.signal ?? new AbortController().signal,
+    clock: more.clock ?? fastClock(),
+    callTimeoutMs: more.callTimeoutMs ?? 5_000,
+    isUnpaced: true,
+  });
+}
+
+const MARK = '<!-- mine -->';
+const isMine = async ({ body }: Comment): Promise<boolean> => body.startsWith(MARK);
+
+/** Every host that is supported, by the oldest and the newest description of it. */
+const HOSTS: { description: Description; flavour: NonNullable<GithubOptions['flavour']> }[] = [
+  { description: 'api.github.com', flavour: 'github' },
+  { description: 'ghec', flavour: 'github' },
+  { description: 'ghes-3.17', flavour: 'github' },
+  { description: 'ghes-3.19', flavour: 'github' },
+  { description: 'gitea', flavour: 'gitea' },
+  { description: 'gitea', flavour: 'forgejo' },
+];
+
+describe.each(HOSTS)('every request is one that $description describes ($flavour)', (options) => {
+  test('of comments', async () => {
+    const github = await serveGithub(options);
+    const api = await connect(github);
+    const created = await api.createComment(7, `${MARK} first`);
+    if (!created.ok) throw new Error(created.failure.message);
+    expect(created.value.url).toContain('/pull/7#issuecomment-');
+    const { id } = created.value;
+    expect(await api.updateComment(id, `${MARK} second`)).toMatchObject({ ok: true });
+    expect(await api.comment(id)).toMatchObject({ ok: true, value: { body: `${MARK} second` } });
+    expect(await api.comments(7, isMine)).toMatchObject({ ok: true, value: [{ id }] });
+    expect(await api.deleteComment(id)).toEqual({ ok: true, value: true });
+    expect(github.commentsOn(7)).toEqual([]);
+  });
+
+  test('of pull requests', async () => {
+    const github = await serveGithub(options);
+    const api = await connect(github);
+    github.addPull({
+      number: 5,
+      commits: ['abc'],
+      mergedAt: '2026-03-02T10:00:00Z',
+      headRef: 'feature/x',
+    });
+    expect(await api.pull(5)).toMatchObject({ ok: true, value: { headBranch: 'feature/x' } });
+    expect(await api.pullsOfCommit('abc')).toMatchObject({
+      ok: true,
+      value: [{ number: 5, isMerged: true }],
+    });
+    expect(await api.pullsOfCommit('def')).toEqual({ ok: true, value: [] });
+    const of = await api.pullsOfBranch('octo-org', 'feature/x');
+    expect(of).toMatchObject({ ok: true, value: [{ number: 5, headBranch: 'feature/x' }] });
+  });
+
+  test('of who the token is', async () => {
+    const github = await serveGithub({ ...options, isViewerKnown: true, login: 'ci-bot' });
+    expect(await (await connect(github)).viewer()).toEqual({ ok: true, value: 'ci-bot' });
+    const silent = await serveGithub({ ...options, isViewerKnown: false });
+    expect(await (await connect(silent)).viewer()).toMatchObject({
+      ok: false,
+      failure: { kind: 'forbidden' },
+    });
+  });
+});
+
+describe('long lists', () => {
+  test('of 10,000 comments are read to their end', async () => {
+    const github = await serveGithub();
+    for (let at = 0; at < 10_000; at++)
+      github.addComment(7, at % 2_500 === 0 ? `${MARK} ${at}` : 'x');
+    github.addComment(8, `${MARK} of another`);
+    const got = await (await connect(github)).comments(7, isMine);
+    expect(got.ok && got.value.map(({ body }) => body)).toEqual(
+      [0, 2_500, 5_000, 7_500].map((at) => `${MARK} ${at}`),
+    );
+    expect(github.requests).toHaveLength(100);
+  });
+
+  test('of a host that does not page are read at once', async () => {
+    const github = await serveGithub({ flavour: 'gitea' });
+    for (let at = 0; at < 250; at++) github.addComment(7, MARK);
+    const got = await (await connect(github)).comments(7, isMine);
+    expect(got.ok && got.value.length).toBe(250);
+    expect(github.requests).toHaveLength(1);
+  });
+
+  test('of pull requests of a host that cannot filter are read until the branch is found', async () => {
+    const github = await serveGithub({ flavour: 'gitea' });
+    github.addPull({ number: 1, headRef: 'feature/x', closedAt: '2026-03-02T10:00:00Z' });
+    for (let number = 2; number < 130; number++) github.addPull({ number, headRef: 'other' });
+    const got = await (await connect(github)).pullsOfBranch('octo-org', 'feature/x');
+    // Gone: only its label tells the name of the branch.
+    expect(got.ok && got.value.find(({ number }) => number === 1)).toMatchObject({
+      headBranch: 'feature/x',
+    });
+    expect(github.requests).toHaveLength(3);
+  });
+
+  test('never lead the token to another server', async () => {
+    const elsewhere = await startGithub();
+    const github = await serveGithub({ flavour: 'gitea', publicUrl: elsewhere.url });
+    for (let number = 1; number < 60; number++) github.addPull({ number, headRef: 'other' });
+    const got = await (await connect(github)).pullsOfBranch('octo-org', 'feature/x');
+    expect(got.ok && got.value.length).toBe(59);
+    expect(github.requests).toHaveLength(2);
+    expect(elsewhere.requests).toEqual([]);
+    await elsewhere.close();
+  });
+});
+
+describe('a call that fails', () => {
+  test.each<{
+    what: string;
+    answer: Fault['answer'];
+    kind: string;
+    message: RegExp;
+    tries: number;
+  }>([
+    {
+      what: '401',
+      answer: { status: 401, body: { message: 'Bad credentials' } },
+      kind: 'unauthorized',
+      message: /^401 Bad credentials$/,
+      tries: 1,
+    },
+    {
+      what: '403',
+      answer: { status: 403, body: { message: 'Resource not accessible by integration' } },
+      kind: 'forbidden',
+      message: /^403 Resource not accessible by integration$/,
+      tries: 1,
+    },
+    {
+      what: '404',
+      answer: { status: 404, body: { message: 'Not Found' } },
+      kind: 'not-found',
+      message: /^404 Not Found$/,
+      tries: 1,
+    },
+    {
+      what: '422',
+      answer: { status: 422, body: { message: 'Validation Failed' } },
+      kind: 'invalid',
+      message: /^422 Validation Failed$/,
+      tries: 1,
+    },
+    {
+      what: 'an archived repository of Gitea',
+      answer: { status: 423, body: { message: 'octo-org/shop is archived' } },
+      kind: 'forbidden',
+      message: /^423 octo-org\/shop is archived$/,
+      tries: 1,
+    },
+    {
+      what: '429 for ever',
+      answer: { status: 429, headers: { 'retry-after': '1' }, body: { message: 'slow down' } },
+      kind: 'throttled',
+      message: /^429 slow down$/,
+      tries: 3,
+    },
+    {
+      what: 'a page of a proxy',
+      answer: { status: 502, text: '<html>Bad gateway</html>' },
+      kind: 'server-error',
+      message: /^502 the answer is no JSON/,
+      tries: 3,
+    },
+    { what: 'a reset', answer: 'reset', kind: 'network', message: /./, tries: 3 },
+    { what: 'silence', answer: 'hang', kind: 'timeout', message: /no answer in time/, tries: 3 },
+    {
+      what: 'a page in place of a list',
+      answer: { status: 200, text: '<html>login</html>' },
+      kind: 'unreadable',
+      message: /is not what such a host gives/,
+      tries: 1,
+    },
+    {
+      what: 'what only begins like JSON',
+      answer: { status: 200, headers: { 'content-type': 'application/json' }, text: '{"a":' },
+      kind: 'unreadable',
+      message: /is not what such a host gives/,
+      tries: 1,
+    },
+  ])(
+    'with $what says so after $tries tries',
+    { timeout: 20_000 },
+    async ({ answer, kind, message, tries }) => {
+      const github = await serveGithub();
+      github.fail({ request: /GET .*comments/, answer });
+      const callTimeoutMs = answer === 'hang' ? 300 : 5_000;
+      const got = await (await connect(github, { callTimeoutMs })).comments(7, isMine);
+      expect(got).toMatchObject({
+        ok: false,
+        failure: { kind, message: expect.stringMatching(message) },
+      });
+      expect(JSON.stringify(got)).not.toContain(github.token);
+      expect(github.requests).toHaveLength(tries);
+    },
+  );
+
+  test('is tried again and then works', async () => {
+    const github = await serveGithub();
+    github.addComment(7, MARK);
+    github.fail({ request: /comments/, times: 2, answer: { status: 503 } });
+    expect(await (await connect(github)).comments(7, isMine)).toMatchObject({ ok: true });
+    expect(github.requests).toHaveLength(3);
+  });
+
+  test.each([
+    { what: 'a reset', answer: 'reset' },
+    { what: 'silence', answer: 'hang' },
+    { what: 'an error of the server', answer: { status: 500, body: { message: 'oops' } } },
+  ] as const)('by $what is a POST only sent once: it may have arrived', async ({ answer }) => {
+    const github = await serveGithub();
+    github.fail({ request: /POST .*comments/, answer });
+    const callTimeoutMs = answer === 'hang' ? 300 : 5_000;
+    const api = await connect(github, { callTimeoutMs });
+    expect(await api.createComment(7, 'x')).toMatchObject({ ok: false });
+    expect(github.requests).toHaveLength(1);
+  });
+
+  test.each([
+    {
+      what: 'a secondary limit',
+      answer: {
+        status: 403,
+        headers: { 'retry-after': '3' },
+        body: { message: 'You have exceeded a secondary rate limit' },
+      },
+      slept: [3_000],
+    },
+    {
+      what: 'a used-up limit that begins anew',
+      answer: {
+        status: 403,
+        headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1' },
+        body: { message: 'API rate limit exceeded' },
+      },
+      slept: [0],
+    },
+  ])('by $what waits for it, and a POST is sent again', async ({ answer, slept }) => {
+    const github = await serveGithub();
+    github.fail({ request: /POST .*comments/, times: 1, answer });
+    const clock = fastClock();
+    expect(await (await connect(github, { clock })).createComment(7, 'x')).toMatchObject({
+      ok: true,
+    });
+    expect(clock.slept).toEqual(slept);
+  });
+
+  test('by a limit that takes longer than anybody waits says so at once', async () => {
+    const github = await serveGithub();
+    const headers = { 'retry-after': '60' };
+    const body = { message: 'You have exceeded a secondary rate limit' };
+    github.fail({ request: /POST .*comments/, answer: { status: 403, headers, body } });
+    const clock = fastClock();
+    const got = await (await connect(github, { clock })).createComment(7, 'x');
+    expect(got).toMatchObject({ ok: false, failure: { kind: 'throttled' } });
+    expect(clock.slept).toEqual([]);
+    expect(github.requests).toHaveLength(1);
+  });
+
+  test('ends at once when the run is cancelled, and is not tried again', async () => {
+    const github = await serveGithub();
+    github.fail({ request: /comments/, answer: 'hang' });
+    const cancel = new AbortController();
+    const got = (await connect(github, { signal: cancel.signal })).comments(7, isMine);
+    setTimeout(() => cancel.abort(), 50);
+    expect(await got).toMatchObject({ ok: false, failure: { kind: 'aborted' } });
+    expect(github.requests).toHaveLength(1);
+  });
+
+  test('ends when the time for publishing is over', async () => {
+    const github = await serveGithub();
+    github.fail({ request: /./, answer: 'hang' });
+    const api = await connect(github, { signal: AbortSignal.timeout(100) });
+    const over = {
+      ok: false,
+      failure: { kind: 'timeout', message: 'no answer within the time for publishing' },
+    };
+    expect(await api.comments(7, isMine)).toEqual(over);
+    expect(await api.viewer()).toEqual(over);
+    expect(await api.createComment(7, 'x')).toEqual(over);
+    expect(github.requests.length).toBeLessThanOrEqual(1);
+  });
+
+  test('against nobody is a network failure', async () => {
+    const github = await startGithub();
+    await github.close();
+    const got = await (await connect(github)).createComment(7, 'x');
+    expect(got).toMatchObject({ ok: false, failure: { kind: 'network', message: /ECONNREFUSED/ } });
+  });
+
+  test('with a bad token says that, and which scopes a classic one has', async () => {
+    const github = await serveGithub();
+    const api = await connect(github, { token: 'another-token' });
+    expect(await api.comments(7, isMine)).toMatchObject({
+      ok: false,
+      failure: { kind: 'unauthorized' },
+    });
+    const headers = { 'x-oauth-scopes': 'read:org', 'x-accepted-oauth-scopes': 'repo' };
+    github.fail({ request: /./, answer: { status: 403, headers, body: { message: 'no' } } });
+    expect(await api.comments(7, isMine)).toMatchObject({
+      ok: false,
+      failure: { scopes: { has: 'read:org', needs: 'repo' } },
+    });
+  });
+
+  test('to an address that is none is a failure, not an exception', async () => {
+    const github = await serveGithub();
+    const host = { ...github.host, apiUrl: 'not a url' };
+    const api = await connect({ ...github, host, token: github.token });
+    expect(await api.pull(7)).toMatchObject({ ok: false, failure: { kind: 'network' } });
+  });
+});

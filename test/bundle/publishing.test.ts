@@ -1,0 +1,228 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
+import { teardownsIn } from '../../src/report/comment-state.ts';
+import { ADMIN_TOKEN, type ApiServer, startApiServer } from '../stub/api-server.ts';
+import { type FaultRule, startFaultProxy } from '../stub/fault-proxy.ts';
+import { edit, notFoundNamespace, unauthorized } from '../stub/faults.ts';
+import { type Github, startGithub } from '../stub/github.ts';
+import { readRecording } from '../stub/recordings.ts';
+import {
+  REPOSITORY_NAME,
+  runStep,
+  type StepOptions,
+  type StepRun,
+  startStep,
+} from '../stub/runner.ts';
+import { commandsIn } from '../stub/runner-commands.ts';
+import { runTerminal } from '../stub/terminal.ts';
+import { annotations, Bench, NAME, NAMESPACE } from './bench.ts';
+
+/** Where the comment of the shipped bundle goes, run after run. */
+
+const PULL = 5;
+const bench = new Bench();
+let server: ApiServer;
+let github: Github;
+beforeAll(async () => {
+  server = await startApiServer({ recording: readRecording('S4') });
+  github = await startGithub();
+});
+afterAll(async () => {
+  await Promise.all([server.close(), github.close()]);
+  bench.remove();
+});
+
+/** kube-system is another one than the recorded. */
+function clusterIs(uid: string, createdAt = '2026-01-01T00:00:00Z'): FaultRule {
+  return {
+    request: /^GET \/api\/v1\/namespaces\/kube-system$/,
+    fault: edit((namespace) => {
+      Object.assign(namespace['metadata'] as JsonObject, { uid, creationTimestamp: createdAt });
+    }),
+  };
+}
+
+const GONE: FaultRule = {
+  request: new RegExp(`^GET ${NAMESPACE}$`),
+  fault: notFoundNamespace(NAME),
+};
+const REFUSED: FaultRule = { request: /./, fault: unauthorized };
+
+interface Given extends Partial<StepOptions> {
+  rules?: readonly FaultRule[];
+  id?: number;
+  pull?: number;
+}
+
+async function step({
+  rules = [],
+  id = 1,
+  pull = PULL,
+  env,
+  inputs,
+  ...more
+}: Given): Promise<StepRun> {
+  const proxy = await startFaultProxy({ target: server.url, rules });
+  try {
+    return await runStep({
+      inputs: {
+        namespace: NAME,
+        timeout: '1s',
+        kubeconfig: bench.kubeconfig({ server: proxy.url, user: { token: ADMIN_TOKEN } }),
+        ...inputs,
+      },
+      event: { name: 'pull_request', payload: pullRequest(REPOSITORY_NAME, pull) },
+      githubApiUrl: github.url,
+      token: github.token,
+      env: { GITHUB_RUN_ID: String(id), ...env },
+      ...more,
+    });
+  } finally {
+    await proxy.close();
+  }
+}
+
+function pullRequest(head: string, number = PULL): JsonObject {
+  return { pull_request: { number, head: { repo: { full_name: head } } } };
+}
+
+function headline(pull: number): string {
+  const [only, ...more] = github.commentsOn(pull);
+  expect(more).toEqual([]);
+  return /^### (.*)$/m.exec(only?.body ?? '')?.[1] ?? '';
+}
+
+describe('one comment', { timeout: 300_000 }, () => {
+  test('two clusters in turn behind whatever address: none hides the other', async () => {
+    await step({ pull: 1, id: 1, rules: [clusterIs('a')] });
+    await step({ pull: 1, id: 2, rules: [clusterIs('b'), GONE] });
+    expect(headline(1)).toBe('🔴 1 of 2 teardowns did not finish');
+    await step({ pull: 1, id: 3, rules: [clusterIs('a'), GONE] });
+    expect(headline(1)).toContain('✅');
+  });
+
+  test('a cluster that each run makes for itself: the next run turns it green', async () => {
+    const now = () => new Date(Date.now() + 60_000).toISOString();
+    await step({ pull: 2, id: 1, rules: [clusterIs('a', now())] });
+    expect(headline(2)).toContain('🔴');
+    await step({ pull: 2, id: 2, rules: [clusterIs('b', now()), GONE] });
+    expect(headline(2)).toContain('✅');
+  });
+
+  test('the jobs of a matrix at the same time, in one comment by its key', async () => {
+    const zones = ['eu', 'us', 'ap'];
+    const inputs = { 'comment-key': 'all' };
+    await Promise.all(
+      zones.map((zone) =>
+        step({ pull: 3, inputs, matrix: { zone }, rules: zone === 'us' ? [GONE] : [] }),
+      ),
+    );
+    expect(headline(3)).toMatch(/^🔴/);
+    const [comment] = github.commentsOn(3);
+    const told = teardownsIn(comment?.body ?? '').map(({ where }) => where);
+    expect(told).toContain('preview / teardown (eu)');
+    expect(told).toContain('preview / teardown (ap)');
+  });
+
+  test('and without a key each in its own', async () => {
+    for (const zone of ['eu', 'us']) await step({ pull: 4, matrix: { zone } });
+    expect(github.commentsOn(4)).toHaveLength(2);
+  });
+
+  test('with fail-on: never still says that it hangs', async () => {
+    const run = await step({ pull: 6, inputs: { 'fail-on': 'never' } });
+    expect(run.exitCode).toBe(0);
+    expect(headline(6)).toContain('🔴');
+  });
+});
+
+describe('a gate that cannot work', { timeout: 120_000 }, () => {
+  test('says so in summary and comment, and leaves nothing green', async () => {
+    await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
+    expect(headline(7)).toContain('✅');
+    const run = await step({ pull: 7, id: 2, rules: [REFUSED] });
+    expect(headline(7)).toContain('🔴 This run could not look');
+    expect(run.summary).toContain('401');
+    expect(run.outputs).toMatchObject({
+      outcome: 'error',
+      'comment-url': expect.stringContaining('#'),
+    });
+  });
+
+  test('because an input is wrong: also there', async () => {
+    await step({ pull: 8, inputs: { timeout: '5' } });
+    expect(headline(8)).toContain('🔴 This run could not look');
+    expect(github.commentsOn(8)[0]?.body).toContain('timeout');
+  });
+
+  test('in a run for a fork says that it has no secrets', async () => {
+    const run = await step({
+      inputs: { kubeconfig: '' },
+      event: { name: 'pull_request', payload: pullRequest('somebody/shop', 9) },
+    });
+    const hint = /for a pull request from a fork, and GitHub gives it no secrets/;
+    expect(run.stdout).toMatch(hint);
+    expect(run.summary.replace(/&#\d+;/g, '')).toContain(
+      'from a fork, and GitHub gives it no secrets',
+    );
+  });
+});
+
+describe('a host that does not answer', { timeout: 120_000 }, () => {
+  test('changes neither outcome nor outputs, which are there before, and is told', async () => {
+    const silent = await startGithub();
+    silent.fail({ request: /./, answer: 'hang' });
+    const started = await startStep({
+      inputs: {
+        namespace: NAME,
+        timeout: '1s',
+        kubeconfig: bench.kubeconfig({ server: server.url, user: { token: ADMIN_TOKEN } }),
+      },
+      event: { name: 'pull_request', payload: pullRequest(REPOSITORY_NAME) },
+      githubApiUrl: silent.url,
+      token: silent.token,
+    });
+    silent.onRequest = () => {
+      silent.onRequest = undefined;
+      started.send('SIGKILL');
+    };
+    const killed = await started.ended;
+    expect(killed.outputs).toMatchObject({ outcome: 'stuck', 'comment-url': '' });
+    expect(killed.summary).toContain('is stuck');
+    silent.onRequest = undefined;
+    const run = await step({ githubApiUrl: silent.url });
+    expect(run.outputs['outcome']).toBe('stuck');
+    expect(annotations(run, 'warning')).toEqual([
+      expect.stringMatching(/no answer.*The job summary has the report\.$/),
+    ]);
+    // One second is the wait for the namespace; what remains is its explanation and the process.
+    expect(run.elapsedMs).toBeLessThan(60_000);
+    await silent.close();
+  });
+});
+
+describe('in a step of a workflow, the terminal says nothing that the runner obeys', () => {
+  const HOSTILE =
+    'x\n::error::a\r::stop-commands::b\n##[error]c ##[add-mask]d\u2028::set-output name=e::f';
+  const hostile: FaultRule = {
+    request: new RegExp(`^GET ${NAMESPACE}(\\?|$)`),
+    fault: edit((namespace) => {
+      const status = namespace['status'] as { conditions: JsonObject[] };
+      for (const condition of status.conditions) condition['message'] = HOSTILE;
+    }),
+  };
+
+  test.each(['text', 'markdown', 'json'])('%s', { timeout: 60_000 }, async (format) => {
+    const proxy = await startFaultProxy({ target: server.url, rules: [hostile] });
+    try {
+      const kubeconfig = bench.kubeconfig({ server: proxy.url, user: { token: ADMIN_TOKEN } });
+      const args = [NAME, '--timeout', '2s', '--kubeconfig', kubeconfig, '--format', format];
+      const run = await runTerminal(args, { DEBUG: '1' });
+      expect(run.stdout.length).toBeGreaterThan(100);
+      expect(commandsIn(`${run.stdout}\n${run.stderr}`)).toEqual([]);
+      if (format === 'json') expect(JSON.stringify(JSON.parse(run.stdout))).toContain('##[error]c');
+    } finally {
+      await proxy.close();
+    }
+  });
+});
