@@ -31,6 +31,8 @@ export class Journal {
   orphans: ForceRecord['orphans'] = [];
   /** Writes that changed, or may have changed, the cluster. */
   writes = 0;
+  /** What could not be done, by action and UID; a later round does not try it again. */
+  readonly givenUp = new Set<string>();
   private readonly deps: JournalDeps;
 
   constructor(deps: JournalDeps) {

@@ -3,7 +3,7 @@ import type { Mutation } from '../kubernetes/api.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import { inParallel } from '../observe/sweep.ts';
 import type { Done, Journal, JournalDeps } from './journal.ts';
-import type { ForceAction, ForcePlan } from './plan.ts';
+import { type ForceAction, type ForcePlan, keyOf } from './plan.ts';
 
 /** What every step of carrying out a plan works with. */
 export interface Run extends JournalDeps {
@@ -49,14 +49,16 @@ export async function runStep<T extends { name: string; uid: string }>(
   journal: Journal,
 ): Promise<'again' | 'finished'> {
   const { action } = step;
+  const idOf = (uid: string): string => `${keyOf(action)} ${uid}`;
   const listed = await step.read();
-  const todo = listed.ok ? listed.value.filter((object) => step.wants(object)) : [];
-  if (!listed.ok || todo.length === 0) {
-    const result = listed.ok
-      ? 'nothing to do: it is not there any more'
-      : `not done: ${listed.failure.message}`;
-    journal.note(action.target, result, action.finalizer);
+  if (!listed.ok) {
+    journal.note(action.target, `not done: ${listed.failure.message}`, action.finalizer);
     return 'finished';
+  }
+  const wanting = listed.value.filter((object) => step.wants(object));
+  const todo = wanting.filter(({ uid }) => !journal.givenUp.has(idOf(uid)));
+  if (wanting.length === 0) {
+    journal.note(action.target, 'nothing to do: it is not there any more', action.finalizer);
   }
   let stopped = todo.map((object) => step.veto?.(object)).find((reason) => reason !== undefined);
   const done = new Map<string, Done>();
@@ -66,6 +68,7 @@ export async function runStep<T extends { name: string; uid: string }>(
       stopped === undefined ? await write(run, step, object) : notDone(stopped);
     if (wrote) journal.writes++;
     if (reached && !wrote) stopped ??= step.overtaken?.(object);
+    if (!reached) journal.givenUp.add(idOf(object.uid));
     done.set(object.uid, { name: object.name, byUs: wrote && reached, result });
   });
   const mine = [...done].filter(([, { byUs }]) => byUs);
@@ -73,15 +76,14 @@ export async function runStep<T extends { name: string; uid: string }>(
   if (again?.ok === false) {
     for (const [, entry] of mine) entry.result += `; not read back: ${again.failure.message}`;
   }
-  let isFought = false;
   for (const object of again?.ok === true ? again.value : []) {
     const result = done.get(object.uid)?.byUs === true ? step.afterwards(object) : undefined;
     if (result === undefined) continue;
-    isFought = true;
+    journal.givenUp.add(idOf(object.uid));
     done.set(object.uid, { name: object.name, byUs: false, result });
   }
   journal.tell(action, step.type, done.values());
-  return stopped === undefined && !isFought && mine.length > 0 ? 'again' : 'finished';
+  return stopped === undefined && mine.length > 0 ? 'again' : 'finished';
 }
 
 interface Written {

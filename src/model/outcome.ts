@@ -109,9 +109,9 @@ function isProven({ findings, reservations }: Diagnosis, root: Finding): boolean
  * the finalizer out says that this is known.
  */
 export function patternVeto(diagnosis: Diagnosis, held: readonly Finding[]): string | undefined {
-  if (held.length === 0) return 'the diagnosis does not blame it';
   const moving = movingReason(diagnosis);
   if (moving !== undefined) return moving;
+  if (held.length === 0) return 'the diagnosis does not blame it';
   const [reason] = held.flatMap(({ id }) => diagnosis.reservations[id] ?? []);
   return reason;
 }

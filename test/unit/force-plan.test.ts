@@ -1,0 +1,533 @@
+import { describe, expect, test } from 'vitest';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { wantedFor } from '../../src/diagnose/wanted.ts';
+import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
+import type { ActivePolicy } from '../../src/model/policy.ts';
+import { failed, read } from '../../src/model/read.ts';
+import type { NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { observe } from '../../src/observe/observe.ts';
+import { namespaceFacts } from '../../src/observe/parse.ts';
+import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
+import { account, CLAIMS, FINALIZER, OPS, Situation } from '../stage/force-situation.ts';
+import { DEMO } from '../stage/gate-run.ts';
+
+const LOOK_MS = 30_000;
+
+interface Planning {
+  policy?: Partial<ActivePolicy>;
+  /** Between the two looks. */
+  meanwhile?: (situation: Situation) => unknown;
+  once?: boolean;
+  machinery?: string[];
+  startUid?: string;
+  edit?: (snapshot: Snapshot) => void;
+}
+
+/** Two looks at the situation, as the gate takes them, and the plan that follows. */
+async function plan(situation: Situation, given: Planning = {}): Promise<ForcePlan> {
+  const { clock, cluster } = situation;
+  const signal = new AbortController().signal;
+  const look = async (before?: Snapshot): Promise<Snapshot> => {
+    const facts = namespaceFacts(cluster.peek(`/api/v1/namespaces/${DEMO}`) ?? {});
+    const [seen] = await observe([facts], (now) => wantedFor(now, before), {
+      api: cluster,
+      clock,
+      signal,
+    });
+    return seen as Snapshot;
+  };
+  const before = given.once ? undefined : await look();
+  await clock.run(clock.sleep(LOOK_MS));
+  situation.lease('kube-system', 'kube-controller-manager', 1, 'control-plane-0');
+  given.meanwhile?.(situation);
+  const snapshot = await look(before);
+  given.edit?.(snapshot);
+  return planForce({
+    snapshot,
+    diagnosis: diagnose(snapshot, before),
+    policy: {
+      mode: 'namespace',
+      namespaces: ['preview-*'],
+      label: undefined,
+      finalizers: ['*.example.com/*'],
+      pods: false,
+      orphans: 'refuse',
+      ...given.policy,
+    },
+    startUid: given.startUid ?? snapshot.namespace.uid,
+    ownNamespace: 'ci',
+    machinery: given.machinery ?? [],
+  });
+}
+
+const held = (): Situation => new Situation().held(WIDGETS, 'db');
+const freed = ({ actions }: ForcePlan): string[] =>
+  actions.map(({ target, finalizer }) => `${target} ${finalizer}`.trim());
+const refusals = ({ refused }: ForcePlan): string[] =>
+  refused.map(({ target, reason }) => `${target}: ${reason}`);
+
+const WIDGET = `widgets.example.com/db ${FINALIZER}`;
+const MANAGED = { operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
+
+describe('a pattern reaches the finalizer of nobody', () => {
+  test.each<[string, (situation: Situation) => unknown]>([
+    ['the owner is gone without a trace', () => undefined],
+    ['only its rights are left', (s) => s.grant(account('widget-operator'))],
+    [
+      'it is scaled to zero',
+      (s) =>
+        s
+          .grant(account('op'))
+          .workload('Deployment', 'widget-operator', { account: 'op', replicas: 0 }),
+    ],
+    [
+      'a tool that may change it and does not watch is there',
+      (s) => s.grant(account('ui'), { verbs: ['get', 'update'] }).pod('ui', 'web-ui', 'ui'),
+    ],
+    [
+      'an operator of another namespace runs',
+      (s) => {
+        s.grant(account('op')).pod('op', 'widget-operator', 'op');
+        const path = `/api/v1/namespaces/${OPS}/pods/op`;
+        const pod = s.cluster.peek(path) as { spec: { containers: object[] } };
+        const [container] = pod.spec.containers;
+        const env = [{ name: 'WATCH_NAMESPACE', value: 'team-b' }];
+        s.cluster.put(path, {
+          ...pod,
+          spec: { containers: [{ ...container, env }], serviceAccountName: 'op' },
+        });
+      },
+    ],
+  ])('%s', async (_, arrange) => {
+    const situation = held();
+    arrange(situation);
+    expect(freed(await plan(situation))).toContain(WIDGET);
+  });
+});
+
+describe('a pattern does not reach it, and the exact name does, when', () => {
+  test.each<[string, (situation: Situation) => unknown, RegExp, Planning?]>([
+    [
+      'its Deployment runs',
+      (s) => s.grant(account('op')).workload('Deployment', 'widget-operator', { account: 'op' }),
+      /Deployment ops\/widget-operator should remove it and runs/,
+    ],
+    [
+      'it is a bare Pod, with rights through a User',
+      (s) => {
+        const kind = { kind: 'User', name: `system:serviceaccount:${OPS}:op` };
+        s.grant(kind).pod('op-1', 'widget-operator', 'op');
+      },
+      /Pod ops\/op-1 should remove it and runs/,
+    ],
+    [
+      'a Pod runs under a name that says nothing, with rights through a Group',
+      (s) => {
+        s.grant({ kind: 'Group', name: `system:serviceaccounts:${OPS}` }).pod('op-1', 'manager');
+      },
+      /Pod ops\/op-1 runs and may change objects of this type/,
+    ],
+    [
+      'everybody with an account may change it, and a Pod runs',
+      (s) => s.grant({ kind: 'Group', name: 'system:authenticated' }).pod('op-1', 'manager'),
+      /Pod ops\/op-1 runs and may change/,
+    ],
+    [
+      'a Pod may only read it, and watches',
+      (s) =>
+        s.grant(account('op'), { verbs: ['get', 'list', 'watch'] }).pod('op-1', 'manager', 'op'),
+      /Pod ops\/op-1 runs and may watch objects of this type/,
+    ],
+    [
+      'the rights of an old install are left, and a Pod may change everything',
+      (s) =>
+        s
+          .grant(account('old-operator', 'old'))
+          .grant(account('admin'), { groups: ['*'], resources: ['*'], verbs: ['*'], name: 'all' })
+          .pod('op-1', 'manager', 'admin'),
+      /Pod ops\/op-1 runs and may change everything/,
+    ],
+    [
+      'what wrote it runs, without any right that could be seen',
+      (s) => s.workload('Deployment', 'widget-operator'),
+      /Deployment ops\/widget-operator runs and/,
+    ],
+    [
+      'a Lease of its group is fresh, and nothing else is seen',
+      (s) => s.lease('elsewhere', 'leader.example.com', -LOOK_MS / 1_000, 'somewhere_1'),
+      /Lease elsewhere\/leader\.example\.com is renewed by somewhere_1/,
+    ],
+    [
+      'somebody has written to its status since, under a name that anybody may have',
+      (s) => {
+        const time = s.at(-10_000);
+        s.held(WIDGETS, 'db', {
+          manager: 'manager',
+          more: [{ ...MANAGED, manager: 'manager', time }],
+        });
+      },
+      /"manager" has written to the status of Widget db after the deletion/,
+    ],
+    [
+      'a Pod without rights reports about the object',
+      (s) => {
+        s.pod('watcher-1', 'main', 'op').grant(account('op'), { resources: ['gadgets'] });
+        s.cluster.put(`/api/v1/namespaces/${DEMO}/events/e1`, {
+          type: 'Warning',
+          reason: 'CleanupFailed',
+          message: 'no',
+          metadata: { namespace: DEMO, name: 'e1' },
+          involvedObject: { kind: 'Widget', namespace: DEMO, name: 'db', uid: 'uid-widgets-db' },
+          reportingComponent: 'widgets-controller',
+          reportingInstance: 'watcher-1',
+        });
+        s.grant(
+          { kind: 'Group', name: 'system:serviceaccounts' },
+          {
+            groups: ['example.com'],
+            resources: ['widgets'],
+            verbs: ['get', 'list'],
+            name: 'lookers',
+          },
+        );
+      },
+      /Pod ops\/watcher-1 runs, and it reports about the object/,
+    ],
+    [
+      'its owner sleeps, and another one runs that is pointed to as well',
+      (s) => {
+        const time = s.at(-3_000_000);
+        s.held(WIDGETS, 'db', { more: [{ ...MANAGED, manager: 'widget-syncer', time }] })
+          .grant(account('op'))
+          .workload('Deployment', 'widget-operator', { account: 'op', replicas: 0 })
+          .workload('Deployment', 'widget-syncer', { account: 'op' });
+      },
+      /Deployment ops\/widget-syncer runs and may be its owner as well/,
+    ],
+    ...(
+      [
+        ['/apis/apps/v1/daemonsets', 403, 'DaemonSets'],
+        ['/apis/apps/v1/daemonsets', 500, 'DaemonSets'],
+        ['/apis/batch/v1/cronjobs', 500, 'CronJobs'],
+        ['/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', 403, 'ClusterRoleBindings'],
+        ['/apis/coordination.k8s.io/v1/leases', 403, 'Leases'],
+        ['/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', 500, 'Mutating'],
+        [`/api/v1/namespaces/${DEMO}/events`, 403, 'events'],
+      ] as const
+    ).map(([path, status, label]): [string, (s: Situation) => unknown, RegExp] => [
+      `the list of ${label} answers ${status}`,
+      (s) => s.failing(`LIST ${path}`, status),
+      new RegExp(`${label}.* could not be read`),
+    ]),
+    ['it was looked at only once', () => undefined, /looked at only once/, { once: true }],
+    [
+      'other content still goes away',
+      (s) =>
+        s
+          .held(WIDGETS, 'other-1', { finalizers: ['x.io/y'] })
+          .held(WIDGETS, 'other-2', { finalizers: ['x.io/y'] }),
+      /content still goes away \(2 objects, then 1\)/,
+      { meanwhile: (s) => s.cluster.take(WIDGETS, DEMO, 'other-2') },
+    ],
+    [
+      'the grace period of a pod runs',
+      (s) =>
+        s.cluster.object(
+          PODS,
+          DEMO,
+          'web',
+          { deletionTimestamp: s.at(600_000), deletionGracePeriodSeconds: 600 },
+          { spec: { nodeName: 'node-1' } },
+        ),
+      /a pod may take until/,
+    ],
+  ])('%s', async (_, arrange, reason, given) => {
+    const arranged = (): Situation => {
+      const situation = held();
+      arrange(situation);
+      return situation;
+    };
+    const byPattern = await plan(arranged(), given);
+    expect(refusals(byPattern).find((line) => line.startsWith('widgets.example.com/db'))).toMatch(
+      reason,
+    );
+    expect(refusals(byPattern).join()).toContain(`naming ${FINALIZER} in force-finalizers does`);
+    expect(freed(byPattern)).not.toContain(WIDGET);
+    const exactly = await plan(arranged(), { ...given, policy: { finalizers: [FINALIZER] } });
+    expect(freed(exactly)).toContain(WIDGET);
+    expect(renderPlan(exactly).join('\n')).toMatch(new RegExp(`although: .*${reason.source}`));
+  });
+
+  test('its product runs in another namespace than usual', async () => {
+    const APPS = {
+      ...WIDGETS,
+      group: 'argoproj.io',
+      resource: 'applications',
+      kind: 'Application',
+    };
+    const situation = new Situation();
+    situation.cluster.types = [PODS, { ...APPS, version: 'v1alpha1' }];
+    situation.cluster.namespace('gitops', { active: true });
+    situation
+      .held({ ...APPS, version: 'v1alpha1' }, 'shop', {
+        finalizers: ['resources-finalizer.argocd.argoproj.io'],
+        manager: 'kubectl-client-side-apply',
+      })
+      .workload('StatefulSet', 'prod-argocd-application-controller', { namespace: 'gitops' });
+    const planned = await plan(situation, { policy: { finalizers: ['*argoproj.io*'] } });
+    expect(freed(planned)).toEqual([]);
+    expect(refusals(planned).join()).toMatch(
+      /StatefulSet gitops\/prod-argocd-application-contr\S+/,
+    );
+  });
+
+  test('Kubernetes itself removes it, even while its controller is not at work', async () => {
+    const situation = new Situation().held(CLAIMS, 'data', {
+      finalizers: ['kubernetes.io/pvc-protection'],
+    });
+    const policy = { finalizers: ['kubernetes.io/*'] };
+    const claims = /kube-controller-manager should remove it/;
+    expect(refusals(await plan(situation, { policy })).join()).toMatch(claims);
+    const stale = (s: Situation) => s.lease('kube-system', 'kube-controller-manager', 600, 'cp');
+    expect(refusals(await plan(situation, { policy, meanwhile: stale })).join()).toMatch(claims);
+  });
+});
+
+describe('what even the exact name does not reach', () => {
+  const policy = { finalizers: [FINALIZER] };
+
+  test.each<[string, (s: Situation) => unknown, RegExp, Planning?]>([
+    [
+      'an API whose own server is down',
+      (s) =>
+        s.cluster.put('/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com', {
+          metadata: { name: 'v1.example.com' },
+          spec: { group: 'example.com', version: 'v1', service: { namespace: OPS, name: 'api' } },
+          status: { conditions: [{ type: 'Available', status: 'False' }] },
+        }),
+      /APIService v1\.example\.com, which is not available/,
+    ],
+    [
+      'an API of which nobody could see who serves it',
+      (s) => s.failing('LIST /apis/apiregistration.k8s.io/v1/apiservices', 403),
+      /whether that answers, could not be read/,
+    ],
+    [
+      'what a dead webhook guards',
+      (s) => s.dryRun({ message: 'failed calling webhook "guard": service "hooks" not found' }),
+      /tried as a dry run: failed calling webhook "guard".*has to be fixed first/,
+    ],
+    [
+      'what nobody has asked to go',
+      (s) => s.cluster.object(WIDGETS, DEMO, 'db', { finalizers: [FINALIZER] }),
+      /1 widgets\.example\.com: not terminating/,
+    ],
+    [
+      'a namespace that is another one now',
+      () => undefined,
+      /its UID was other/,
+      { startUid: 'other' },
+    ],
+    [
+      'a namespace that nobody has asked to go',
+      (s) => s.cluster.namespace(DEMO, { active: true }),
+      /only a Terminating namespace is forced/,
+    ],
+    [
+      'a namespace that the cluster depends on',
+      () => undefined,
+      /it holds the Service of APIService x/,
+      { machinery: ['it holds the Service of APIService x'] },
+    ],
+  ])('%s', async (_, arrange, reason, given) => {
+    const situation = held();
+    arrange(situation);
+    const planned = await plan(situation, { policy, ...given });
+    expect(freed(planned)).not.toContain(WIDGET);
+    expect(refusals(planned).join('\n')).toMatch(reason);
+  });
+
+  test.each([
+    ['default', /"default" belongs to the cluster/],
+    ['kube-system', /begin with "kube-"/],
+    ['openshift-monitoring', /begin with "openshift"/],
+    ['ci', /the gate itself runs in it/],
+    ['', /it has no name/],
+  ])('protected namespace "%s", whatever the inputs say', async (name, reason) => {
+    const everything = { namespaces: ['*', name], finalizers: ['*', FINALIZER, 'kubernetes'] };
+    const planned = await plan(held(), {
+      policy: { ...everything, orphans: 'accept' },
+      edit: ({ namespace }) => {
+        (namespace as NamespaceFacts).name = name;
+      },
+    });
+    expect(planned.actions).toEqual([]);
+    expect(refusals(planned)[0]).toMatch(reason);
+  });
+
+  test.each<[string, Partial<ActivePolicy>, RegExp]>([
+    ['no pattern at all', { namespaces: [] }, /force-namespaces is empty/],
+    ['a pattern for others', { namespaces: ['staging-*'] }, /does not match its name/],
+    ['a pattern that says nothing', { namespaces: ['**'] }, /allows every namespace/],
+    ['a label that it lacks', { label: { key: 'a', value: 'b' } }, /it has no such label/],
+    [
+      'another value of the label',
+      { label: { key: 'ephemeral', value: 'yes' } },
+      /it has ephemeral=true/,
+    ],
+    ['no finalizers', { finalizers: [] }, /force-finalizers is empty; to allow it, name widgets/],
+    ['other finalizers', { finalizers: ['x.io/*'] }, /does not allow widgets/],
+  ])('a namespace or finalizer that is not permitted: %s', async (_, over, reason) => {
+    const planned = await plan(held(), { policy: { ...policy, ...over } });
+    expect(freed(planned)).not.toContain(WIDGET);
+    expect(refusals(planned).join('\n')).toMatch(reason);
+  });
+
+  test('`*` with a label is a permission', async () => {
+    const label = { key: 'ephemeral', value: 'true' };
+    const planned = await plan(held(), { policy: { ...policy, namespaces: ['*'], label } });
+    expect(freed(planned)).toContain(WIDGET);
+  });
+});
+
+describe('overdue pods', () => {
+  const NOW = Date.parse('2026-03-02T12:00:00Z');
+  const node = (given: Partial<NodeFacts>): NodeFacts => ({
+    name: 'n',
+    ready: 'Unknown',
+    readyReason: undefined,
+    readySince: '2026-03-02T11:00:00Z',
+    taints: [],
+    ...given,
+  });
+  const taints = ['node.kubernetes.io/out-of-service'];
+
+  test.each<[string, Parameters<typeof nodeState>[0], boolean]>([
+    ['does not exist', read(undefined), true],
+    ['Unknown for an hour', read(node({})), true],
+    [
+      'Unknown for 5 minutes and a second',
+      read(node({ readySince: '2026-03-02T11:54:59Z' })),
+      true,
+    ],
+    ['Unknown for just 5 minutes', read(node({ readySince: '2026-03-02T11:55:00Z' })), false],
+    ['Unknown, nobody knows since when', read(node({ readySince: undefined })), false],
+    ['not ready for an hour', read(node({ ready: 'False' })), false],
+    ['not ready, out of service', read(node({ ready: 'False', taints })), true],
+    ['Ready, out of service', read(node({ ready: 'True', taints })), false],
+    ['Ready', read(node({ ready: 'True' })), false],
+    ['without the condition', read(node({ ready: undefined })), false],
+    ['not to be read', failed({ kind: 'forbidden', message: '403' }), false],
+    ['not read', undefined, false],
+  ])('node %s', (_, given, lost) => {
+    expect(nodeState(given, NOW).lost).toBe(lost);
+  });
+
+  test('are deleted only with force-pods, and what that leaves is said', async () => {
+    const lost = (): Situation => {
+      const situation = new Situation();
+      const metadata = { deletionTimestamp: situation.at(-60_000), deletionGracePeriodSeconds: 30 };
+      situation.cluster.object(PODS, DEMO, 'web', metadata, { spec: { nodeName: 'node-9' } });
+      return situation;
+    };
+    expect(refusals(await plan(lost())).join()).toContain('force-pods: true would delete');
+    const planned = await plan(lost(), { policy: { pods: true } });
+    expect(freed(planned)).toEqual(['pods/web', `namespaces/${DEMO} kubernetes`]);
+    expect(renderPlan(planned).join()).toMatch(
+      /containers that still run on node node-9, and the vol/,
+    );
+  });
+});
+
+describe('the namespace itself', () => {
+  const own = (finalizers: string[], spec: string[] = []): Situation => {
+    const situation = new Situation();
+    const path = `/api/v1/namespaces/${DEMO}`;
+    const object = situation.cluster.peek(path) as { metadata: object };
+    situation.cluster.put(path, {
+      ...object,
+      metadata: { ...object.metadata, finalizers },
+      spec: { finalizers: [...spec, 'kubernetes'] },
+    });
+    return situation;
+  };
+  const NAMESPACE = `namespaces/${DEMO}`;
+
+  test('its own entries go one by one, `kubernetes` last', async () => {
+    const planned = await plan(own(['a.example.com/x'], ['b.example.com/y']));
+    expect(freed(planned)).toEqual([
+      `${NAMESPACE} a.example.com/x`,
+      `${NAMESPACE} b.example.com/y`,
+      `${NAMESPACE} kubernetes`,
+    ]);
+  });
+
+  test('`kubernetes` stays while another entry does', async () => {
+    const planned = await plan(own(['other.io/x']));
+    expect(planned.actions).toEqual([]);
+    expect(refusals(planned).join()).toMatch(
+      /kubernetes stays in spec.finalizers as long as other/,
+    );
+  });
+
+  test.each([
+    ['once', { once: true }, /looked at only once.*or name kubernetes in force-finalizers/],
+    ['twice', {}, undefined],
+  ] as const)(
+    '`kubernetes` of an empty namespace that was looked at %s',
+    async (_, given, reason) => {
+      const planned = await plan(own([]), given);
+      expect(freed(planned)).toEqual(reason === undefined ? [`${NAMESPACE} kubernetes`] : []);
+      if (reason !== undefined) expect(refusals(planned).join()).toMatch(reason);
+      const exactly = await plan(own([]), { ...given, policy: { finalizers: ['kubernetes'] } });
+      expect(freed(exactly)).toEqual([`${NAMESPACE} kubernetes`]);
+    },
+  );
+
+  test('mode objects does not touch them', async () => {
+    const planned = await plan(own(['a.example.com/x']), { policy: { mode: 'objects' } });
+    expect(planned.actions).toEqual([]);
+    expect(refusals(planned).join()).toContain('only force-finalize: namespace removes it');
+  });
+
+  test('mode plan lists what mode namespace would do', async () => {
+    const modes = ['plan', 'namespace'] as const;
+    const [first, second] = await Promise.all(
+      modes.map((mode) => plan(own(['a.example.com/x']).held(WIDGETS, 'db'), { policy: { mode } })),
+    );
+    expect(first?.actions).toEqual(second?.actions);
+    expect(first?.refused).toEqual(second?.refused);
+  });
+
+  test.each<[string, (s: Situation) => unknown, RegExp]>([
+    [
+      'is held',
+      (s) => s.held(WIDGETS, 'keep', { finalizers: ['x.io/y'] }),
+      /widgets\S+\/keep \(x.io/,
+    ],
+    [
+      'could not be listed',
+      (s) => s.failing(`LIST /api/v1/namespaces/${DEMO}/pods`, 500),
+      /not everything could be read: pods/,
+    ],
+    [
+      'is in a group that fails',
+      (s) => s.cluster.failedGroups.push({ group: 'm.io', version: 'v1', reason: 'stale' }),
+      /m.io\/v1/,
+    ],
+    ['waits', (s) => s.cluster.object(PODS, DEMO, 'web'), /pods \(1 not terminating\)/],
+  ])('content that %s: refused, or said to be left behind', async (_, arrange, words) => {
+    const build = (): Situation => {
+      const situation = new Situation();
+      arrange(situation);
+      return situation;
+    };
+    const refused = await plan(build());
+    expect(refused.actions).toEqual([]);
+    expect(refusals(refused).join()).toMatch(words);
+    expect(refusals(refused).join()).toContain('only force-orphans: accept');
+    const accepted = await plan(build(), { policy: { orphans: 'accept' } });
+    expect(freed(accepted)).toEqual([`${NAMESPACE} kubernetes`]);
+    expect(accepted.strands).toMatch(words);
+  });
+});
