@@ -97,16 +97,27 @@ class Force {
 
   async carryOut(): Promise<ForceResult> {
     const { mode } = this.seen.plan;
-    const isPlan = mode === 'plan';
-    if (isPlan) await this.hasRights();
-    else if ((await this.freeObjects()) === 'go-on') await this.freeNamespace();
-    const rest = isPlan ? 'would be done' : `not done: ${this.deps.over() ?? 'it was not reached'}`;
-    for (const action of this.open()) this.tell(action, rest);
-    const outcome = isPlan ? undefined : await this.verify();
+    const outcome = mode === 'plan' ? await this.tellPlan() : await this.act();
     const { actions, orphans, refused, unread, timeline } = this.journal;
     // Of several plans, the last one: what an earlier one refused may have settled itself.
     const record = { mode, actions, orphans, refused: [...this.seen.plan.refused, ...refused] };
     return { record, outcome, unread, timeline };
+  }
+
+  private async tellPlan(): Promise<undefined> {
+    const lacking = await this.lackingRights();
+    for (const action of this.open()) {
+      const right = rightText(rightFor(action));
+      const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
+      this.tell(action, `would be done${missing}`);
+    }
+  }
+
+  private async act(): Promise<ForceResult['outcome']> {
+    if ((await this.freeObjects()) === 'go-on') await this.freeNamespace();
+    const why = this.deps.over() ?? 'it was not reached';
+    for (const action of this.open()) this.tell(action, `not done: ${why}`);
+    return this.verify();
   }
 
   private open(): ForceAction[] {
@@ -147,22 +158,23 @@ class Force {
       for (const action of this.open()) this.tell(action, `not done: ${why}`);
       return false;
     }
-    return this.hasRights();
+    // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
+    const lacking = await this.lackingRights();
+    const why = `not done: rights are missing: ${lacking.join(', ')}`;
+    for (const action of lacking.length > 0 ? this.open() : []) this.tell(action, why);
+    return lacking.length === 0;
   }
 
-  /** All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway. */
-  private async hasRights(): Promise<boolean> {
+  private async lackingRights(): Promise<string[]> {
     const missing = await missingRights(this.run, this.open());
-    if (missing.length === 0) return true;
-    const texts = missing.map(rightText);
-    const why = `rights are missing: ${texts.join(', ')}`;
-    const target = namespaceTarget(this.run.plan.namespace.name);
-    this.journal.refuse(target, `${why}; these rules grant just them: ${grantRules(missing)}`);
-    for (const action of this.open()) {
-      const isLacking = texts.includes(rightText(rightFor(action)));
-      if (this.seen.plan.mode !== 'plan' || isLacking) this.tell(action, `not done: ${why}`);
+    const lacking = missing.map(rightText);
+    if (lacking.length > 0) {
+      this.journal.refuse(
+        namespaceTarget(this.run.plan.namespace.name),
+        `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${grantRules(missing)}`,
+      );
     }
-    return false;
+    return lacking;
   }
 
   /** Waits for the namespace to go by itself, or for a new plan to have something more to do. */

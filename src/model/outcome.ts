@@ -112,9 +112,11 @@ export function patternVeto(diagnosis: Diagnosis, held: readonly Finding[]): str
   const moving = movingReason(diagnosis);
   if (moving !== undefined) return moving;
   if (held.length === 0) return 'the diagnosis does not blame it';
-  const [reason] = held.flatMap(({ id }) => diagnosis.reservations[id] ?? []);
-  return reason;
+  const reasons = new Set(held.flatMap(({ id }) => diagnosis.reservations[id] ?? []));
+  return reasons.size === 0 ? undefined : [...reasons].slice(0, MAX_REASONS).join('; ');
 }
+
+const MAX_REASONS = 3;
 
 /** What shows that somebody is at work in the namespace, or that nobody could have seen it. */
 export function movingReason({ movement }: Diagnosis): string | undefined {

@@ -13,6 +13,7 @@ import {
 import {
   type Evidence,
   isFresh,
+  isOfProduct,
   isTelling,
   leasesOf,
   type Pointer,
@@ -345,9 +346,9 @@ function recentWriters({ now }: Context, held: Held): string[] {
 }
 
 /**
- * What does not make anybody the owner and is enough to keep hands off: somebody who runs and is pointed
- * to or called as the writer, whatever rights could be seen; a write to the status after the deletion,
- * under a name that anybody may have.
+ * What does not make anybody the owner and is enough to keep hands off: somebody who runs, or wants to,
+ * and is pointed to or called as the writer, whatever rights could be seen; a write to the status after
+ * the deletion, under a name that anybody may have.
  */
 function signsOfLife(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
   const names = [
@@ -356,34 +357,35 @@ function signsOfLife(context: Context, held: Held, candidates: readonly Candidat
   ].filter(isTelling);
   const product = catalogued(held);
   const namesakes = actorsOf(context)
-    .filter((actor) => isAlive(actor) && looksHere(context, held, actor))
+    .filter((actor) => mayRun(actor) && looksHere(context, held, actor))
     .filter(
       (actor) =>
         names.some((name) => actor.programs.includes(name)) ||
-        product?.workload.some(({ name }) => name === actor.name) === true,
+        (product !== undefined && isOfProduct(product, actor)),
     )
-    .map((actor) => `${actorText(actor)} runs and is called as what wrote it`);
+    .map((actor) => `${actorText(actor)} ${stateText(actor)} and is called as what wrote it`);
   const pointedTo = candidates.flatMap((candidate) => {
     const { actor, evidence } = candidate;
-    const lives = actor !== undefined && isAlive(actor) && looksHere(context, held, actor);
-    return lives && hasIdentity(candidate)
-      ? [`${actorText(actor)} runs, and ${evidence.find(isIdentity)?.text}`]
+    const isThere = actor !== undefined && mayRun(actor) && looksHere(context, held, actor);
+    return isThere && hasIdentity(candidate)
+      ? [`${actorText(actor)} ${stateText(actor)}, and ${evidence.find(isIdentity)?.text}`]
       : [];
   });
   const departed = candidates.flatMap(({ actor }) => (actor?.isGone ? actor.programs : []));
   const late = held.objects.flatMap(({ kind, name, statusWriters }) =>
     statusWriters
-      .filter(
-        ({ manager, time }) =>
-          Date.parse(time ?? '') > Date.parse(held.since) && !OF_NOBODY.test(manager),
-      )
-      .filter(({ manager }) => !departed.includes(manager))
+      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(held.since))
+      .filter(({ manager }) => !OF_NOBODY.test(manager) && !departed.includes(manager))
       .map(
         ({ manager }) =>
           `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
       ),
   );
   return [...new Set([...namesakes, ...pointedTo, ...late])];
+}
+
+function mayRun(actor: Actor): boolean {
+  return isAlive(actor) || (isPresent(actor) && actor.wanted > 0);
 }
 
 /** They write to the status of what is not theirs. */
@@ -399,7 +401,7 @@ function rivalsOf(
 ): string[] {
   return candidates.flatMap((candidate) => {
     const { actor, rights } = candidate;
-    if (candidate === owner || actor === undefined || !isAlive(actor)) return [];
+    if (candidate === owner || actor === undefined || !mayRun(actor)) return [];
     if (!looksHere(context, held, actor)) return [];
     // Several programs of one product often share one account: rights alone do not tell them apart.
     const isOfOwnAccount =
@@ -407,7 +409,7 @@ function rivalsOf(
       actor.account.name !== owner.account?.name;
     const mayAct = rights.change === 'named' && rights.watch !== undefined && isOfOwnAccount;
     return hasIdentity(candidate) || mayAct
-      ? [`${actorText(actor)} runs and may be its owner as well`]
+      ? [`${actorText(actor)} ${stateText(actor)} and may be its owner as well`]
       : [];
   });
 }
