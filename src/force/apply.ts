@@ -162,7 +162,7 @@ class Force {
     const lacking = await this.lackingRights();
     const why = `not done: rights are missing: ${lacking.join(', ')}`;
     for (const action of lacking.length > 0 ? this.open() : []) this.tell(action, why);
-    return lacking.length === 0;
+    return this.open().length > 0;
   }
 
   private async lackingRights(): Promise<string[]> {

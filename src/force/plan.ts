@@ -519,20 +519,14 @@ export function remainsText(
   return parts.length === 0 ? undefined : parts.join('; ');
 }
 
-const MODES = {
-  'object-finalizer': 'objects',
-  'overdue-pods': 'objects',
-  'namespace-finalizer': 'namespace',
-  'namespace-spec-finalizer': 'namespace',
-} as const;
-
 /** The plan for people, before anything is changed. One action or refusal a line. */
 export function renderPlan(plan: ForcePlan): string[] {
   const { name, uid } = plan.namespace;
   const lines = [`Force plan for namespace ${name} (UID ${uid}), force-finalize: ${plan.mode}`];
   if (plan.actions.length === 0) lines.push('  nothing will be changed');
   plan.actions.forEach((action, index) => {
-    const mode = plan.mode === 'plan' ? ` [force-finalize: ${MODES[action.step]}]` : '';
+    const needs = isObjectAction(action) ? 'objects' : 'namespace';
+    const mode = plan.mode === 'plan' ? ` [force-finalize: ${needs}]` : '';
     lines.push(`  ${index + 1}. ${actionText(action)}${mode}`);
     if (action.step === 'object-finalizer' && action.despite !== undefined) {
       lines.push(`     although: ${action.despite}`);

@@ -111,8 +111,6 @@ async function write<T extends { name: string; uid: string }>(
   let object = first;
   let wrote = false;
   for (let rereads = 0; ; rereads++) {
-    const over = run.over();
-    if (over !== undefined) return notDone(over, wrote);
     const sent = await run.api.send(step.request(object), { signal: run.signal });
     if (sent.ok) return { wrote: true, reached: true, result: step.done };
     const answer = judge(sent.failure);

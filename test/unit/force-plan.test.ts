@@ -194,6 +194,16 @@ describe('a pattern does not reach it, and the exact name does, when', () => {
       /Pod ops\/watcher-1 runs, and it reports about the object/,
     ],
     [
+      'a user of no ServiceAccount may change it, and watches',
+      (s) => s.grant({ kind: 'User', name: 'hub-operator' }, { resources: ['widgets'] }),
+      /user hub-operator may change it, from outside of the cluster/,
+    ],
+    [
+      'a group of no ServiceAccounts may write its status',
+      (s) => s.grant({ kind: 'Group', name: 'hub:operators' }),
+      /group hub:operators may change it, from outside of the cluster/,
+    ],
+    [
       'its owner sleeps, and another one runs that is pointed to as well',
       (s) => {
         const time = s.at(-3_000_000);
@@ -213,10 +223,11 @@ describe('a pattern does not reach it, and the exact name does, when', () => {
         ['/apis/coordination.k8s.io/v1/leases', 403, 'Leases'],
         ['/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', 500, 'Mutating'],
         [`/api/v1/namespaces/${DEMO}/events`, 403, 'events'],
+        [`/api/v1/namespaces/${OPS}/pods`, 403, 'pods'],
       ] as const
     ).map(([path, status, label]): [string, (s: Situation) => unknown, RegExp] => [
       `the list of ${label} answers ${status}`,
-      (s) => s.failing(`LIST ${path}`, status),
+      (s) => s.grant(account('gone')).failing(`LIST ${path}`, status),
       new RegExp(`${label}.* could not be read`),
     ]),
     ['it was looked at only once', () => undefined, /looked at only once/, { once: true }],

@@ -25,6 +25,7 @@ import {
   ableAccounts,
   isRbacRead,
   NO_RIGHTS,
+  outsideGroups,
   type Rights,
   rightsOf,
 } from './rights.ts';
@@ -101,7 +102,7 @@ export function attribute(context: Context, held: Held): Attribution {
     owner: undefined,
     candidates: present,
     unread,
-    reservations: [...reservations, ...signsOfLife(context, held, all)],
+    reservations: [...new Set([...reservations, ...signsOfLife(context, held, all)])],
   };
 }
 
@@ -381,7 +382,16 @@ function signsOfLife(context: Context, held: Held, candidates: readonly Candidat
           `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
       ),
   );
-  return [...new Set([...namesakes, ...pointedTo, ...late])];
+  const outside = [
+    ...ableAccounts(context, held.type)
+      .accounts.filter((account) => {
+        const { change, watch } = rightsOf(context, account, held.type, []);
+        return account.namespace === undefined && change === 'named' && watch !== undefined;
+      })
+      .map(accountText),
+    ...outsideGroups(context, held.type).map((name) => `group ${name}`),
+  ].map((who) => `${who} may change it, from outside of the cluster`);
+  return [...new Set([...namesakes, ...pointedTo, ...late, ...outside])];
 }
 
 function mayRun(actor: Actor): boolean {
