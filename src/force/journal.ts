@@ -1,15 +1,14 @@
-import type { TimelineEntry } from '../base/time.ts';
-import { serverTimestamp } from '../base/time.ts';
+import type { Log } from '../base/log.ts';
+import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
-import type { ForceAction, Refusal } from './force-plan.ts';
-import type { Leftovers } from './leftovers.ts';
-import { describeMany, finalizerOf, leakText } from './render-plan.ts';
-import type { Run } from './run.ts';
+import { type ForceAction, manyTarget } from './plan.ts';
 
-/** Up to this many objects with the same result are named one by one; more are one entry. */
+/** Up to this many objects with the same result are named one by one; more are one row. */
 const ONE_BY_ONE = 10;
 
+/** What became of one object. */
 export interface Done {
   name: string;
   /** Whether we brought it about: what went by itself leaves nothing behind on our account. */
@@ -17,62 +16,50 @@ export interface Done {
   result: string;
 }
 
+export interface JournalDeps {
+  api: KubernetesApi;
+  clock: Clock;
+  log: Pick<Log, 'line' | 'group'>;
+}
+
 /** Everything that was done, refused and left behind, as it happens. */
 export class Journal {
   readonly actions: ForceRecord['actions'] = [];
-  readonly refused: Refusal[] = [];
+  readonly refused: ForceRecord['refused'] = [];
   readonly unread: NotInspected[] = [];
   readonly timeline: TimelineEntry[] = [];
   orphans: ForceRecord['orphans'] = [];
-  /** What was there right before the namespace's own entries were touched. */
-  inventory: Leftovers | undefined;
   /** Writes that changed, or may have changed, the cluster. */
   writes = 0;
-  private readonly run: Run;
+  /** What could not be done, by action and UID; a later round does not try it again. */
+  readonly givenUp = new Set<string>();
+  private readonly deps: JournalDeps;
 
-  constructor(run: Run) {
-    this.run = run;
-  }
-
-  event(text: string): void {
-    this.timeline.push({ at: serverTimestamp(this.run), event: text });
-    this.run.log.line(text);
+  constructor(deps: JournalDeps) {
+    this.deps = deps;
   }
 
   refuse(target: string, reason: string): void {
-    if (this.refused.some((known) => known.target === target && known.reason === reason)) return;
     this.refused.push({ target, reason });
-    this.run.log.line(`refused: ${target}: ${reason}`);
+    this.deps.log.line(`refused: ${target}: ${reason}`);
   }
 
-  /** Something to know that is no write of its own. */
-  note(target: string, result: string): void {
-    this.actions.push({ target, finalizer: '', result });
-    this.event(`${target}: ${result}`);
+  note(target: string, result: string, finalizer = ''): void {
+    this.actions.push({ target, finalizer, result });
+    const event = `${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${result}`;
+    this.timeline.push({ at: serverTimestamp(this.deps), event });
+    this.deps.log.line(event);
   }
 
-  /** One result for an action as a whole. */
-  act(target: string, action: ForceAction, byUs: boolean, result: string): void {
-    const leak = byUs ? leakText(action) : undefined;
-    const text = leak === undefined ? result : `${result}; may be left behind: ${leak}`;
-    this.actions.push({ target, finalizer: finalizerOf(action), result: text });
-    const finalizer = finalizerOf(action);
-    this.event(`${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${text}`);
-  }
-
-  /** Results of the single objects of an action; equal ones are told together when they are many. */
-  actOnObjects(type: string, action: ForceAction, objects: readonly Done[]): void {
-    for (const group of Map.groupBy(objects, ({ result }) => result).values()) {
-      const first = group[0] as Done;
-      if (group.length > ONE_BY_ONE) {
-        const names = group.map(({ name }) => name);
-        const target = describeMany(type, group.length, names);
-        this.act(target, action, first.byUs, first.result);
-      } else {
-        for (const { name, byUs, result } of group) {
-          this.act(`${type}/${name}`, action, byUs, result);
-        }
-      }
+  /** Results of single objects of a type; equal ones are told together when they are many. */
+  tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done>): void {
+    for (const group of Map.groupBy(done, ({ result }) => result).values()) {
+      const [{ byUs, result }] = group as [Done];
+      const text =
+        byUs && leaves !== undefined ? `${result}; may be left behind: ${leaves}` : result;
+      const names = group.map(({ name }) => name);
+      const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
+      for (const row of rows) this.note(manyTarget(type, row), text, finalizer);
     }
   }
 }

@@ -1,23 +1,81 @@
-import type { Diagnosis } from '../model/finding.ts';
-import { type ActivePolicy, permissionFor } from '../model/policy.ts';
-import { MAX_EXAMPLES, type Snapshot } from '../model/snapshot.ts';
-import type { HostedBackends } from './backends.ts';
+import { leakOf } from '../diagnose/catalogue.ts';
+import { groupOf, isBuiltIn, listed, listNames, typeName } from '../diagnose/context.ts';
+import { isOverdue } from '../diagnose/rules/pods.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
+import { movingReason, patternVeto } from '../model/outcome.ts';
 import {
-  type FinalizerAction,
-  type ForceAction,
-  type ForcePlan,
-  KUBERNETES_FINALIZER,
-  type NamespaceAction,
-  namespaceTarget,
-  plural,
-  type Refusal,
-  typeName,
-} from './force-plan.ts';
-import { refuseFinalizer } from './live-owners.ts';
-import { planPods } from './plan-pods.ts';
-import { refuseNamespace } from './refuse-namespace.ts';
-import { describeRemains, isEmpty, remainsAfter } from './remains.ts';
-import { describeTarget } from './render-plan.ts';
+  type ActivePolicy,
+  type ForceMode,
+  permissionFor,
+  protectedBecause,
+  saysNothing,
+} from '../model/policy.ts';
+import type { Read } from '../model/read.ts';
+import type { ForceRecord } from '../model/result.ts';
+import {
+  type NodeFacts,
+  type ObjectGroup,
+  type ResourceType,
+  type Snapshot,
+  trialKey,
+} from '../model/snapshot.ts';
+
+/**
+ * What forcing would do and what it refuses, before anything was done. A plan names types and rules, not
+ * every object: each is read again right before it is written to, and ten thousand objects are one line.
+ */
+export interface ForcePlan {
+  mode: ForceMode;
+  namespace: { name: string; uid: string };
+  /** Asked again of the live namespace while anything is written. */
+  label: ActivePolicy['label'];
+  orphans: ActivePolicy['orphans'];
+  /** When the facts about owners were read: ISO 8601, by the server's clock. */
+  takenAt: string;
+  /** In the order in which they are done. Mode `plan` lists what `namespace` would do. */
+  actions: ForceAction[];
+  refused: Refusal[];
+  /** With `force-orphans: accept`: what the namespace's own actions would leave behind, as it looks now. */
+  strands: string | undefined;
+}
+
+export type Refusal = ForceRecord['refused'][number];
+export type ObjectAction = FinalizerAction | PodAction;
+export type ForceAction = ObjectAction | NamespaceAction;
+
+interface Action {
+  /** Worded like an argument of kubectl where it is one object or type. */
+  target: string;
+  /** Empty for pods that are deleted. */
+  finalizer: string;
+  /** What may stay behind because its owner has not done it; undefined when nobody knows. */
+  leaves: string | undefined;
+}
+
+/** Remove one finalizer from every terminating object of one type that has it. */
+export interface FinalizerAction extends Action {
+  step: 'object-finalizer';
+  type: ResourceType;
+  /** Allowed by a pattern only: any sign that its owner lives ends it. */
+  isByPattern: boolean;
+  /** What a pattern would not have been allowed to override. */
+  despite: string | undefined;
+}
+
+/** Delete the overdue pods of a node that cannot confirm their end, with grace period 0. */
+export interface PodAction extends Action {
+  step: 'overdue-pods';
+  node: string;
+  nodeState: string;
+}
+
+/** Remove one entry of the namespace's own lists. */
+export interface NamespaceAction extends Action {
+  step: 'namespace-finalizer' | 'namespace-spec-finalizer';
+}
+
+/** The entry of spec.finalizers that belongs to Kubernetes' own namespace controller. */
+export const KUBERNETES_FINALIZER = 'kubernetes';
 
 export interface PlanInput {
   snapshot: Snapshot;
@@ -25,13 +83,11 @@ export interface PlanInput {
   policy: ActivePolicy;
   /** UID of the namespace when the run began. */
   startUid: string;
+  /** Namespace that the gate runs in. */
   ownNamespace: string | undefined;
-  backends: HostedBackends;
-  /** What the catalogue says is lost when this finalizer comes off unattended. */
-  leakOf: (finalizer: string, on: { kind: string; group: string }) => string | undefined;
+  /** Why the namespace is part of the cluster's machinery, or may be. */
+  machinery: string[];
 }
-
-const NAMESPACE_TYPE = { kind: 'Namespace', group: '' };
 
 interface Part {
   actions: ForceAction[];
@@ -45,80 +101,298 @@ interface Part {
 export function planForce(input: PlanInput): ForcePlan {
   const { policy, snapshot } = input;
   const objects = planFinalizers(input);
-  const pods = planPods(snapshot, policy);
+  const pods = planPods(input);
   const earlier = [...objects.actions, ...pods.actions];
-  const own = planNamespace(input, earlier);
-  const notTerminating = refuseQueued(snapshot);
+  const { strands, ...own } = planNamespace(input, earlier);
   const plan: ForcePlan = {
     mode: policy.mode,
     namespace: { name: snapshot.namespace.name, uid: input.startUid },
     label: policy.label,
     orphans: policy.orphans,
+    takenAt: snapshot.takenAt,
     actions: [...earlier, ...own.actions],
-    refused: [...objects.refused, ...pods.refused, ...notTerminating, ...own.refused],
-    forecast: own.forecast,
-    controllerAtWork: snapshot.namespace.specFinalizers.includes(KUBERNETES_FINALIZER),
+    refused: [...objects.refused, ...pods.refused, ...queued(snapshot), ...own.refused],
+    strands,
   };
-  const { final, liftable } = refuseNamespace(input);
+  const target = namespaceTarget(plan.namespace.name);
+  const toRefusal = (reason: string): Refusal => ({ target, reason });
+  const final = finalReasons(input).map(toRefusal);
+  const liftable = liftableReasons(input).map(toRefusal);
   if (final.length > 0) {
-    return { ...plan, actions: [], refused: [...final, ...liftable], forecast: undefined };
+    return { ...plan, actions: [], refused: [...final, ...liftable], strands: undefined };
   }
   if (liftable.length === 0) return plan;
   const waiting = plan.actions.map((action) => ({
-    target: describeTarget(action, plan),
+    target: action.target,
     reason: 'would be done if the namespace itself were allowed',
   }));
   return { ...plan, actions: [], refused: [...liftable, ...waiting, ...plan.refused] };
 }
 
+/** The same action has the same key in every plan of a run. */
+export function keyOf(action: ForceAction): string {
+  switch (action.step) {
+    case 'object-finalizer':
+      return `${action.step} ${typeName(action.type)} ${action.finalizer}`;
+    case 'overdue-pods':
+      return `${action.step} ${action.node}`;
+    case 'namespace-finalizer':
+    case 'namespace-spec-finalizer':
+      return `${action.step} ${action.finalizer}`;
+  }
+}
+
+export function isObjectAction(action: ForceAction): action is ObjectAction {
+  return action.step === 'object-finalizer' || action.step === 'overdue-pods';
+}
+
+export function isNamespaceAction(action: ForceAction): action is NamespaceAction {
+  return !isObjectAction(action);
+}
+
+export function namespaceTarget(name: string): string {
+  return `namespaces/${name}`;
+}
+
+const MAX_NAMES = 10;
+
+/** `configmaps/a`, or "12 objects of configmaps (a, b, … and 2 more)". */
+export function manyTarget(type: string, names: readonly string[], count = names.length): string {
+  if (count === 1) return `${type}/${names[0] ?? ''}`;
+  const more = count > MAX_NAMES ? ` and ${count - MAX_NAMES} more` : '';
+  return `${count} objects of ${type} (${names.slice(0, MAX_NAMES).join(', ')}${more})`;
+}
+
+/** No input lifts these. */
+function finalReasons({
+  snapshot: { namespace },
+  startUid,
+  ownNamespace,
+  machinery,
+}: PlanInput): string[] {
+  const reasons: string[] = [];
+  const why = protectedBecause(namespace.name, ownNamespace);
+  if (why !== undefined) reasons.push(`it is protected: ${why}; no input lifts that`);
+  if (namespace.uid !== startUid || namespace.uid === '') {
+    reasons.push(
+      `it is not the namespace this run began with: its UID was ${startUid} and is ${namespace.uid}`,
+    );
+  }
+  if (namespace.deletionTimestamp === undefined || namespace.phase !== 'Terminating') {
+    reasons.push('nobody has asked for its deletion: only a Terminating namespace is forced');
+  }
+  return [...reasons, ...machinery];
+}
+
+/** These say which input would lift them; all are told, so that people have to try again only once. */
+function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string[] {
+  const reasons: string[] = [];
+  const { label, namespaces } = policy;
+  const matching = namespaces.filter((one) => permissionFor([one], namespace.name) !== undefined);
+  if (namespaces.length === 0) {
+    reasons.push(
+      'force-namespaces is empty; name the namespaces that may be forced, for example preview-*',
+    );
+  } else if (matching.length === 0) {
+    reasons.push(`force-namespaces (${listNames(namespaces)}) does not match its name`);
+  } else if (label === undefined && matching.every(saysNothing)) {
+    reasons.push(
+      'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
+    );
+  }
+  const has = label === undefined ? undefined : namespace.labels[label.key];
+  if (label !== undefined && has !== label.value) {
+    reasons.push(
+      `force-label asks for ${label.key}=${label.value}, and it ${has === undefined ? 'has no such label' : `has ${label.key}=${has}`}`,
+    );
+  }
+  return reasons;
+}
+
 /** Every finalizer of terminating objects, folded by type: the ten thousandth is reached as well. */
-function planFinalizers({ snapshot, policy, diagnosis, leakOf }: PlanInput): Part {
-  const found = new Map<string, FinalizerAction>();
-  for (const { type, read } of snapshot.content) {
-    for (const group of read.ok ? read.value.terminating : []) {
-      for (const finalizer of group.finalizers) {
-        const key = `${typeName(type)} ${finalizer}`;
-        const action: FinalizerAction = found.get(key) ?? {
+function planFinalizers(input: PlanInput): Part {
+  const part: Part = { actions: [], refused: [] };
+  for (const { type, read } of input.snapshot.content) {
+    if (!read.ok) continue; // not inspected, so nothing of it is touched
+    const { terminating } = read.value;
+    for (const finalizer of new Set(terminating.flatMap(({ finalizers }) => finalizers))) {
+      const groups = terminating.filter(({ finalizers }) => finalizers.includes(finalizer));
+      const target = groupTarget(type, groups);
+      const held = input.diagnosis.findings.filter(
+        (finding) =>
+          finding.code === 'object-finalizer' &&
+          finding.finalizer === finalizer &&
+          isInNamespace(finding, type, input.snapshot.namespace.name),
+      );
+      const { reason, isByPattern, despite } = permit(finalizer, input, held);
+      const because =
+        reason ?? unreachable(input.snapshot, type) ?? refusedByAdmission(input, groups, finalizer);
+      if (because !== undefined) part.refused.push({ target, reason: because });
+      else {
+        part.actions.push({
           step: 'object-finalizer',
+          target,
           type,
           finalizer,
-          count: 0,
-          examples: [],
-          leak: leakOf(finalizer, type),
-        };
-        action.count += group.count;
-        const names = group.examples.map(({ name }) => name);
-        action.examples = [...action.examples, ...names].slice(0, MAX_EXAMPLES);
-        found.set(key, action);
+          isByPattern,
+          despite,
+          leaves: leakOf(finalizer, type),
+        });
       }
     }
-  }
-  const part: Part = { actions: [], refused: [] };
-  for (const action of found.values()) {
-    const reason = refuseFinalizer(action.finalizer, policy, diagnosis, action);
-    if (reason === undefined) part.actions.push(action);
-    else part.refused.push({ target: describeObjects(action), reason });
   }
   return part;
 }
 
+function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string {
+  const names = groups.flatMap(({ examples }) => examples.map(({ name }) => name));
+  return manyTarget(
+    typeName(type),
+    names,
+    groups.reduce((total, { count }) => total + count, 0),
+  );
+}
+
+function isInNamespace({ subject }: Finding, type: ResourceType, namespace: string): boolean {
+  return (
+    subject.namespace === namespace &&
+    subject.kind === type.kind &&
+    groupOf(subject.apiVersion) === type.group
+  );
+}
+
+/**
+ * Whether force-finalizers lets the finalizer be removed. Its exact name is the user's word and enough; a
+ * pattern reaches only what the diagnosis blames, and whose owner is proven not to act.
+ */
+function permit(
+  finalizer: string,
+  { policy, diagnosis }: PlanInput,
+  held: readonly Finding[],
+): { reason: string | undefined; isByPattern: boolean; despite: string | undefined } {
+  const permission = permissionFor(policy.finalizers, finalizer);
+  const isByPattern = permission !== 'exactly';
+  if (permission === undefined) {
+    const reason =
+      policy.finalizers.length === 0
+        ? `force-finalizers is empty; to allow it, name ${finalizer}`
+        : `force-finalizers does not allow ${finalizer}; to allow it, name it there`;
+    return { reason, isByPattern, despite: undefined };
+  }
+  const veto = patternVeto(diagnosis, held);
+  if (veto === undefined || !isByPattern) return { reason: undefined, isByPattern, despite: veto };
+  const reason = `${finalizer}: ${veto}; a pattern does not override that, naming ${finalizer} in force-finalizers does`;
+  return { reason, isByPattern, despite: undefined };
+}
+
+/** Writes to an aggregated API only reach somebody who knows what they mean while its server answers. */
+function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): string | undefined {
+  if (isBuiltIn(group)) return undefined;
+  const services = cluster.apiServices;
+  if (services?.ok !== true) {
+    return 'whether its API is served by an extension API server, and whether that answers, could not be read (APIServices)';
+  }
+  const dead = services.value.find(
+    (one) =>
+      one.group === group &&
+      one.version === version &&
+      one.service !== undefined &&
+      one.available?.status !== 'True',
+  );
+  return dead === undefined
+    ? undefined
+    : `its API is served by APIService ${dead.name}, which is not available: bring its Service back, or delete the APIService`;
+}
+
+/** The examination has tried a removal of each group as a dry run; where none was accepted, none works. */
+function refusedByAdmission(
+  { snapshot: { trials } }: PlanInput,
+  groups: readonly ObjectGroup[],
+  finalizer: string,
+): string | undefined {
+  const answers = groups.flatMap(({ examples }) =>
+    examples.flatMap(({ uid }) => trials[trialKey(uid, finalizer)] ?? []),
+  );
+  const refusal = answers.find(({ answer }) => answer === 'refused');
+  if (refusal?.answer !== 'refused' || answers.some(({ answer }) => answer === 'accepted')) {
+    return undefined;
+  }
+  return `the API server refuses to remove ${finalizer}, tried as a dry run: ${refusal.message}; that has to be fixed first`;
+}
+
 /** They are named once, so that nobody wonders why an object with a matching finalizer was left alone. */
-function refuseQueued(snapshot: Snapshot): Refusal[] {
-  const counts = snapshot.content.flatMap(({ type, read }) =>
+function queued({ content }: Snapshot): Refusal[] {
+  const counts = content.flatMap(({ type, read }) =>
     read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
   );
   if (counts.length === 0) return [];
-  return [
-    {
-      target: counts.join(', '),
-      reason:
-        'not terminating: finalizers are taken only from objects that have a deletionTimestamp',
-    },
-  ];
+  const reason =
+    'not terminating: finalizers are removed only from objects that have a deletionTimestamp';
+  return [{ target: counts.join(', '), reason }];
 }
 
-interface NamespacePart extends Part {
-  forecast: string | undefined;
+/** Overdue pods, by node: only a node that cannot answer gives a reason to do without its kubelet. */
+function planPods({ snapshot, policy }: PlanInput): Part {
+  const part: Part = { actions: [], refused: [] };
+  const nowMs = Date.parse(snapshot.takenAt);
+  const overdue = listed(snapshot.pods).filter(
+    (pod) => pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs),
+  );
+  for (const [node, pods] of Map.groupBy(overdue, ({ nodeName }) => nodeName ?? '')) {
+    const names = pods.map(({ name }) => name);
+    const target = manyTarget('pods', names);
+    const { lost, text } = nodeState(snapshot.nodes[node], nowMs);
+    if (!lost) {
+      part.refused.push({ target, reason: `overdue on node ${node}, but ${text}` });
+    } else if (!policy.pods) {
+      const reason = `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`;
+      part.refused.push({ target, reason });
+    } else {
+      part.actions.push({
+        step: 'overdue-pods',
+        target,
+        finalizer: '',
+        node,
+        nodeState: text,
+        leaves: `containers that still run on node ${node}, and the volumes attached to it`,
+      });
+    }
+  }
+  return part;
+}
+
+const LOST_AFTER_MS = 5 * 60_000;
+/** Set by people, for machines that are off (KEP-2268). */
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+
+/**
+ * Whether nobody on the node will ever confirm the end of a pod. `Ready=False` comes from a kubelet that
+ * lives, and `Unknown` for a while is a restart or a broken connection: both end their pods later.
+ */
+export function nodeState(
+  node: Read<NodeFacts | undefined> | undefined,
+  nowMs: number,
+): { lost: boolean; text: string } {
+  const keep = (text: string): { lost: boolean; text: string } => ({ lost: false, text });
+  if (node === undefined) return keep('the node was not read');
+  if (!node.ok) return keep(`the node could not be read: ${node.failure.message}`);
+  if (node.value === undefined) return { lost: true, text: 'does not exist' };
+  const { ready, readySince, readyReason, taints } = node.value;
+  if (ready === 'True') return keep('the node is Ready, and its kubelet has to confirm the end');
+  if (taints.includes(OUT_OF_SERVICE)) {
+    return { lost: true, text: `is not ready and has the taint ${OUT_OF_SERVICE}` };
+  }
+  if (ready === 'False') {
+    return keep(
+      `its kubelet lives and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
+    );
+  }
+  if (ready !== 'Unknown') return keep('the node has no Ready condition');
+  return nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS
+    ? { lost: true, text: `has not been heard of since ${readySince} (Ready=Unknown)` }
+    : keep(
+        `the node is Ready=Unknown only since ${readySince ?? 'an unknown time'}; it counts as lost after 5 minutes`,
+      );
 }
 
 /**
@@ -127,76 +401,167 @@ interface NamespacePart extends Part {
  * when nothing else would hold the namespace afterwards: it would still be there then, with content that
  * its controller no longer looks at.
  */
-function planNamespace(input: PlanInput, earlier: readonly ForceAction[]): NamespacePart {
-  const { policy, diagnosis, snapshot, leakOf } = input;
+function planNamespace(
+  input: PlanInput,
+  earlier: readonly ForceAction[],
+): Part & { strands: string | undefined } {
+  const { policy, diagnosis, snapshot } = input;
   const { namespace } = snapshot;
   const target = namespaceTarget(namespace.name);
+  const part: Part & { strands: string | undefined } = {
+    actions: [],
+    refused: [],
+    strands: undefined,
+  };
+  const refuse = (reason: string): unknown => part.refused.push({ target, reason });
   const foreign = [
-    ...namespace.finalizers.map((finalizer) => ({
-      step: 'namespace-finalizer' as const,
-      finalizer,
-    })),
+    ...namespace.finalizers.map((name) => ['namespace-finalizer', name] as const),
     ...namespace.specFinalizers
-      .filter((finalizer) => finalizer !== KUBERNETES_FINALIZER)
-      .map((finalizer) => ({ step: 'namespace-spec-finalizer' as const, finalizer })),
+      .filter((name) => name !== KUBERNETES_FINALIZER)
+      .map((name) => ['namespace-spec-finalizer', name] as const),
   ];
-  if (policy.mode === 'objects') {
-    return {
-      actions: [],
-      refused: foreign.map(({ finalizer }) => ({
-        target,
-        reason: `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`,
-      })),
-      forecast: undefined,
-    };
+  for (const [step, finalizer] of foreign) {
+    if (policy.mode === 'objects') {
+      refuse(
+        `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`,
+      );
+      continue;
+    }
+    const held = diagnosis.findings.filter(
+      (finding) => finding.code === step && finding.finalizer === finalizer,
+    );
+    const { reason } = permit(finalizer, input, held);
+    const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });
+    if (reason !== undefined) refuse(reason);
+    else part.actions.push({ step, target, finalizer, leaves });
   }
-  const part: NamespacePart = { actions: [], refused: [], forecast: undefined };
-  for (const entry of foreign) {
-    const reason = refuseFinalizer(entry.finalizer, policy, diagnosis, 'Namespace');
-    if (reason !== undefined) part.refused.push({ target, reason });
-    else part.actions.push({ ...entry, leak: leakOf(entry.finalizer, NAMESPACE_TYPE) });
-  }
-  if (namespace.specFinalizers.includes(KUBERNETES_FINALIZER)) {
-    const reason =
-      part.refused.length > 0
-        ? `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`
-        : refuseWhileMoving(policy, diagnosis);
-    const last: NamespaceAction = {
-      step: 'namespace-spec-finalizer',
-      finalizer: KUBERNETES_FINALIZER,
+  if (policy.mode !== 'objects' && namespace.specFinalizers.includes(KUBERNETES_FINALIZER)) {
+    const isExact = permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly';
+    const moving = isExact ? undefined : movingReason(diagnosis);
+    if (part.refused.length > 0) {
+      refuse(
+        `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`,
+      );
+    } else if (moving !== undefined) {
+      refuse(`${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`);
+    } else {
       // What it leaves behind is listed, object by object.
-      leak: undefined,
-    };
-    if (reason !== undefined) part.refused.push({ target, reason });
-    else part.actions.push(last);
+      const own = { target, finalizer: KUBERNETES_FINALIZER, leaves: undefined };
+      part.actions.push({ step: 'namespace-spec-finalizer', ...own });
+    }
   }
   const remains = remainsAfter(snapshot, earlier);
-  if (part.actions.length === 0 || isEmpty(remains)) return part;
-  const text = describeRemains(remains);
-  if (policy.orphans === 'accept') return { ...part, forecast: text };
-  const reason = `${text}; only force-orphans: accept would finalize the namespace and leave it behind`;
-  return { ...part, actions: [], refused: [...part.refused, { target, reason }] };
+  if (part.actions.length === 0 || remains === undefined) return part;
+  if (policy.orphans === 'accept') return { ...part, strands: remains };
+  refuse(strandsText(remains));
+  return { ...part, actions: [] };
 }
 
-/** The owner of `kubernetes` is the namespace controller; while content goes away, it is at work. */
-function refuseWhileMoving(policy: ActivePolicy, { movement }: Diagnosis): string | undefined {
-  if (permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly') return undefined;
-  switch (movement.kind) {
-    case 'none':
-    case 'unknown':
-      return undefined;
-    case 'starting':
-    case 'retrying':
-      return `Kubernetes is about to work on it: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
-    case 'shrinking':
-      return `content still goes away (${movement.before} objects, then ${movement.now}): wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
-    case 'grace-period':
-      return `the grace period of a pod runs until ${movement.until}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
+export function strandsText(remains: string): string {
+  return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
+}
+
+/**
+ * What the snapshot holds and no earlier action of the plan takes away. Queued objects count only when
+ * nothing is going to move: behind a held pod they are deleted as soon as the pod is gone. Before the
+ * namespace itself is written to, everything is read again.
+ */
+function remainsAfter(
+  { discovery, content }: Snapshot,
+  earlier: readonly ForceAction[],
+): string | undefined {
+  const isFreed = (type: ResourceType, { finalizers }: ObjectGroup): boolean =>
+    finalizers.length === 0
+      ? // Nothing holds it, and yet it is there: only a pod has somebody else to wait for, its kubelet.
+        typeName(type) === 'pods' && earlier.some(({ step }) => step === 'overdue-pods')
+      : finalizers.every((name) =>
+          earlier.some(
+            (action) =>
+              action.step === 'object-finalizer' &&
+              action.finalizer === name &&
+              typeName(action.type) === typeName(type),
+          ),
+        );
+  const left = content.flatMap(({ type, read }) => {
+    if (!read.ok) return [];
+    const { terminating, queued: waiting } = read.value;
+    return [
+      ...terminating
+        .filter((group) => !isFreed(type, group))
+        .map(
+          (group) =>
+            `${groupTarget(type, [group])}${group.finalizers.length === 0 ? '' : ` (${group.finalizers.join(', ')})`}`,
+        ),
+      ...(waiting > 0 && earlier.length === 0
+        ? [`${typeName(type)} (${waiting} not terminating)`]
+        : []),
+    ];
+  });
+  const failedGroups = discovery.ok ? discovery.value.failedGroups : [];
+  return remainsText(left, [
+    ...(discovery.ok ? [] : [`the list of resource types (${discovery.failure.message})`]),
+    ...failedGroups.map(({ group, version, reason }) => `${group}/${version} (${reason})`),
+    ...content.flatMap(({ type, read }) =>
+      read.ok ? [] : [`${typeName(type)} (${read.failure.message})`],
+    ),
+  ]);
+}
+
+/** Undefined when everything was read and nothing is there. */
+export function remainsText(
+  content: readonly string[],
+  unread: readonly string[],
+): string | undefined {
+  const parts = [
+    ...(content.length > 0 ? [`content remains: ${listNames(content, MAX_NAMES)}`] : []),
+    ...(unread.length > 0 ? [`not everything could be read: ${listNames(unread, MAX_NAMES)}`] : []),
+  ];
+  return parts.length === 0 ? undefined : parts.join('; ');
+}
+
+/** The plan for people, before anything is changed. One action or refusal a line. */
+export function renderPlan(plan: ForcePlan): string[] {
+  const { name, uid } = plan.namespace;
+  const lines = [`Force plan for namespace ${name} (UID ${uid}), force-finalize: ${plan.mode}`];
+  if (plan.actions.length === 0) lines.push('  nothing will be changed');
+  plan.actions.forEach((action, index) => {
+    const needs = isObjectAction(action) ? 'objects' : 'namespace';
+    const mode = plan.mode === 'plan' ? ` [force-finalize: ${needs}]` : '';
+    lines.push(`  ${index + 1}. ${actionText(action)}${mode}`);
+    if (action.step === 'object-finalizer' && action.despite !== undefined) {
+      lines.push(`     although: ${action.despite}`);
+    }
+    if (action.leaves !== undefined) lines.push(`     may be left behind: ${action.leaves}`);
+  });
+  if (plan.strands !== undefined) {
+    lines.push(`  would be left behind, as it looks now: ${plan.strands}`);
+  }
+  if (plan.refused.length > 0) lines.push('  refused:');
+  for (const { target, reason } of plan.refused) lines.push(`  - ${target}: ${reason}`);
+  if (plan.mode === 'plan') lines.push('  This is the plan only; nothing is changed.');
+  return lines;
+}
+
+function actionText(action: ForceAction): string {
+  switch (action.step) {
+    case 'object-finalizer':
+      return `remove finalizer ${action.finalizer} from ${action.target}, where terminating`;
+    case 'overdue-pods':
+      return `delete ${action.target} with grace period 0: overdue, and node ${action.node} ${action.nodeState}`;
+    case 'namespace-finalizer':
+      return `if it is still there: remove ${action.finalizer} from the namespace's metadata.finalizers`;
+    case 'namespace-spec-finalizer':
+      return `if it is still there: remove ${action.finalizer} from the namespace's spec.finalizers, by PUT to /finalize`;
   }
 }
 
-function describeObjects({ type, count, examples }: FinalizerAction): string {
-  return count === 1
-    ? `${typeName(type)}/${examples[0] ?? ''}`
-    : `${plural(count, 'object')} of ${typeName(type)}`;
+/** The same plan as it stands in a report that is written before anything is changed. */
+export function recordPlan(plan: ForcePlan): ForceRecord {
+  const result = plan.mode === 'plan' ? 'would be done' : 'planned';
+  return {
+    mode: plan.mode,
+    actions: plan.actions.map(({ target, finalizer }) => ({ target, finalizer, result })),
+    orphans: [],
+    refused: plan.refused,
+  };
 }

@@ -1,105 +1,76 @@
 import { at } from '../base/json.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import type { ForceAction } from './force-plan.ts';
+import type { ForceAction } from './plan.ts';
+import type { Run } from './step.ts';
 
 /** One right that a write needs, in RBAC's words. */
 export interface Right {
   verb: 'patch' | 'update' | 'delete';
   group: string;
+  /** With its subresource, if any: `namespaces/finalize`. */
   resource: string;
-  subresource?: string;
-  /** Set where the write is to one known object. */
-  name?: string;
 }
 
-export function rightFor(action: ForceAction, namespace: string): Right {
+export function rightFor(action: ForceAction): Right {
   switch (action.step) {
     case 'object-finalizer':
       return { verb: 'patch', group: action.type.group, resource: action.type.resource };
     case 'overdue-pods':
       return { verb: 'delete', group: '', resource: 'pods' };
     case 'namespace-finalizer':
-      return { verb: 'patch', group: '', resource: 'namespaces', name: namespace };
+      return { verb: 'patch', group: '', resource: 'namespaces' };
     case 'namespace-spec-finalizer':
-      return {
-        verb: 'update',
-        group: '',
-        resource: 'namespaces',
-        subresource: 'finalize',
-        name: namespace,
-      };
+      return { verb: 'update', group: '', resource: 'namespaces/finalize' };
   }
 }
 
-export function isSameRight(a: Right, b: Right): boolean {
-  return describeRight(a) === describeRight(b);
-}
-
-function resourceName({ resource, subresource }: Right): string {
-  return subresource === undefined ? resource : `${resource}/${subresource}`;
-}
-
-export function describeRight(right: Right): string {
-  const group = right.group === '' ? '' : `.${right.group}`;
-  const sub = right.subresource === undefined ? '' : `/${right.subresource}`;
-  return `${right.verb} ${right.resource}${group}${sub}`;
+/** "patch widgets.example.com" */
+export function rightText({ verb, group, resource }: Right): string {
+  const [type, subresource] = resource.split('/');
+  return `${verb} ${type}${group === '' ? '' : `.${group}`}${subresource === undefined ? '' : `/${subresource}`}`;
 }
 
 /**
- * Asks the API server whether we may. Requests below a namespace, and those for a namespace itself, are
- * authorized in it. `unknown` when the question itself was not answered: the dry run decides then.
+ * Those that the API server says we lack. Requests below a namespace, and those for a namespace itself,
+ * are authorized in it. Where the question is not answered, the write itself will be.
  */
-export async function mayDo(
-  api: KubernetesApi,
-  right: Right,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<'yes' | 'no' | 'unknown'> {
-  const { group, resource, subresource, verb, name } = right;
-  const sent = await api.send(
-    {
-      method: 'POST',
-      path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-      body: {
-        apiVersion: 'authorization.k8s.io/v1',
-        kind: 'SelfSubjectAccessReview',
-        spec: {
-          resourceAttributes: {
-            namespace,
-            verb,
-            group,
-            resource,
-            ...(subresource === undefined ? {} : { subresource }),
-            ...(name === undefined ? {} : { name }),
+export async function missingRights(
+  { api, signal, plan: { namespace } }: Run,
+  actions: readonly ForceAction[],
+): Promise<Right[]> {
+  const rights = [...new Map(actions.map(rightFor).map((one) => [rightText(one), one])).values()];
+  const answers = await Promise.all(
+    rights.map(({ verb, group, resource: path }) => {
+      const [resource, subresource] = path.split('/');
+      const ofNamespace = resource === 'namespaces' ? { name: namespace.name } : {};
+      const where = { namespace: namespace.name, verb, group, resource, ...ofNamespace };
+      const resourceAttributes = subresource === undefined ? where : { ...where, subresource };
+      return api.send(
+        {
+          method: 'POST',
+          path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+          body: {
+            apiVersion: 'authorization.k8s.io/v1',
+            kind: 'SelfSubjectAccessReview',
+            spec: { resourceAttributes },
           },
         },
-      },
-    },
-    { signal },
+        { signal },
+      );
+    }),
   );
-  if (!sent.ok) return 'unknown';
-  const allowed = at(sent.value, 'status', 'allowed');
-  return typeof allowed === 'boolean' ? (allowed ? 'yes' : 'no') : 'unknown';
-}
-
-/** The RBAC rules that grant just these, each one line of YAML in flow style. */
-export function grantRules(rights: readonly Right[]): string[] {
-  const alike = Map.groupBy(rights, ({ group, verb }) => `${group} ${verb}`).values();
-  return Array.from(alike, (same) => {
-    const { group, verb } = same[0] as Right;
-    const resources = [...new Set(same.map(resourceName))].map((name) => JSON.stringify(name));
-    return `{apiGroups: ["${group}"], resources: [${resources.join(', ')}], verbs: ["${verb}"]}`;
+  return rights.filter((_, index) => {
+    const answer = answers[index];
+    return answer?.ok === true && at(answer.value, 'status', 'allowed') === false;
   });
 }
 
-/** The same as a manifest to apply; it still has to be bound to the gate's identity. */
-export function grantManifest(rights: readonly Right[]): string[] {
-  return [
-    'apiVersion: rbac.authorization.k8s.io/v1',
-    'kind: ClusterRole',
-    'metadata:',
-    '  name: namespace-teardown-gate-force-extra',
-    'rules:',
-    ...grantRules(rights).map((rule) => `  - ${rule}`),
-  ];
+/** The RBAC rules that grant just these, in YAML's flow style. */
+export function grantRules(rights: readonly Right[]): string {
+  const alike = Map.groupBy(rights, ({ group, verb }) => `${group} ${verb}`).values();
+  const rules = Array.from(alike, (same) => {
+    const { group, verb } = same[0] as Right;
+    const resources = same.map(({ resource }) => JSON.stringify(resource));
+    return `{apiGroups: ["${group}"], resources: [${resources.join(', ')}], verbs: ["${verb}"]}`;
+  });
+  return `[${rules.join(', ')}]`;
 }

@@ -117,15 +117,32 @@ function isProven({ findings, reservations }: Diagnosis, root: Finding): boolean
 }
 
 /**
- * Why a pattern may not take a finalizer from what these findings hold; undefined when it may. Spelling the
- * finalizer out says that this is known.
+ * Why a pattern may not remove a finalizer from what these findings hold; undefined when it may. Spelling
+ * the finalizer out says that this is known.
  */
-export function patternVeto(
-  { movement, reservations }: Diagnosis,
-  held: readonly Finding[],
-): string | undefined {
+export function patternVeto(diagnosis: Diagnosis, held: readonly Finding[]): string | undefined {
+  const moving = movingReason(diagnosis);
+  if (moving !== undefined) return moving;
   if (held.length === 0) return 'the diagnosis does not blame it';
-  if (movement.kind === 'grace-period') return `a pod may take until ${movement.until} to end`;
-  const [reason] = held.flatMap(({ id }) => reservations[id] ?? []);
-  return reason;
+  const reasons = new Set(held.flatMap(({ id }) => diagnosis.reservations[id] ?? []));
+  return reasons.size === 0 ? undefined : [...reasons].slice(0, MAX_REASONS).join('; ');
+}
+
+const MAX_REASONS = 3;
+
+/** What shows that somebody is at work in the namespace, or that nobody could have seen it. */
+export function movingReason({ movement }: Diagnosis): string | undefined {
+  switch (movement.kind) {
+    case 'none':
+      return undefined;
+    case 'unknown':
+      return 'it was looked at only once, which does not show whether somebody is at work';
+    case 'starting':
+    case 'retrying':
+      return 'Kubernetes is about to work on it';
+    case 'shrinking':
+      return `content still goes away (${movement.before} objects, then ${movement.now})`;
+    case 'grace-period':
+      return `a pod may take until ${movement.until} to end`;
+  }
 }

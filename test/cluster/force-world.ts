@@ -3,22 +3,14 @@ import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
 import { request } from 'undici';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { Log } from '../../src/base/log.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
-import { leakOf } from '../../src/diagnose/catalogue.ts';
-import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { applyForce, type ForceResult } from '../../src/force/apply.ts';
-import { readHostedBackends } from '../../src/force/backends.ts';
-import type { ForcePlan } from '../../src/force/force-plan.ts';
-import { planForce } from '../../src/force/plan.ts';
-import { look } from '../../src/gate/examine.ts';
-import { readNamespace } from '../../src/gate/wait.ts';
-import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
+import { runGate } from '../../src/gate/gate.ts';
+import { type InputName, readInputs } from '../../src/inputs.ts';
+import type { KubernetesApi, ListOptions, Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import type { Diagnosis } from '../../src/model/finding.ts';
-import type { ActivePolicy } from '../../src/model/policy.ts';
-import type { NamespaceFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { failed, type ReadFailure } from '../../src/model/read.ts';
+import type { NamespaceResult } from '../../src/model/result.ts';
 import type { Client } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
@@ -31,6 +23,7 @@ const ROLES = {
   reader: ['reader'],
   objects: ['reader', 'force-objects'],
   namespace: ['reader', 'force-objects', 'force-namespace'],
+  all: ['reader', 'force-objects', 'force-extra-all'],
 } as const;
 export type Rights = keyof typeof ROLES;
 
@@ -45,6 +38,13 @@ export async function prepareIdentities(plane: ControlPlane): Promise<void> {
   for (const role of ['reader', 'delete', 'force-objects', 'force-namespace']) {
     for (const object of await manifest(role)) await admin.apply(object);
   }
+  // For types of tests that the manifest cannot know.
+  await admin.create({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: 'namespace-teardown-gate-force-extra-all' },
+    rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['patch'] }],
+  });
   for (const [name, roles] of Object.entries(ROLES)) {
     await admin.create({
       apiVersion: 'v1',
@@ -96,135 +96,88 @@ export async function connectAs(plane: ControlPlane, account: string): Promise<K
   });
 }
 
-export function policy(over: Partial<ActivePolicy>): ActivePolicy {
-  return {
-    mode: 'objects',
-    namespaces: ['preview-*'],
-    label: undefined,
-    finalizers: [],
-    pods: false,
-    orphans: 'refuse',
-    ...over,
-  };
-}
-
-export async function explain(
-  api: KubernetesApi,
-  namespace: string,
-): Promise<{ snapshot: Snapshot; diagnosis: Diagnosis }> {
-  const signal = new AbortController().signal;
-  const now = await facts(api, namespace);
-  const snapshot = await look(now, undefined, undefined, { api, clock: systemClock, signal });
-  return { snapshot, diagnosis: diagnose(snapshot) };
-}
-
-export interface Forced extends ForceResult {
-  plan: ForcePlan;
-  log: string[];
+export interface Forced {
+  /** One for each namespace, in their order. */
+  results: NamespaceResult[];
+  log: string;
+  elapsedMs: number;
 }
 
 export interface ForceOptions {
-  /** Happens between the reading and the first real write, as the cluster's other users would do it. */
+  /** Happens between the reading and a real write, as the cluster's other users would do it. */
   beforeWrite?: (request: Mutation, count: number) => Promise<unknown>;
   afterWrite?: (request: Mutation, count: number) => Promise<unknown>;
-  startUid?: string;
-  settleMs?: number;
+  /** Lists that this says something about fail with it. */
+  failList?: (path: string) => ReadFailure | undefined;
+  cancel?: AbortController;
 }
 
-/** What the gate does once the timeout has passed: look, diagnose, plan, apply. */
+/**
+ * The whole gate as this identity: it finds the namespaces, does not wait unless told to, explains and
+ * forces. `ci` is the namespace that it says it runs in.
+ */
 export async function force(
   api: KubernetesApi,
-  namespace: string,
-  given: ActivePolicy,
+  namespaces: readonly string[],
+  inputs: Partial<Record<InputName, string>>,
   options: ForceOptions = {},
 ): Promise<Forced> {
-  const signal = new AbortController().signal;
-  const log: string[] = [];
-  const first = await facts(api, namespace);
-  const plans: ForcePlan[] = [];
-  const makePlan = async (now: NamespaceFacts): Promise<ForcePlan> => {
-    const snapshot = await look(now, undefined, undefined, { api, clock: systemClock, signal });
-    return planForce({
-      snapshot,
-      diagnosis: diagnose(snapshot),
-      policy: given,
-      startUid: options.startUid ?? first.uid,
-      ownNamespace: GATE_NAMESPACE,
-      backends: await readHostedBackends(api, namespace, signal),
-      leakOf,
-    });
+  const lines: string[] = [];
+  const line = (text: string): void => {
+    lines.push(text);
   };
-  const plan = await makePlan(first);
-  plans.push(plan);
-  const result = await applyForce(plan, {
-    api: meddling(api, options),
-    clock: systemClock,
-    log: lines(log),
-    signal,
-    settleMs: options.settleMs ?? 30_000,
-    waitGone: (untilMs) => waitGone(api, namespace, first.uid, untilMs),
-    replan: async () => {
-      const now = await readNamespace(api, namespace, signal);
-      return now.ok && now.value !== undefined ? makePlan(now.value) : undefined;
+  const all: Partial<Record<InputName, string>> = {
+    namespace: namespaces.join(),
+    timeout: '0s',
+    'force-finalize': 'objects',
+    'force-namespaces': 'preview-*',
+    ...inputs,
+  };
+  const startedAt = Date.now();
+  const { namespaces: results } = await runGate(
+    readInputs((name) => all[name] ?? ''),
+    {
+      api: meddling(api, options),
+      clock: systemClock,
+      log: {
+        line,
+        group: (title, more) => lines.push(title, ...more),
+        notice: line,
+        warning: line,
+        error: line,
+        debug: () => undefined,
+      },
+      signal: (options.cancel ?? new AbortController()).signal,
+      gateVersion: 'test',
     },
-  });
-  return { ...result, plan, log };
+  );
+  return { results, log: lines.join('\n'), elapsedMs: Date.now() - startedAt };
 }
 
-async function facts(api: KubernetesApi, namespace: string): Promise<NamespaceFacts> {
-  const got = await readNamespace(api, namespace, new AbortController().signal);
-  if (!got.ok || got.value === undefined) throw new Error(`${namespace} is not there`);
-  return got.value;
-}
-
-async function waitGone(
-  api: KubernetesApi,
-  namespace: string,
-  uid: string,
-  untilMs: number,
-): Promise<'gone' | 'still-there'> {
-  const signal = new AbortController().signal;
-  for (;;) {
-    const got = await readNamespace(api, namespace, signal);
-    if (got.ok && got.value?.uid !== uid) return 'gone';
-    if (Date.now() >= untilMs) return 'still-there';
-    await systemClock.sleep(300);
-  }
-}
-
-/** The same API with somebody else acting in between. */
+/** The same API with somebody else acting in between, and with faults. */
 function meddling(api: KubernetesApi, options: ForceOptions): KubernetesApi {
   let count = 0;
+  const own: Partial<KubernetesApi> = {
+    target: { ...api.target, ownNamespace: GATE_NAMESPACE },
+    list: async (path: string, given: ListOptions) => {
+      const failure = options.failList?.(path);
+      return failure === undefined ? api.list(path, given) : failed(failure);
+    },
+    send: async (request, call) => {
+      const isReal = !request.dryRun && request.method !== 'POST';
+      const turn = isReal ? count++ : -1;
+      if (isReal) await options.beforeWrite?.(request, turn);
+      const sent = await api.send(request, call);
+      if (isReal) await options.afterWrite?.(request, turn);
+      return sent;
+    },
+  };
   return new Proxy(api, {
     get(target, key) {
-      if (key !== 'send') {
-        const value: unknown = Reflect.get(target, key, target);
-        return typeof value === 'function' ? value.bind(target) : value;
-      }
-      return async (request: Mutation, call: never) => {
-        const isReal = !request.dryRun && request.method !== 'POST';
-        const turn = isReal ? count++ : -1;
-        if (isReal) await options.beforeWrite?.(request, turn);
-        const sent = await target.send(request, call);
-        if (isReal) await options.afterWrite?.(request, turn);
-        return sent;
-      };
+      const value: unknown = Reflect.get(own, key) ?? Reflect.get(target, key, target);
+      return typeof value === 'function' && !(key in own) ? value.bind(target) : value;
     },
   });
-}
-
-function lines(all: string[]): Log {
-  const push = (text: string): void => {
-    all.push(text);
-  };
-  return {
-    line: push,
-    group: (title, more) => all.push(title, ...more),
-    notice: push,
-    warning: push,
-    error: push,
-    debug: () => undefined,
-  };
 }
 
 /** Keys under /registry that belong to the namespace: what is really stored, past every API. */

@@ -130,6 +130,22 @@ export class FakeCluster implements KubernetesApi {
     this.#put(path, object);
   }
 
+  /** What is stored, past every request. */
+  peek(path: string): JsonObject | undefined {
+    return this.#objects.get(path);
+  }
+
+  /** What is in a namespace, by path. */
+  inside(namespace: string): [string, JsonObject][] {
+    return [...this.#objects].filter(([path]) => path.includes(`/namespaces/${namespace}/`));
+  }
+
+  drop(path: string): void {
+    const name = /^\/api\/v1\/namespaces\/([^/]+)$/.exec(path)?.[1];
+    if (name !== undefined) this.remove(name);
+    this.#objects.delete(path);
+  }
+
   feed(event: WatchEvent): void {
     if (this.watchMode !== 'fed') return;
     for (const { onEvent, fieldSelector } of [...this.#watchers]) {

@@ -1,467 +1,544 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { keyOf, modeOf } from '../../src/force/force-plan.ts';
-import { planForce } from '../../src/force/plan.ts';
-import { recordPlan, renderPlan } from '../../src/force/render-plan.ts';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { wantedFor } from '../../src/diagnose/wanted.ts';
+import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
+import type { ActivePolicy } from '../../src/model/policy.ts';
 import { failed, read } from '../../src/model/read.ts';
-import type { NodeFacts } from '../../src/model/snapshot.ts';
-import { CONFIG_MAPS, PODS, WIDGETS } from '../stage/force-fake.ts';
-import {
-  chain,
-  content,
-  diagnosis,
-  finding,
-  namespaceFacts,
-  planInput,
-  podFacts,
-  policy,
-  snapshot,
-} from './force-builders.ts';
+import type { NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { observe } from '../../src/observe/observe.ts';
+import { namespaceFacts } from '../../src/observe/parse.ts';
+import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
+import { account, CLAIMS, FINALIZER, OPS, Situation } from '../stage/force-situation.ts';
+import { DEMO } from '../stage/gate-run.ts';
 
-const CLEANUP = 'example.com/cleanup';
-const HELD = snapshot([content(WIDGETS, [CLEANUP])]);
-const DEAD = diagnosis(chain(CLEANUP, { code: 'owner-missing' }));
-const UNREAD = failed({ kind: 'forbidden', status: 403, message: '403 Forbidden: no' });
+const LOOK_MS = 30_000;
 
-function plan(over: Parameters<typeof planInput>[0]): ReturnType<typeof planForce> {
-  return planForce(planInput({ diagnosis: DEAD, ...over }));
+interface Planning {
+  policy?: Partial<ActivePolicy>;
+  /** Between the two looks. */
+  meanwhile?: (situation: Situation) => unknown;
+  once?: boolean;
+  machinery?: string[];
+  startUid?: string;
+  edit?: (snapshot: Snapshot) => void;
 }
 
-function reasons(over: Parameters<typeof planInput>[0]): string {
-  return plan(over)
-    .refused.map(({ target, reason }) => `${target}: ${reason}`)
-    .join('\n');
-}
-
-describe('what a plan does', () => {
-  test('takes allowed finalizers off objects first, the namespace own entries last', () => {
-    const namespace = namespaceFacts({
-      finalizers: ['example.com/ns'],
-      specFinalizers: ['kubernetes', 'example.com/spec'],
+/** Two looks at the situation, as the gate takes them, and the plan that follows. */
+async function plan(situation: Situation, given: Planning = {}): Promise<ForcePlan> {
+  const { clock, cluster } = situation;
+  const signal = new AbortController().signal;
+  const look = async (before?: Snapshot): Promise<Snapshot> => {
+    const facts = namespaceFacts(cluster.peek(`/api/v1/namespaces/${DEMO}`) ?? {});
+    const [seen] = await observe([facts], (now) => wantedFor(now, before), {
+      api: cluster,
+      clock,
+      signal,
     });
-    const findings = [
-      finding({ id: 'a', code: 'namespace-finalizer', finalizer: 'example.com/ns' }),
-      finding({ id: 'b', code: 'namespace-spec-finalizer', finalizer: 'example.com/spec' }),
-    ];
-    const { actions, refused } = plan({
-      snapshot: { ...HELD, namespace },
-      diagnosis: diagnosis([...DEAD.findings, ...findings]),
-    });
-    expect(actions.map(keyOf)).toEqual([
-      'object-finalizer widgets.example.com example.com/cleanup',
-      'namespace-finalizer example.com/ns',
-      'namespace-spec-finalizer example.com/spec',
-      'namespace-spec-finalizer kubernetes',
-    ]);
-    expect(refused).toEqual([]);
-  });
-
-  test('names a folded type once, with its count and ten examples', () => {
-    const { actions } = plan({ snapshot: snapshot([content(WIDGETS, [CLEANUP], 5_000)]) });
-    expect(actions[0]).toMatchObject({ step: 'object-finalizer', count: 5_000 });
-    expect(renderPlan(plan({ snapshot: snapshot([content(WIDGETS, [CLEANUP], 5_000)]) }))[1]).toBe(
-      '  1. remove finalizer example.com/cleanup from 5000 objects of widgets.example.com (widgets-0, widgets-1, widgets-2, widgets-3, widgets-4, widgets-5, widgets-6, widgets-7, widgets-8, widgets-9 and 4990 more), where terminating',
-    );
-  });
-
-  test.each(['objects', 'namespace'] as const)(
-    'is the same in mode plan and in mode %s, as far as that mode goes',
-    (mode) => {
-      const input = { snapshot: { ...HELD, namespace: namespaceFacts({ labels: {} }) } };
-      const shown = plan({ ...input, policy: policy({ mode: 'plan' }) });
-      const real = plan({ ...input, policy: policy({ mode }) });
-      const upTo = shown.actions.filter(
-        (action) => mode === 'namespace' || modeOf(action) === mode,
-      );
-      expect(real.actions).toEqual(upTo);
-      expect(shown.actions).toHaveLength(2);
+    return seen as Snapshot;
+  };
+  const before = given.once ? undefined : await look();
+  await clock.run(clock.sleep(LOOK_MS));
+  situation.lease('kube-system', 'kube-controller-manager', 1, 'control-plane-0');
+  given.meanwhile?.(situation);
+  const snapshot = await look(before);
+  given.edit?.(snapshot);
+  return planForce({
+    snapshot,
+    diagnosis: diagnose(snapshot, before),
+    policy: {
+      mode: 'namespace',
+      namespaces: ['preview-*'],
+      label: undefined,
+      finalizers: ['*.example.com/*'],
+      pods: false,
+      orphans: 'refuse',
+      ...given.policy,
     },
-  );
-
-  test('says for each action what it may leave behind', () => {
-    const made = plan({
-      snapshot: HELD,
-      leakOf: (name) => (name === CLEANUP ? 'a database' : undefined),
-    });
-    expect(renderPlan(made)).toContain('     may be left behind: a database');
+    startUid: given.startUid ?? snapshot.namespace.uid,
+    ownNamespace: 'ci',
+    machinery: given.machinery ?? [],
   });
+}
 
-  test('stands in a report before anything is changed', () => {
-    const record = recordPlan(plan({ snapshot: HELD, policy: policy({ mode: 'objects' }) }));
-    expect(record).toEqual({
-      mode: 'objects',
-      actions: [{ target: 'widgets.example.com/widgets-0', finalizer: CLEANUP, result: 'planned' }],
-      orphans: [],
-      refused: [],
-    });
-  });
-});
+const held = (): Situation => new Situation().held(WIDGETS, 'db');
+const freed = ({ actions }: ForcePlan): string[] =>
+  actions.map(({ target, finalizer }) => `${target} ${finalizer}`.trim());
+const refusals = ({ refused }: ForcePlan): string[] =>
+  refused.map(({ target, reason }) => `${target}: ${reason}`);
 
-describe('a namespace that is not forced, whatever the inputs say', () => {
-  const everything = policy({
-    namespaces: ['*', 'kube-system', 'default'],
-    label: { key: 'ephemeral', value: 'true' },
-    finalizers: ['*', CLEANUP, 'kubernetes'],
-    orphans: 'accept',
-    pods: true,
-  });
+const WIDGET = `widgets.example.com/db ${FINALIZER}`;
+const MANAGED = { operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
 
-  test.each([
-    ['default', 'protected'],
-    ['kube-system', 'protected'],
-    ['kube-node-lease', 'protected'],
-    ['openshift-monitoring', 'protected'],
-    ['ci', 'the gate itself runs in it'],
-  ])('%s: %s', (name, reason) => {
-    const namespace = namespaceFacts({ name, finalizers: ['finalizers.kubesphere.io/namespaces'] });
-    const made = plan({ snapshot: { ...HELD, namespace }, policy: everything });
-    expect(made.actions).toEqual([]);
-    expect(made.refused[0]?.reason).toContain(reason);
-  });
-
-  test('no policy at all leads to an action on a protected one', () => {
-    const anyPattern = fc.array(
-      fc.constantFrom('*', 'kube-*', 'default', 'kube-system', 'openshift*', CLEANUP, 'kubernetes'),
-    );
-    const anyPolicy = fc.record({
-      mode: fc.constantFrom('plan' as const, 'objects' as const, 'namespace' as const),
-      namespaces: anyPattern,
-      label: fc.constantFrom(undefined, { key: 'ephemeral', value: 'true' }),
-      finalizers: anyPattern,
-      pods: fc.boolean(),
-      orphans: fc.constantFrom('refuse' as const, 'accept' as const),
-    });
-    const anyName = fc.oneof(
-      fc.constantFrom('default', 'kube-system', 'openshift', 'ci'),
-      fc.stringMatching(/^(kube-|openshift)[a-z0-9-]{0,20}$/),
-    );
-    fc.assert(
-      fc.property(anyPolicy, anyName, (given, name) => {
-        const namespace = namespaceFacts({ name, finalizers: [CLEANUP] });
-        expect(plan({ snapshot: { ...HELD, namespace }, policy: given }).actions).toEqual([]);
-      }),
-    );
-  });
-
-  test.each([
-    ['an Active one', { phase: 'Active', deletionTimestamp: undefined }],
-    ['one without deletionTimestamp', { deletionTimestamp: undefined }],
-    ['one whose phase is not Terminating', { phase: 'Active' }],
-  ])('%s', (_, over) => {
-    const made = plan({
-      snapshot: { ...HELD, namespace: namespaceFacts(over) },
-      policy: everything,
-    });
-    expect(made.actions).toEqual([]);
-    expect(made.refused[0]?.reason).toContain('only a Terminating namespace');
-  });
-
-  test('another one of the same name than at the start', () => {
-    const made = plan({ snapshot: HELD, policy: everything, startUid: 'earlier' });
-    expect(made.actions).toEqual([]);
-    expect(made.refused[0]?.reason).toContain('its UID was earlier and is ns-uid');
-  });
-
-  test('one that holds the Service of a webhook that others need', () => {
-    const backends = {
-      usedElsewhere: [{ what: 'APIService v1.metrics', evidence: 'the whole cluster needs it' }],
-      unread: [],
-    };
-    const made = plan({ snapshot: HELD, policy: everything, backends });
-    expect(made.actions).toEqual([]);
-    expect(made.refused[0]?.reason).toContain('it holds the Service of APIService v1.metrics');
-  });
-
-  test('one of which nobody could read whether it holds such a Service', () => {
-    const backends = {
-      usedElsewhere: [],
-      unread: [{ what: 'apiservices', reason: '403 Forbidden' }],
-    };
-    const made = plan({ snapshot: HELD, policy: everything, backends });
-    expect(made.actions).toEqual([]);
-    expect(made.refused[0]?.reason).toContain('could not be read (apiservices: 403 Forbidden)');
-  });
-});
-
-describe('refusals that name the input which lifts them', () => {
-  test.each([
-    ['no pattern for the namespace', policy({ namespaces: [] }), 'force-namespaces is empty'],
+describe('a pattern reaches the finalizer of nobody', () => {
+  test.each<[string, (situation: Situation) => unknown]>([
+    ['the owner is gone without a trace', () => undefined],
+    ['only its rights are left', (s) => s.grant(account('widget-operator'))],
     [
-      'another pattern',
-      policy({ namespaces: ['review-*'] }),
-      'force-namespaces (review-*) does not match',
+      'it is scaled to zero',
+      (s) =>
+        s
+          .grant(account('op'))
+          .workload('Deployment', 'widget-operator', { account: 'op', replicas: 0 }),
     ],
-    ['a pattern that allows everything', policy({ namespaces: ['*'] }), 'allows every namespace'],
-    ['a missing label', policy({ label: { key: 'pr', value: '1' } }), 'it has no such label'],
     [
-      'a wrong label',
-      policy({ label: { key: 'ephemeral', value: 'yes' } }),
-      'it has ephemeral=true',
+      'a tool that may change it and does not watch is there',
+      (s) => s.grant(account('ui'), { verbs: ['get', 'update'] }).pod('ui', 'web-ui', 'ui'),
     ],
-  ])('%s', (_, given, reason) => {
-    const made = plan({ snapshot: HELD, policy: given });
-    expect(made.actions).toEqual([]);
-    expect(made.refused[0]).toEqual({
-      target: 'namespaces/preview-1',
-      reason: expect.stringContaining(reason),
-    });
-    // What would be done with the permission is still told.
-    expect(made.refused[1]?.target).toBe('widgets.example.com/widgets-0');
-  });
-
-  test('* with a label is specific enough', () => {
-    const label = { key: 'ephemeral', value: 'true' };
-    expect(
-      plan({ snapshot: HELD, policy: policy({ namespaces: ['*'], label }) }).actions,
-    ).toHaveLength(2);
-  });
-
-  test('a finalizer that is not in the list is left alone, the others are not', () => {
-    const both = snapshot([content(WIDGETS, [CLEANUP, 'other.io/x'])]);
-    const made = plan({ snapshot: both, policy: policy({ mode: 'objects' }) });
-    expect(made.actions.map(keyOf)).toEqual([
-      'object-finalizer widgets.example.com example.com/cleanup',
-    ]);
-    expect(made.refused).toEqual([
-      {
-        target: 'widgets.example.com/widgets-0',
-        reason: 'force-finalizers does not allow other.io/x; to allow it, name it there',
+    [
+      'an operator of another namespace runs',
+      (s) => {
+        s.grant(account('op')).pod('op', 'widget-operator', 'op');
+        const path = `/api/v1/namespaces/${OPS}/pods/op`;
+        const pod = s.cluster.peek(path) as { spec: { containers: object[] } };
+        const [container] = pod.spec.containers;
+        const env = [{ name: 'WATCH_NAMESPACE', value: 'team-b' }];
+        s.cluster.put(path, {
+          ...pod,
+          spec: { containers: [{ ...container, env }], serviceAccountName: 'op' },
+        });
       },
-    ]);
-  });
-
-  test('objects that nobody asked to delete are named and left alone', () => {
-    const queued = snapshot([
-      content(WIDGETS, [CLEANUP]),
-      content(CONFIG_MAPS, [], 0, { queued: 2 }),
-    ]);
-    expect(reasons({ snapshot: queued })).toContain('2 configmaps: not terminating');
-  });
-
-  test('mode objects does not touch the namespace itself', () => {
-    const namespace = namespaceFacts({ finalizers: ['example.com/ns'] });
-    const made = plan({ snapshot: { ...HELD, namespace }, policy: policy({ mode: 'objects' }) });
-    expect(made.actions.map(modeOf)).toEqual(['objects']);
-    expect(made.refused[0]?.reason).toContain('only force-finalize: namespace removes it');
+    ],
+  ])('%s', async (_, arrange) => {
+    const situation = held();
+    arrange(situation);
+    expect(freed(await plan(situation))).toContain(WIDGET);
   });
 });
 
-describe('a live owner', () => {
-  test.each(['owner-running', 'owner-failing'] as const)(
-    'is not raced by a wildcard: %s',
-    (code) => {
-      const input = { snapshot: HELD, diagnosis: diagnosis(chain(CLEANUP, { code })) };
-      expect(plan(input).actions.map(modeOf)).not.toContain('objects');
-      expect(reasons(input)).toContain(
-        `its owner is alive (${code}): Deployment ops/operator runs`,
-      );
-      const exact = { ...input, policy: policy({ finalizers: [CLEANUP] }) };
-      expect(plan(exact).actions.map(modeOf)).toContain('objects');
-    },
-  );
-
-  test('further down the chain counts as well', () => {
-    const findings = chain(CLEANUP, { code: 'admission-webhook-failing', waitsFor: ['deep'] });
-    const deep = finding({ id: 'deep', code: 'owner-running' });
-    const input = { snapshot: HELD, diagnosis: diagnosis([...findings, deep]) };
-    expect(plan(input).actions.map(modeOf)).not.toContain('objects');
-  });
-
-  test('of one of two finalizers protects only its own', () => {
-    const both = snapshot([content(WIDGETS, [CLEANUP, 'example.com/other'])]);
-    const findings = [
-      ...chain(CLEANUP, { code: 'owner-running' }),
-      ...chain('example.com/other', { code: 'owner-missing' }),
-    ];
-    const made = plan({
-      snapshot: both,
-      diagnosis: diagnosis(findings),
-      policy: policy({ mode: 'objects', finalizers: ['*'] }),
-    });
-    expect(made.actions.map(keyOf)).toEqual([
-      'object-finalizer widgets.example.com example.com/other',
-    ]);
-  });
-
-  test('is assumed where objects go one by one', () => {
-    const moving = finding({
-      id: 'm',
-      code: 'content-deleting',
-      subject: { apiVersion: 'v1', kind: 'APIResource', name: 'widgets.example.com' },
-      message: 'are still going away',
-    });
-    const input = { snapshot: HELD, diagnosis: diagnosis([...DEAD.findings, moving]) };
-    expect(plan(input).actions.map(modeOf)).not.toContain('objects');
-    expect(reasons(input)).toContain('widgets.example.com are still going away');
-  });
-
-  test('a wildcard removes nothing that the diagnosis does not blame', () => {
-    const input = { snapshot: HELD, diagnosis: diagnosis([]) };
-    expect(plan(input).actions).toEqual([]);
-    expect(reasons(input)).toContain('the diagnosis does not blame example.com/cleanup');
-  });
-
-  test('a claim that a pod still uses keeps its protection', () => {
-    const claims = { ...PODS, resource: 'persistentvolumeclaims', kind: 'PersistentVolumeClaim' };
-    const finalizer = 'kubernetes.io/pvc-protection';
-    const subject = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', name: 'data' };
-    const findings = [
-      finding({ id: 'used', code: 'volume-in-use', subject, message: 'is still used by Pod a' }),
-      finding({ id: 'held', code: 'object-finalizer', subject, finalizer }),
-    ];
-    const input = {
-      snapshot: snapshot([content(claims, [finalizer], 2)]),
-      diagnosis: diagnosis(findings),
-      policy: policy({ finalizers: ['*'] }),
+describe('a pattern does not reach it, and the exact name does, when', () => {
+  test.each<[string, (situation: Situation) => unknown, RegExp, Planning?]>([
+    [
+      'its Deployment runs',
+      (s) => s.grant(account('op')).workload('Deployment', 'widget-operator', { account: 'op' }),
+      /Deployment ops\/widget-operator should remove it and runs/,
+    ],
+    [
+      'it is a bare Pod, with rights through a User',
+      (s) => {
+        const kind = { kind: 'User', name: `system:serviceaccount:${OPS}:op` };
+        s.grant(kind).pod('op-1', 'widget-operator', 'op');
+      },
+      /Pod ops\/op-1 should remove it and runs/,
+    ],
+    [
+      'a Pod runs under a name that says nothing, with rights through a Group',
+      (s) => {
+        s.grant({ kind: 'Group', name: `system:serviceaccounts:${OPS}` }).pod('op-1', 'manager');
+      },
+      /Pod ops\/op-1 runs and may change objects of this type/,
+    ],
+    [
+      'everybody with an account may change it, and a Pod runs',
+      (s) => s.grant({ kind: 'Group', name: 'system:authenticated' }).pod('op-1', 'manager'),
+      /Pod ops\/op-1 runs and may change/,
+    ],
+    [
+      'a Pod may only read it, and watches',
+      (s) =>
+        s.grant(account('op'), { verbs: ['get', 'list', 'watch'] }).pod('op-1', 'manager', 'op'),
+      /Pod ops\/op-1 runs and may watch objects of this type/,
+    ],
+    [
+      'the rights of an old install are left, and a Pod may change everything',
+      (s) =>
+        s
+          .grant(account('old-operator', 'old'))
+          .grant(account('admin'), { groups: ['*'], resources: ['*'], verbs: ['*'], name: 'all' })
+          .pod('op-1', 'manager', 'admin'),
+      /Pod ops\/op-1 runs and may change everything/,
+    ],
+    [
+      'what wrote it runs, without any right that could be seen',
+      (s) => s.workload('Deployment', 'widget-operator'),
+      /Deployment ops\/widget-operator runs and/,
+    ],
+    [
+      'a Lease of its group is fresh, and nothing else is seen',
+      (s) => s.lease('elsewhere', 'leader.example.com', -LOOK_MS / 1_000, 'somewhere_1'),
+      /Lease elsewhere\/leader\.example\.com is renewed by somewhere_1/,
+    ],
+    [
+      'somebody has written to its status since, under a name that anybody may have',
+      (s) => {
+        const time = s.at(-10_000);
+        s.held(WIDGETS, 'db', {
+          manager: 'manager',
+          more: [{ ...MANAGED, manager: 'manager', time }],
+        });
+      },
+      /"manager" has written to the status of Widget db after the deletion/,
+    ],
+    [
+      'a Pod without rights reports about the object',
+      (s) => {
+        s.pod('watcher-1', 'main', 'op').grant(account('op'), { resources: ['gadgets'] });
+        s.cluster.put(`/api/v1/namespaces/${DEMO}/events/e1`, {
+          type: 'Warning',
+          reason: 'CleanupFailed',
+          message: 'no',
+          metadata: { namespace: DEMO, name: 'e1' },
+          involvedObject: { kind: 'Widget', namespace: DEMO, name: 'db', uid: 'uid-widgets-db' },
+          reportingComponent: 'widgets-controller',
+          reportingInstance: 'watcher-1',
+        });
+        s.grant(
+          { kind: 'Group', name: 'system:serviceaccounts' },
+          {
+            groups: ['example.com'],
+            resources: ['widgets'],
+            verbs: ['get', 'list'],
+            name: 'lookers',
+          },
+        );
+      },
+      /Pod ops\/watcher-1 runs, and it reports about the object/,
+    ],
+    [
+      'a user of no ServiceAccount may change it, and watches',
+      (s) => s.grant({ kind: 'User', name: 'hub-operator' }, { resources: ['widgets'] }),
+      /user hub-operator may change it, from outside of the cluster/,
+    ],
+    [
+      'a group of no ServiceAccounts may write its status',
+      (s) => s.grant({ kind: 'Group', name: 'hub:operators' }),
+      /group hub:operators may change it, from outside of the cluster/,
+    ],
+    [
+      'its owner sleeps, and another one runs that is pointed to as well',
+      (s) => {
+        const time = s.at(-3_000_000);
+        s.held(WIDGETS, 'db', { more: [{ ...MANAGED, manager: 'widget-syncer', time }] })
+          .grant(account('op'))
+          .workload('Deployment', 'widget-operator', { account: 'op', replicas: 0 })
+          .workload('Deployment', 'widget-syncer', { account: 'op' });
+      },
+      /Deployment ops\/widget-syncer runs and may be its owner as well/,
+    ],
+    ...(
+      [
+        ['/apis/apps/v1/daemonsets', 403, 'DaemonSets'],
+        ['/apis/apps/v1/daemonsets', 500, 'DaemonSets'],
+        ['/apis/batch/v1/cronjobs', 500, 'CronJobs'],
+        ['/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', 403, 'ClusterRoleBindings'],
+        ['/apis/coordination.k8s.io/v1/leases', 403, 'Leases'],
+        ['/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', 500, 'Mutating'],
+        [`/api/v1/namespaces/${DEMO}/events`, 403, 'events'],
+        [`/api/v1/namespaces/${OPS}/pods`, 403, 'pods'],
+      ] as const
+    ).map(([path, status, label]): [string, (s: Situation) => unknown, RegExp] => [
+      `the list of ${label} answers ${status}`,
+      (s) => s.grant(account('gone')).failing(`LIST ${path}`, status),
+      new RegExp(`${label}.* could not be read`),
+    ]),
+    ['it was looked at only once', () => undefined, /looked at only once/, { once: true }],
+    [
+      'other content still goes away',
+      (s) =>
+        s
+          .held(WIDGETS, 'other-1', { finalizers: ['x.io/y'] })
+          .held(WIDGETS, 'other-2', { finalizers: ['x.io/y'] }),
+      /content still goes away \(2 objects, then 1\)/,
+      { meanwhile: (s) => s.cluster.take(WIDGETS, DEMO, 'other-2') },
+    ],
+    [
+      'the grace period of a pod runs',
+      (s) =>
+        s.cluster.object(
+          PODS,
+          DEMO,
+          'web',
+          { deletionTimestamp: s.at(600_000), deletionGracePeriodSeconds: 600 },
+          { spec: { nodeName: 'node-1' } },
+        ),
+      /a pod may take until/,
+    ],
+  ])('%s', async (_, arrange, reason, given) => {
+    const arranged = (): Situation => {
+      const situation = held();
+      arrange(situation);
+      return situation;
     };
-    expect(reasons(input)).toContain('persistentvolumeclaims/data is still used by Pod a');
+    const byPattern = await plan(arranged(), given);
+    expect(refusals(byPattern).find((line) => line.startsWith('widgets.example.com/db'))).toMatch(
+      reason,
+    );
+    expect(refusals(byPattern).join()).toContain(`naming ${FINALIZER} in force-finalizers does`);
+    expect(freed(byPattern)).not.toContain(WIDGET);
+    const exactly = await plan(arranged(), { ...given, policy: { finalizers: [FINALIZER] } });
+    expect(freed(exactly)).toContain(WIDGET);
+    expect(renderPlan(exactly).join('\n')).toMatch(new RegExp(`although: .*${reason.source}`));
   });
 
-  test.each([
-    [{ kind: 'shrinking', before: 9, now: 4, comparedMs: 1_000 }, 'content still goes away'],
-    [
-      { kind: 'grace-period', until: '2026-01-01T00:20:00Z' },
-      'the grace period of a pod runs until',
-    ],
-  ] as const)('the namespace controller at work keeps its entry: %o', (movement, reason) => {
-    const input = { snapshot: snapshot([]), diagnosis: diagnosis([], { movement }) };
-    expect(plan(input).actions).toEqual([]);
-    expect(reasons(input)).toContain(reason);
-    const exact = { ...input, policy: policy({ finalizers: ['kubernetes'] }) };
-    expect(plan(exact).actions.map(keyOf)).toEqual(['namespace-spec-finalizer kubernetes']);
+  test('its product runs in another namespace than usual', async () => {
+    const APPS = {
+      ...WIDGETS,
+      group: 'argoproj.io',
+      resource: 'applications',
+      kind: 'Application',
+    };
+    const situation = new Situation();
+    situation.cluster.types = [PODS, { ...APPS, version: 'v1alpha1' }];
+    situation.cluster.namespace('gitops', { active: true });
+    situation
+      .held({ ...APPS, version: 'v1alpha1' }, 'shop', {
+        finalizers: ['resources-finalizer.argocd.argoproj.io'],
+        manager: 'kubectl-client-side-apply',
+      })
+      .workload('StatefulSet', 'prod-argocd-application-controller', { namespace: 'gitops' });
+    const planned = await plan(situation, { policy: { finalizers: ['*argoproj.io*'] } });
+    expect(freed(planned)).toEqual([]);
+    expect(refusals(planned).join()).toMatch(
+      /StatefulSet gitops\/prod-argocd-application-contr\S+/,
+    );
+  });
+
+  test('Kubernetes itself removes it, even while its controller is not at work', async () => {
+    const situation = new Situation().held(CLAIMS, 'data', {
+      finalizers: ['kubernetes.io/pvc-protection'],
+    });
+    const policy = { finalizers: ['kubernetes.io/*'] };
+    const claims = /kube-controller-manager should remove it/;
+    expect(refusals(await plan(situation, { policy })).join()).toMatch(claims);
+    const stale = (s: Situation) => s.lease('kube-system', 'kube-controller-manager', 600, 'cp');
+    expect(refusals(await plan(situation, { policy, meanwhile: stale })).join()).toMatch(claims);
   });
 });
 
-describe('the namespace own entries', () => {
-  test('kubernetes needs no entry in force-finalizers: the mode is the permission', () => {
-    const made = plan({ snapshot: snapshot([]), policy: policy({ finalizers: [] }) });
-    expect(made.actions.map(keyOf)).toEqual(['namespace-spec-finalizer kubernetes']);
-  });
+describe('what even the exact name does not reach', () => {
+  const policy = { finalizers: [FINALIZER] };
 
-  test('kubernetes stays while an entry stays that is not allowed', () => {
-    const namespace = namespaceFacts({ specFinalizers: ['kubernetes', 'openshift.io/origin'] });
-    const made = plan({ snapshot: snapshot([], { namespace }) });
-    expect(made.actions).toEqual([]);
-    expect(made.refused.map(({ reason }) => reason)).toEqual([
-      'force-finalizers does not allow openshift.io/origin; to allow it, name it there',
-      expect.stringContaining('its content would never be deleted'),
-    ]);
+  test.each<[string, (s: Situation) => unknown, RegExp, Planning?]>([
+    [
+      'an API whose own server is down',
+      (s) =>
+        s.cluster.put('/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com', {
+          metadata: { name: 'v1.example.com' },
+          spec: { group: 'example.com', version: 'v1', service: { namespace: OPS, name: 'api' } },
+          status: { conditions: [{ type: 'Available', status: 'False' }] },
+        }),
+      /APIService v1\.example\.com, which is not available/,
+    ],
+    [
+      'an API of which nobody could see who serves it',
+      (s) => s.failing('LIST /apis/apiregistration.k8s.io/v1/apiservices', 403),
+      /whether that answers, could not be read/,
+    ],
+    [
+      'what a dead webhook guards',
+      (s) => s.dryRun({ message: 'failed calling webhook "guard": service "hooks" not found' }),
+      /tried as a dry run: failed calling webhook "guard".*has to be fixed first/,
+    ],
+    [
+      'what nobody has asked to go',
+      (s) => s.cluster.object(WIDGETS, DEMO, 'db', { finalizers: [FINALIZER] }),
+      /1 widgets\.example\.com: not terminating/,
+    ],
+    [
+      'a namespace that is another one now',
+      () => undefined,
+      /its UID was other/,
+      { startUid: 'other' },
+    ],
+    [
+      'a namespace that nobody has asked to go',
+      (s) => s.cluster.namespace(DEMO, { active: true }),
+      /only a Terminating namespace is forced/,
+    ],
+    [
+      'a namespace that the cluster depends on',
+      () => undefined,
+      /it holds the Service of APIService x/,
+      { machinery: ['it holds the Service of APIService x'] },
+    ],
+  ])('%s', async (_, arrange, reason, given) => {
+    const situation = held();
+    arrange(situation);
+    const planned = await plan(situation, { policy, ...given });
+    expect(freed(planned)).not.toContain(WIDGET);
+    expect(refusals(planned).join('\n')).toMatch(reason);
   });
 
   test.each([
-    [
-      'an object whose finalizer is not allowed',
-      snapshot([
-        content({ ...WIDGETS, resource: 'kialis', group: 'kiali.io', kind: 'Kiali' }, [
-          'kiali.io/finalizer',
-        ]),
-      ]),
-      'content remains: kialis.kiali.io/kialis-0 (kiali.io/finalizer)',
-    ],
-    [
-      'queued objects that nothing will move',
-      snapshot([content(CONFIG_MAPS, [], 0, { queued: 3 })]),
-      'content remains: configmaps (3 not terminating)',
-    ],
-    ['a pod that nobody confirms', snapshot([content(PODS, [])]), 'content remains: pods/pods-0'],
-    [
-      'a type that cannot be read',
-      snapshot([{ type: WIDGETS, read: UNREAD }]),
-      'not everything could be read: widgets.example.com (403 Forbidden: no)',
-    ],
-    [
-      'a dead API group',
-      snapshot([], {
-        discovery: read({
-          namespacedTypes: 0,
-          groups: [],
-          failedGroups: [{ group: 'm.io', version: 'v1', reason: 'Stale' }],
-        }),
-      }),
-      'not everything could be read: m.io/v1 (Stale)',
-    ],
-    ['an unread list of types', snapshot([], { discovery: UNREAD }), 'the list of resource types'],
-  ])('are refused over %s, unless orphans are accepted', (_, given, reason) => {
-    expect(plan({ snapshot: given }).actions).toEqual([]);
-    expect(reasons({ snapshot: given })).toContain(reason);
-    const accepting = plan({ snapshot: given, policy: policy({ orphans: 'accept' }) });
-    expect(accepting.actions.map(keyOf)).toEqual(['namespace-spec-finalizer kubernetes']);
-    expect(accepting.forecast).toContain(reason);
+    ['default', /"default" belongs to the cluster/],
+    ['kube-system', /begin with "kube-"/],
+    ['openshift-monitoring', /begin with "openshift"/],
+    ['ci', /the gate itself runs in it/],
+    ['', /it has no name/],
+  ])('protected namespace "%s", whatever the inputs say', async (name, reason) => {
+    const everything = { namespaces: ['*', name], finalizers: ['*', FINALIZER, 'kubernetes'] };
+    const planned = await plan(held(), {
+      policy: { ...everything, orphans: 'accept' },
+      edit: ({ namespace }) => {
+        (namespace as NamespaceFacts).name = name;
+      },
+    });
+    expect(planned.actions).toEqual([]);
+    expect(refusals(planned)[0]).toMatch(reason);
   });
 
-  test('are planned when everything that remains is freed before', () => {
-    const behindAPod = snapshot([
-      content(WIDGETS, [CLEANUP]),
-      content(CONFIG_MAPS, [], 0, { queued: 3 }),
-    ]);
-    expect(plan({ snapshot: behindAPod }).actions).toHaveLength(2);
+  test.each<[string, Partial<ActivePolicy>, RegExp]>([
+    ['no pattern at all', { namespaces: [] }, /force-namespaces is empty/],
+    ['a pattern for others', { namespaces: ['staging-*'] }, /does not match its name/],
+    ['a pattern that says nothing', { namespaces: ['**'] }, /allows every namespace/],
+    ['a label that it lacks', { label: { key: 'a', value: 'b' } }, /it has no such label/],
+    [
+      'another value of the label',
+      { label: { key: 'ephemeral', value: 'yes' } },
+      /it has ephemeral=true/,
+    ],
+    ['no finalizers', { finalizers: [] }, /force-finalizers is empty; to allow it, name widgets/],
+    ['other finalizers', { finalizers: ['x.io/*'] }, /does not allow widgets/],
+  ])('a namespace or finalizer that is not permitted: %s', async (_, over, reason) => {
+    const planned = await plan(held(), { policy: { ...policy, ...over } });
+    expect(freed(planned)).not.toContain(WIDGET);
+    expect(refusals(planned).join('\n')).toMatch(reason);
+  });
+
+  test('`*` with a label is a permission', async () => {
+    const label = { key: 'ephemeral', value: 'true' };
+    const planned = await plan(held(), { policy: { ...policy, namespaces: ['*'], label } });
+    expect(freed(planned)).toContain(WIDGET);
   });
 });
 
 describe('overdue pods', () => {
-  const absent = {
-    name: 'node-1',
-    exists: false,
-    ready: undefined,
+  const NOW = Date.parse('2026-03-02T12:00:00Z');
+  const node = (given: Partial<NodeFacts>): NodeFacts => ({
+    name: 'n',
+    ready: 'Unknown',
     readyReason: undefined,
-    readySince: undefined,
+    readySince: '2026-03-02T11:00:00Z',
     taints: [],
-  };
-  const gone = read<NodeFacts>(absent);
-  const pods = (over = {}, nodes: object = { 'node-1': gone }) =>
-    snapshot([content(PODS, [])], {
-      pods: read([podFacts(PODS, 'web', over)]),
-      nodes: nodes as NonNullable<ReturnType<typeof snapshot>['nodes']>,
-    });
-  const allowed = policy({ mode: 'objects', pods: true });
+    ...given,
+  });
+  const taints = ['node.kubernetes.io/out-of-service'];
 
-  test('are deleted when their node does not exist and force-pods is set', () => {
-    expect(plan({ snapshot: pods(), policy: allowed }).actions).toMatchObject([
-      {
-        step: 'overdue-pods',
-        node: 'node-1',
-        nodeState: 'does not exist',
-        count: 1,
-        examples: ['web'],
-      },
+  test.each<[string, Parameters<typeof nodeState>[0], boolean]>([
+    ['does not exist', read(undefined), true],
+    ['Unknown for an hour', read(node({})), true],
+    [
+      'Unknown for 5 minutes and a second',
+      read(node({ readySince: '2026-03-02T11:54:59Z' })),
+      true,
+    ],
+    ['Unknown for just 5 minutes', read(node({ readySince: '2026-03-02T11:55:00Z' })), false],
+    ['Unknown, nobody knows since when', read(node({ readySince: undefined })), false],
+    ['not ready for an hour', read(node({ ready: 'False' })), false],
+    ['not ready, out of service', read(node({ ready: 'False', taints })), true],
+    ['Ready, out of service', read(node({ ready: 'True', taints })), false],
+    ['Ready', read(node({ ready: 'True' })), false],
+    ['without the condition', read(node({ ready: undefined })), false],
+    ['not to be read', failed({ kind: 'forbidden', message: '403' }), false],
+    ['not read', undefined, false],
+  ])('node %s', (_, given, lost) => {
+    expect(nodeState(given, NOW).lost).toBe(lost);
+  });
+
+  test('are deleted only with force-pods, and what that leaves is said', async () => {
+    const lost = (): Situation => {
+      const situation = new Situation();
+      const metadata = { deletionTimestamp: situation.at(-60_000), deletionGracePeriodSeconds: 30 };
+      situation.cluster.object(PODS, DEMO, 'web', metadata, { spec: { nodeName: 'node-9' } });
+      return situation;
+    };
+    expect(refusals(await plan(lost())).join()).toContain('force-pods: true would delete');
+    const planned = await plan(lost(), { policy: { pods: true } });
+    expect(freed(planned)).toEqual(['pods/web', `namespaces/${DEMO} kubernetes`]);
+    expect(renderPlan(planned).join()).toMatch(
+      /containers that still run on node node-9, and the vol/,
+    );
+  });
+});
+
+describe('the namespace itself', () => {
+  const own = (finalizers: string[], spec: string[] = []): Situation => {
+    const situation = new Situation();
+    const path = `/api/v1/namespaces/${DEMO}`;
+    const object = situation.cluster.peek(path) as { metadata: object };
+    situation.cluster.put(path, {
+      ...object,
+      metadata: { ...object.metadata, finalizers },
+      spec: { finalizers: [...spec, 'kubernetes'] },
+    });
+    return situation;
+  };
+  const NAMESPACE = `namespaces/${DEMO}`;
+
+  test('its own entries go one by one, `kubernetes` last', async () => {
+    const planned = await plan(own(['a.example.com/x'], ['b.example.com/y']));
+    expect(freed(planned)).toEqual([
+      `${NAMESPACE} a.example.com/x`,
+      `${NAMESPACE} b.example.com/y`,
+      `${NAMESPACE} kubernetes`,
     ]);
   });
 
-  test('are left alone without force-pods', () => {
-    expect(reasons({ snapshot: pods(), policy: policy() })).toContain(
-      'force-pods: true would delete',
+  test('`kubernetes` stays while another entry does', async () => {
+    const planned = await plan(own(['other.io/x']));
+    expect(planned.actions).toEqual([]);
+    expect(refusals(planned).join()).toMatch(
+      /kubernetes stays in spec.finalizers as long as other/,
     );
   });
 
   test.each([
-    ['its grace period still runs', pods({ deletionTimestamp: '2026-01-01T00:09:58Z' })],
-    ['it is on no node', pods({ nodeName: undefined })],
-    ['nobody asked for it', pods({ deletionTimestamp: undefined })],
-  ])('a pod is not one while %s', (_, given) => {
-    expect(plan({ snapshot: given, policy: allowed }).actions).toEqual([]);
+    ['once', { once: true }, /looked at only once.*or name kubernetes in force-finalizers/],
+    ['twice', {}, undefined],
+  ] as const)(
+    '`kubernetes` of an empty namespace that was looked at %s',
+    async (_, given, reason) => {
+      const planned = await plan(own([]), given);
+      expect(freed(planned)).toEqual(reason === undefined ? [`${NAMESPACE} kubernetes`] : []);
+      if (reason !== undefined) expect(refusals(planned).join()).toMatch(reason);
+      const exactly = await plan(own([]), { ...given, policy: { finalizers: ['kubernetes'] } });
+      expect(freed(exactly)).toEqual([`${NAMESPACE} kubernetes`]);
+    },
+  );
+
+  test('mode objects does not touch them', async () => {
+    const planned = await plan(own(['a.example.com/x']), { policy: { mode: 'objects' } });
+    expect(planned.actions).toEqual([]);
+    expect(refusals(planned).join()).toContain('only force-finalize: namespace removes it');
   });
 
-  test.each([
-    ['is Ready', read({ ...absent, exists: true, ready: 'True' }), 'the node is Ready'],
-    ['could not be read', UNREAD, 'the node could not be read'],
-    ['was not read', undefined, 'the node was not read'],
-    ['has no Ready condition', read({ ...absent, exists: true }), 'no Ready condition'],
-  ])('a pod is refused when its node %s', (_, node, reason) => {
-    const given = pods({}, node === undefined ? {} : { 'node-1': node });
-    expect(plan({ snapshot: given, policy: allowed }).actions).toEqual([]);
-    expect(reasons({ snapshot: given, policy: allowed })).toContain(reason);
+  test('mode plan lists what mode namespace would do', async () => {
+    const modes = ['plan', 'namespace'] as const;
+    const [first, second] = await Promise.all(
+      modes.map((mode) => plan(own(['a.example.com/x']).held(WIDGETS, 'db'), { policy: { mode } })),
+    );
+    expect(first?.actions).toEqual(second?.actions);
+    expect(first?.refused).toEqual(second?.refused);
   });
 
-  test('a node that is not ready is as good as gone', () => {
-    const node = read({
-      ...absent,
-      exists: true,
-      ready: 'Unknown',
-      readySince: '2026-01-01T00:00:00Z',
-    });
-    const made = plan({ snapshot: pods({}, { 'node-1': node }), policy: allowed });
-    expect(made.actions).toMatchObject([
-      { nodeState: 'is not ready (Ready=Unknown since 2026-01-01T00:00:00Z)' },
-    ]);
+  test.each<[string, (s: Situation) => unknown, RegExp]>([
+    [
+      'is held',
+      (s) => s.held(WIDGETS, 'keep', { finalizers: ['x.io/y'] }),
+      /widgets\S+\/keep \(x.io/,
+    ],
+    [
+      'could not be listed',
+      (s) => s.failing(`LIST /api/v1/namespaces/${DEMO}/pods`, 500),
+      /not everything could be read: pods/,
+    ],
+    [
+      'is in a group that fails',
+      (s) => s.cluster.failedGroups.push({ group: 'm.io', version: 'v1', reason: 'stale' }),
+      /m.io\/v1/,
+    ],
+    ['waits', (s) => s.cluster.object(PODS, DEMO, 'web'), /pods \(1 not terminating\)/],
+  ])('content that %s: refused, or said to be left behind', async (_, arrange, words) => {
+    const build = (): Situation => {
+      const situation = new Situation();
+      arrange(situation);
+      return situation;
+    };
+    const refused = await plan(build());
+    expect(refused.actions).toEqual([]);
+    expect(refusals(refused).join()).toMatch(words);
+    expect(refusals(refused).join()).toContain('only force-orphans: accept');
+    const accepted = await plan(build(), { policy: { orphans: 'accept' } });
+    expect(freed(accepted)).toEqual([`${NAMESPACE} kubernetes`]);
+    expect(accepted.strands).toMatch(words);
   });
 });

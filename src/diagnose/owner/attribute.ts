@@ -13,6 +13,7 @@ import {
 import {
   type Evidence,
   isFresh,
+  isOfProduct,
   isTelling,
   leasesOf,
   type Pointer,
@@ -31,6 +32,7 @@ import {
   ableAccounts,
   isRbacRead,
   NO_RIGHTS,
+  outsideGroups,
   type Rights,
   rightsOf,
 } from './rights.ts';
@@ -78,7 +80,10 @@ export function attribute(context: Context, held: Held): Attribution {
       owner: best.candidate,
       candidates: others.filter(hasIdentity),
       unread,
-      reservations: unread.map((label) => `${label} could not be read`),
+      reservations: [
+        ...unread.map((label) => `${label} could not be read`),
+        ...rivalsOf(context, held, best.candidate, all),
+      ],
     };
   }
   const rivals = present.filter(hasIdentity);
@@ -95,7 +100,7 @@ export function attribute(context: Context, held: Held): Attribution {
       owner: gone,
       candidates: [],
       unread,
-      reservations: namesakes(context, held),
+      reservations: signsOfLife(context, held, all),
     };
   }
   return {
@@ -104,7 +109,7 @@ export function attribute(context: Context, held: Held): Attribution {
     owner: undefined,
     candidates: present,
     unread,
-    reservations: [...reservations, ...namesakes(context, held)],
+    reservations: [...new Set([...reservations, ...signsOfLife(context, held, all)])],
   };
 }
 
@@ -117,6 +122,9 @@ const SOURCES: ReadonlySet<string> = new Set([
   'roles',
   'roleBindings',
   'leases',
+  'events',
+  'services',
+  'apiServices',
   'validatingWebhooks',
   'mutatingWebhooks',
   'definitions',
@@ -185,7 +193,11 @@ function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolea
 }
 
 function hasIdentity({ evidence }: Candidate): boolean {
-  return evidence.some(({ strength }) => strength !== 'hint');
+  return evidence.some(isIdentity);
+}
+
+function isIdentity({ strength }: Evidence): boolean {
+  return strength !== 'hint';
 }
 
 /** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
@@ -339,22 +351,82 @@ function recentWriters({ now }: Context, held: Held): string[] {
   );
 }
 
-/** Somebody of the writer's name runs, without rights that could be seen: enough to keep hands off. */
-function namesakes(context: Context, held: Held): string[] {
+/**
+ * What does not make anybody the owner and is enough to keep hands off: somebody who runs, or wants to,
+ * and is pointed to or called as the writer, whatever rights could be seen; a write to the status after
+ * the deletion, under a name that anybody may have.
+ */
+function signsOfLife(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
   const names = [
     writerOf(held)?.manager ?? '',
     ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
   ].filter(isTelling);
   const product = catalogued(held);
-  return actorsOf(context)
-    .filter(isAlive)
+  const namesakes = actorsOf(context)
+    .filter((actor) => mayRun(actor) && looksHere(context, held, actor))
     .filter(
       (actor) =>
         names.some((name) => actor.programs.includes(name)) ||
-        product?.workload.some(({ name }) => name === actor.name) === true,
+        (product !== undefined && isOfProduct(product, actor)),
     )
-    .filter((actor) => looksHere(context, held, actor))
-    .map((actor) => `${actorText(actor)} runs and is called as what wrote it`);
+    .map((actor) => `${actorText(actor)} ${stateText(actor)} and is called as what wrote it`);
+  const pointedTo = candidates.flatMap((candidate) => {
+    const { actor, evidence } = candidate;
+    const isThere = actor !== undefined && mayRun(actor) && looksHere(context, held, actor);
+    return isThere && hasIdentity(candidate)
+      ? [`${actorText(actor)} ${stateText(actor)}, and ${evidence.find(isIdentity)?.text}`]
+      : [];
+  });
+  const departed = candidates.flatMap(({ actor }) => (actor?.isGone ? actor.programs : []));
+  const late = held.objects.flatMap(({ kind, name, statusWriters }) =>
+    statusWriters
+      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(held.since))
+      .filter(({ manager }) => !OF_NOBODY.test(manager) && !departed.includes(manager))
+      .map(
+        ({ manager }) =>
+          `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
+      ),
+  );
+  const outside = [
+    ...ableAccounts(context, held.type)
+      .accounts.filter((account) => {
+        const { change, watch } = rightsOf(context, account, held.type, []);
+        return account.namespace === undefined && change === 'named' && watch !== undefined;
+      })
+      .map(accountText),
+    ...outsideGroups(context, held.type).map((name) => `group ${name}`),
+  ].map((who) => `${who} may change it, from outside of the cluster`);
+  return [...new Set([...namesakes, ...pointedTo, ...late, ...outside])];
+}
+
+function mayRun(actor: Actor): boolean {
+  return isAlive(actor) || (isPresent(actor) && actor.wanted > 0);
+}
+
+/** They write to the status of what is not theirs. */
+const OF_NOBODY =
+  /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
+
+/** Who else lives and is pointed to, or has rights of its own on the type, besides the one that was found. */
+function rivalsOf(
+  context: Context,
+  held: Held,
+  owner: Candidate,
+  candidates: readonly Candidate[],
+): string[] {
+  return candidates.flatMap((candidate) => {
+    const { actor, rights } = candidate;
+    if (candidate === owner || actor === undefined || !mayRun(actor)) return [];
+    if (!looksHere(context, held, actor)) return [];
+    // Several programs of one product often share one account: rights alone do not tell them apart.
+    const isOfOwnAccount =
+      actor.account.namespace !== owner.account?.namespace ||
+      actor.account.name !== owner.account?.name;
+    const mayAct = rights.change === 'named' && rights.watch !== undefined && isOfOwnAccount;
+    return hasIdentity(candidate) || mayAct
+      ? [`${actorText(actor)} ${stateText(actor)} and may be its owner as well`]
+      : [];
+  });
 }
 
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */

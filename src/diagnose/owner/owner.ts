@@ -672,7 +672,8 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
     return {
       waitsFor: [linkTo(result)],
       results: [result],
-      reservations: [],
+      // It is not gone: another one takes over, and then it removes what is its own.
+      reservations: ['kube-controller-manager should remove it, and is only not at work'],
       isRemovable: false,
       isExpected: false,
     };

@@ -224,6 +224,24 @@ export function ableAccounts(
   return { accounts: [...accounts.values()], namespaces: [...namespaces], everywhere };
 }
 
+/**
+ * Groups of no ServiceAccounts that may write the type's status or finalizers, as controllers do: one
+ * that runs outside of the cluster may be in them.
+ */
+export function outsideGroups(context: Context, type: ResourceType): string[] {
+  const own = [`${type.resource}/status`, `${type.resource}/finalizers`];
+  const groups = grantsOf(context)
+    .filter(({ subject: { kind, name } }) => kind === 'Group' && !name.startsWith('system:'))
+    .filter(({ namespace }) => reachesPlace(context, namespace, type))
+    .filter(({ rule: { apiGroups, resources, verbs } }) => {
+      const changes = verbs.some((verb) => verb !== 'list' && verb !== 'watch');
+      return (
+        apiGroups.includes(type.group) && changes && own.some((one) => resources.includes(one))
+      );
+    });
+  return [...new Set(groups.map(({ subject }) => subject.name))];
+}
+
 /** What the namespace's own bindings had granted before they were deleted with it. */
 export function departedGrant(context: Context, account: Account): string | undefined {
   const { baseline } = context.now;

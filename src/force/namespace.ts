@@ -1,0 +1,262 @@
+import { arrayAt, at, type JsonObject, recordAt, stringAt, stringsAt } from '../base/json.ts';
+import { typeName } from '../diagnose/context.ts';
+import type { Mutation, ResourceType } from '../kubernetes/api.ts';
+import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
+import type { NotInspected } from '../model/finding.ts';
+import { protectedBecause } from '../model/policy.ts';
+import { failed, read } from '../model/read.ts';
+import type { ForceRecord } from '../model/result.ts';
+import { finalizerWriters, objectFacts } from '../observe/parse.ts';
+import { CONCURRENT_LISTS, inParallel, sweepableTypes } from '../observe/sweep.ts';
+import type { Journal } from './journal.ts';
+import { removalPatch } from './objects.ts';
+import {
+  KUBERNETES_FINALIZER,
+  type NamespaceAction,
+  namespaceTarget,
+  remainsText,
+  strandsText,
+} from './plan.ts';
+import type { Run, Step } from './step.ts';
+
+/** The namespace as it is now; empty when it is gone, or why it may not be written to. */
+export type Standing = { ok: true; object: JsonObject | undefined } | { ok: false; reason: string };
+
+/**
+ * Reads the namespace and asks everything again that can have changed since the plan was made. A label
+ * that somebody takes off is a way to say "stop".
+ */
+export async function checkNamespace({ plan, api, signal }: Run): Promise<Standing> {
+  const { namespace, label } = plan;
+  const refuse = (reason: string): Standing => ({ ok: false, reason });
+  const why = protectedBecause(namespace.name, api.target.ownNamespace);
+  if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
+  const got = await api.get(namespacePath(namespace.name), { signal });
+  if (!got.ok) {
+    return got.failure.kind === 'not-found'
+      ? { ok: true, object: undefined }
+      : refuse(`the namespace could not be read again: ${got.failure.message}`);
+  }
+  const object = got.value;
+  const uid = stringAt(object, 'metadata', 'uid');
+  if (uid !== namespace.uid) {
+    return refuse(`another namespace has the name now (UID ${uid ?? 'unknown'})`);
+  }
+  const isTerminating =
+    stringAt(object, 'metadata', 'deletionTimestamp') !== undefined &&
+    stringAt(object, 'status', 'phase') === 'Terminating';
+  if (!isTerminating) return refuse('the namespace is not Terminating');
+  if (label !== undefined && recordAt(object, 'metadata', 'labels')[label.key] !== label.value) {
+    return refuse(`the namespace no longer has the label ${label.key}=${label.value}`);
+  }
+  return { ok: true, object };
+}
+
+interface Own {
+  name: string;
+  uid: string;
+  object: JsonObject;
+}
+
+/** Removes one entry of the namespace's own lists, on the very object that was found to be allowed. */
+export function entryStep(run: Run, action: NamespaceAction): Step<Own> {
+  const { name } = run.plan.namespace;
+  const { step, finalizer } = action;
+  const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
+  return {
+    action,
+    type: 'namespaces',
+    read: async () => {
+      const standing = await checkNamespace(run);
+      if (!standing.ok) return failed({ kind: 'conflict', message: standing.reason });
+      const { object } = standing;
+      if (object === undefined) return read([]);
+      return read([{ name, uid: stringAt(object, 'metadata', 'uid') ?? '', object }]);
+    },
+    wants,
+    request: ({ object }) => requestFor(run, action, object),
+    done: 'removed',
+    afterwards: (own) =>
+      wants(own)
+        ? `removed, and added again by manager ${managerOf(own.object, action) ?? 'unknown'}`
+        : undefined,
+    stop: async () => run.over(),
+    veto: ({ object }) => {
+      const others = [
+        ...entriesOf(object, 'namespace-finalizer'),
+        ...entriesOf(object, 'namespace-spec-finalizer'),
+      ].filter((entry) => entry !== KUBERNETES_FINALIZER);
+      return step === 'namespace-spec-finalizer' &&
+        finalizer === KUBERNETES_FINALIZER &&
+        others.length > 0
+        ? `${others.join(', ')} would still hold the namespace, and nobody would delete its content any more`
+        : undefined;
+    },
+  };
+}
+
+function requestFor(
+  { plan: { namespace, label } }: Run,
+  { step, finalizer }: NamespaceAction,
+  object: JsonObject,
+): Mutation {
+  const path = namespacePath(namespace.name);
+  if (step === 'namespace-finalizer') {
+    const uid = stringAt(object, 'metadata', 'uid') ?? '';
+    const key = label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
+    // In the patch itself: there is no moment between asking for the label and writing.
+    const test =
+      label === undefined
+        ? []
+        : [{ op: 'test', path: `/metadata/labels/${key}`, value: label.value }];
+    const entries = stringsAt(object, 'metadata', 'finalizers');
+    return {
+      method: 'PATCH',
+      path,
+      contentType: 'application/json-patch+json',
+      body: [...test, ...removalPatch(uid, entries, finalizer)],
+    };
+  }
+  // Exactly what was read, UID and resourceVersion included, without this entry: labels, annotations and
+  // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
+  // would remove them unnoticed.
+  const spec = at(object, 'spec') as JsonObject;
+  const finalizers = arrayAt(object, 'spec', 'finalizers').filter((entry) => entry !== finalizer);
+  return {
+    method: 'PUT',
+    path: `${path}/finalize`,
+    body: { ...object, spec: { ...spec, finalizers } },
+  };
+}
+
+function entriesOf(object: JsonObject, step: NamespaceAction['step']): string[] {
+  return stringsAt(object, step === 'namespace-finalizer' ? 'metadata' : 'spec', 'finalizers');
+}
+
+/** spec.finalizers has one owner as a whole; metadata.finalizers one per entry. */
+function managerOf(object: JsonObject, { step, finalizer }: NamespaceAction): string | undefined {
+  if (step === 'namespace-finalizer') {
+    return finalizerWriters(object).find((writer) => writer.finalizer === finalizer)?.manager;
+  }
+  const entry = arrayAt(object, 'metadata', 'managedFields').findLast(
+    (one) => at(one, 'fieldsV1', 'f:spec', 'f:finalizers') !== undefined,
+  );
+  return stringAt(entry, 'manager');
+}
+
+type Orphan = ForceRecord['orphans'][number];
+
+/** What still answers in the namespace, and what could not be listed: that is unknown, not absent. */
+export interface Leftovers {
+  objects: (Orphan & { type: string })[];
+  unread: NotInspected[];
+}
+
+const ALL_TYPES = 'the list of resource types';
+
+/**
+ * Every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
+ * this also works, and matters most, when the namespace itself is gone. `createdBefore` leaves out what
+ * belongs to a new namespace of the same name.
+ */
+export async function listLeftovers(
+  { api, signal, plan }: Run,
+  createdBefore?: string,
+): Promise<Leftovers> {
+  const discovery = await api.discover({ signal });
+  if (!discovery.ok) {
+    return { objects: [], unread: [{ what: ALL_TYPES, reason: discovery.failure.message }] };
+  }
+  const { types, failedGroups } = discovery.value;
+  const found = new Map<string, Orphan & { type: string }>();
+  const unread = failedGroups.map(({ group, version, reason }) => ({
+    what: `${group}/${version}`,
+    reason,
+  }));
+  await inParallel(sweepableTypes(types), CONCURRENT_LISTS, async (type) => {
+    const end = await api.list(collectionPath(type, plan.namespace.name), {
+      signal,
+      metadataOnly: true,
+      onItem: (item) => {
+        const orphan = orphanOf(item, type);
+        const created = stringAt(item, 'metadata', 'creationTimestamp') ?? '';
+        const isOurs = stringAt(item, 'metadata', 'namespace') === plan.namespace.name;
+        // One object may be served by two groups.
+        if (isOurs && (createdBefore === undefined || created < createdBefore)) {
+          found.set(orphan.uid, orphan);
+        }
+      },
+    });
+    if (!end.ok) unread.push({ what: typeName(type), reason: end.failure.message });
+  });
+  const objects = [...found.values()].sort((a, b) =>
+    `${a.type}/${a.name}`.localeCompare(`${b.type}/${b.name}`),
+  );
+  return { objects, unread };
+}
+
+function orphanOf(item: JsonObject, type: ResourceType): Orphan & { type: string } {
+  const { apiVersion, kind, name, uid, finalizers } = objectFacts(item, type);
+  return { type: typeName(type), apiVersion, kind, name, uid, finalizers };
+}
+
+/**
+ * Looks at all of the namespace's content right before its own entries are touched: there has to be
+ * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
+ */
+export async function inventory(run: Run, journal: Journal): Promise<Leftovers | undefined> {
+  const left = await listLeftovers(run);
+  const remains = remainsText(
+    left.objects.map(({ type, name, finalizers }) =>
+      finalizers.length === 0 ? `${type}/${name}` : `${type}/${name} (${finalizers.join(', ')})`,
+    ),
+    left.unread.map(({ what, reason }) => `${what} (${reason})`),
+  );
+  if (remains === undefined) return left;
+  if (run.plan.orphans === 'refuse') {
+    journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
+    return undefined;
+  }
+  // Before the write that strands them: should this process die now, the log still has the list.
+  run.log.group(`May be left behind: ${left.objects.length} objects`, [
+    ...left.objects.map(
+      ({ type, name, uid, finalizers }) =>
+        `${type}/${name} uid ${uid}${finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`}`,
+    ),
+    remains,
+  ]);
+  return left;
+}
+
+/** Said once per run, where there are orphans: what can still be done about them, and how. */
+const RECOVERY =
+  'they can be deleted, but not changed: taking off a finalizer answers 404 until a namespace of this name exists again; to clean up, create it, remove what holds them, and delete it';
+
+/**
+ * What is left behind by a namespace that is gone: what still answers, and what was there before and
+ * could not be looked for.
+ */
+export async function recordOrphans(
+  run: Run,
+  before: Leftovers,
+  createdBefore: string | undefined,
+  journal: Journal,
+): Promise<void> {
+  const after = await listLeftovers(run, createdBefore);
+  const seen = new Set(after.objects.map(({ uid }) => uid));
+  const unread = new Set(after.unread.map(({ what }) => what));
+  const unseen = before.objects.filter(
+    ({ uid, type, apiVersion }) =>
+      !seen.has(uid) && (unread.has(type) || unread.has(apiVersion) || unread.has(ALL_TYPES)),
+  );
+  journal.orphans = [...after.objects, ...unseen].map(({ type: _, ...orphan }) => orphan);
+  journal.unread.push(...after.unread);
+  const count = journal.orphans.length;
+  if (count > 0) {
+    const are = count === 1 ? '1 object is' : `${count} objects are`;
+    journal.note(namespaceTarget(run.plan.namespace.name), `${are} left behind: ${RECOVERY}`);
+  }
+  for (const { what, reason } of after.unread) {
+    journal.note(what, `not searched for what is left behind: ${reason}`);
+  }
+}

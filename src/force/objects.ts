@@ -1,0 +1,182 @@
+import type { JsonObject } from '../base/json.ts';
+import { serverTime } from '../base/time.ts';
+import { typeName } from '../diagnose/context.ts';
+import { isOverdue } from '../diagnose/rules/pods.ts';
+import type { ResourceType } from '../kubernetes/api.ts';
+import { collectionPath, objectPath } from '../kubernetes/paths.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import type { ObjectFacts, PodFacts } from '../model/snapshot.ts';
+import { nodeFacts, objectFacts, podFacts } from '../observe/parse.ts';
+import type { Journal } from './journal.ts';
+import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
+import { atMostEvery, type Run, runStep, type Step } from './step.ts';
+
+const PODS: ResourceType = {
+  group: '',
+  version: 'v1',
+  resource: 'pods',
+  kind: 'Pod',
+  namespaced: true,
+  verbs: [],
+};
+
+/** Facts about the namespace and the node that many writes share may be this old. */
+export const GUARD_MS = 1_000;
+
+/** `guard`: why the namespace may not be written to now. `since`: when its owner was looked for. */
+export function freeObjects(
+  run: Run,
+  action: ObjectAction,
+  since: string,
+  guard: () => Promise<string | undefined>,
+  journal: Journal,
+): Promise<'again' | 'finished'> {
+  return action.step === 'object-finalizer'
+    ? runStep(run, finalizerStep(run, action, since, guard), journal)
+    : runStep(run, podStep(run, action, guard), journal);
+}
+
+/** Objects of the type in the namespace; by a field selector also one, so that `list` is all it needs. */
+async function readObjects<T extends ObjectFacts>(
+  { api, signal, plan: { namespace } }: Run,
+  type: ResourceType,
+  parse: (item: JsonObject) => T,
+  metadataOnly: boolean,
+  name?: string,
+): Promise<Read<T[]>> {
+  const objects: T[] = [];
+  const end = await api.list(collectionPath(type, namespace.name), {
+    signal,
+    metadataOnly,
+    ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
+    onItem: (item) => {
+      const object = parse(item);
+      // An extension API server may ignore the namespace and the selector. No API server allows the last
+      // two names; in a path they would mean something else.
+      const isMeant =
+        object.namespace === namespace.name &&
+        object.uid !== '' &&
+        !['', '.', '..'].includes(object.name) &&
+        (name === undefined ? object.deletionTimestamp !== undefined : object.name === name);
+      if (isMeant) objects.push(object);
+    },
+    onRestart: () => {
+      objects.length = 0;
+    },
+  });
+  if (end.ok) return read(objects);
+  const message = `${typeName(type)} could not be listed again: ${end.failure.message}`;
+  return failed({ ...end.failure, message });
+}
+
+/** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
+function finalizerStep(
+  run: Run,
+  { isByPattern, ...action }: FinalizerAction,
+  since: string,
+  guard: () => Promise<string | undefined>,
+): Step<ObjectFacts> {
+  const { type, finalizer } = action;
+  const named = `naming ${finalizer} in force-finalizers overrides that`;
+  const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
+    deletionTimestamp !== undefined && finalizers.includes(finalizer);
+  return {
+    action: { isByPattern, ...action },
+    type: typeName(type),
+    read: (name) => readObjects(run, type, (item) => objectFacts(item, type), true, name),
+    wants,
+    request: ({ name, uid, finalizers }) => ({
+      method: 'PATCH',
+      path: objectPath(type, run.plan.namespace.name, name),
+      contentType: 'application/json-patch+json',
+      body: removalPatch(uid, finalizers, finalizer),
+    }),
+    done: 'removed',
+    afterwards: (object) =>
+      wants(object) ? `removed, and added again by ${writerOf(object, finalizer)}` : undefined,
+    stop: guard,
+    ...(isByPattern
+      ? {
+          veto: ({ name, statusWriters }: ObjectFacts) => {
+            const late = statusWriters.find(
+              ({ manager, time }) =>
+                Date.parse(time ?? '') > Date.parse(since) && !OF_KUBERNETES.test(manager),
+            );
+            return late === undefined
+              ? undefined
+              : `"${late.manager}" has written to the status of ${typeName(type)}/${name} since its owner was looked for; ${named}`;
+          },
+          overtaken: ({ name }: ObjectFacts) =>
+            `somebody else has removed it from ${typeName(type)}/${name} meanwhile, so its owner seems to live; ${named}`,
+        }
+      : {}),
+  };
+}
+
+/** They write to objects whose finalizers are not theirs. */
+const OF_KUBERNETES = /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler)$/;
+
+function writerOf({ writers }: ObjectFacts, finalizer: string): string {
+  const manager = writers.find((writer) => writer.finalizer === finalizer)?.manager;
+  return manager === undefined ? 'an unknown manager' : `manager ${manager}`;
+}
+
+/** Takes every occurrence of `finalizer` out of the list as it was read, and nothing if it moved. */
+export function removalPatch(
+  uid: string,
+  finalizers: readonly string[],
+  finalizer: string,
+): JsonObject[] {
+  const indexes = finalizers.flatMap((entry, index) => (entry === finalizer ? [index] : []));
+  const path = (index: number): string => `/metadata/finalizers/${index}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizer })),
+    // From the end: each removal moves what comes after it.
+    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
+  ];
+}
+
+/** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
+function podStep(
+  run: Run,
+  action: PodAction,
+  guard: () => Promise<string | undefined>,
+): Step<PodFacts> {
+  const { api, clock, signal } = run;
+  const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
+    const got = await api.get(`/api/v1/nodes/${encodeURIComponent(action.node)}`, { signal });
+    const node = got.ok
+      ? read(nodeFacts(got.value))
+      : got.failure.kind === 'not-found'
+        ? read(undefined)
+        : got;
+    const { lost, text } = nodeState(node, serverTime(run));
+    return lost ? undefined : text;
+  });
+  const done = 'deleted with grace period 0';
+  return {
+    action,
+    type: typeName(PODS),
+    read: (name) => readObjects(run, PODS, (item) => podFacts(item, PODS), false, name),
+    wants: (pod) =>
+      pod.deletionTimestamp !== undefined &&
+      pod.nodeName === action.node &&
+      isOverdue(pod, serverTime(run)),
+    request: ({ name, uid, resourceVersion }) => ({
+      method: 'DELETE',
+      path: objectPath(PODS, run.plan.namespace.name, name),
+      body: {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        gracePeriodSeconds: 0,
+        preconditions: { uid, resourceVersion },
+      },
+    }),
+    done,
+    // A pod with finalizers outlives its deletion, whatever the grace period.
+    afterwards: ({ finalizers }) =>
+      `${done}; still there${finalizers.length === 0 ? '' : `, held by ${finalizers.join(', ')}`}`,
+    stop: async () => (await guard()) ?? (await isNodeBack()),
+  };
+}

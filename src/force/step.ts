@@ -1,0 +1,178 @@
+import type { Clock } from '../base/time.ts';
+import type { Mutation } from '../kubernetes/api.ts';
+import type { Read, ReadFailure } from '../model/read.ts';
+import { inParallel } from '../observe/sweep.ts';
+import type { Done, Journal, JournalDeps } from './journal.ts';
+import { type ForceAction, type ForcePlan, keyOf } from './plan.ts';
+
+/** What every step of carrying out a plan works with. */
+export interface Run extends JournalDeps {
+  /** Aborted: what is under way is given up. */
+  signal: AbortSignal;
+  /** Why no further write may begin: the run was cancelled, or the time for forcing is over. */
+  over(): string | undefined;
+  plan: Pick<ForcePlan, 'namespace' | 'label' | 'orphans'>;
+}
+
+/** One change to all objects of one type that want it: finalizers, pods, the namespace itself. */
+export interface Step<T extends { name: string; uid: string }> {
+  action: ForceAction;
+  /** The type, as kubectl takes it. */
+  type: string;
+  /** What is there now; with a name, that object only. A failure's message is a whole clause. */
+  read(name?: string): Promise<Read<T[]>>;
+  wants(object: T): boolean;
+  /** Pinned to the UID and to what was read of the object. */
+  request(object: T): Mutation;
+  /** Result of a write that succeeded. */
+  done: string;
+  /** What its result is instead when it is still there after the write; undefined: as it should be. */
+  afterwards(object: T): string | undefined;
+  /** Why nothing more may be written; asked before each write. */
+  stop(): Promise<string | undefined>;
+  /** Why an object forbids the whole step, as it was just read. */
+  veto?(object: T): string | undefined;
+  /** Why the step ends when somebody else has dealt with an object. */
+  overtaken?(object: T): string;
+}
+
+/** Writes at the same time; the client itself lets fewer through where the server is busy. */
+const WIDTH = 8;
+
+/**
+ * Reads the objects, writes to each once, side by side, and reads them again to see what came of it.
+ * Answers whether doing the same again later may change something more.
+ */
+export async function runStep<T extends { name: string; uid: string }>(
+  run: Run,
+  step: Step<T>,
+  journal: Journal,
+): Promise<'again' | 'finished'> {
+  const { action } = step;
+  const idOf = (uid: string): string => `${keyOf(action)} ${uid}`;
+  const listed = await step.read();
+  if (!listed.ok) {
+    journal.note(action.target, `not done: ${listed.failure.message}`, action.finalizer);
+    return 'finished';
+  }
+  const wanting = listed.value.filter((object) => step.wants(object));
+  const todo = wanting.filter(({ uid }) => !journal.givenUp.has(idOf(uid)));
+  if (wanting.length === 0) {
+    journal.note(action.target, 'nothing to do: it is not there any more', action.finalizer);
+  }
+  let stopped = todo.map((object) => step.veto?.(object)).find((reason) => reason !== undefined);
+  const done = new Map<string, Done>();
+  await inParallel(todo, WIDTH, async (object) => {
+    stopped ??= await step.stop();
+    const { wrote, reached, result } =
+      stopped === undefined ? await write(run, step, object) : notDone(stopped);
+    if (wrote) journal.writes++;
+    if (reached && !wrote) stopped ??= step.overtaken?.(object);
+    if (!reached) journal.givenUp.add(idOf(object.uid));
+    done.set(object.uid, { name: object.name, byUs: wrote && reached, result });
+  });
+  const mine = [...done].filter(([, { byUs }]) => byUs);
+  const again = mine.length > 0 ? await step.read() : undefined;
+  if (again?.ok === false) {
+    for (const [, entry] of mine) entry.result += `; not read back: ${again.failure.message}`;
+  }
+  for (const object of again?.ok === true ? again.value : []) {
+    const result = done.get(object.uid)?.byUs === true ? step.afterwards(object) : undefined;
+    if (result === undefined) continue;
+    journal.givenUp.add(idOf(object.uid));
+    done.set(object.uid, { name: object.name, byUs: false, result });
+  }
+  journal.tell(action, step.type, done.values());
+  return stopped === undefined && mine.length > 0 ? 'again' : 'finished';
+}
+
+interface Written {
+  /** Whether the cluster was, or may have been, changed. */
+  wrote: boolean;
+  /** Whether things are now as they were meant to be. */
+  reached: boolean;
+  result: string;
+}
+
+function notDone(reason: string, wrote = false): Written {
+  return { wrote, reached: false, result: `not done: ${reason}` };
+}
+
+/** How often one thing is read again because it had moved. */
+const MAX_REREADS = 3;
+const PAUSE_MS = 1_000;
+
+/** Sends one write for what was just read; when that has moved, reads and judges again, within bounds. */
+async function write<T extends { name: string; uid: string }>(
+  run: Run,
+  step: Step<T>,
+  first: T,
+): Promise<Written> {
+  let object = first;
+  let wrote = false;
+  for (let rereads = 0; ; rereads++) {
+    const sent = await run.api.send(step.request(object), { signal: run.signal });
+    if (sent.ok) return { wrote: true, reached: true, result: step.done };
+    const answer = judge(sent.failure);
+    if (answer === 'cut-off') {
+      const result = 'cut off while it was being sent: it may have happened';
+      return { wrote: true, reached: false, result };
+    }
+    if (answer === 'unclear') wrote = true;
+    if (answer === 'refused' || rereads === MAX_REREADS) {
+      const tries = rereads > 0 ? ` (read again ${rereads} times)` : '';
+      return notDone(`${sent.failure.message}${tries}`, wrote);
+    }
+    if (answer !== 'moved') await run.clock.sleep(PAUSE_MS * 2 ** rereads, run.signal);
+    const listed = await step.read(object.name);
+    if (!listed.ok) return notDone(listed.failure.message, wrote);
+    const [now] = listed.value;
+    if (now !== undefined && now.uid !== object.uid) {
+      return notDone('another object has the name now', wrote);
+    }
+    if (now === undefined || !step.wants(now)) {
+      // By somebody else, or by a request of ours that was not answered.
+      const result = now === undefined ? 'no longer there' : 'nothing to do any more';
+      return { wrote, reached: true, result: wrote ? step.done : result };
+    }
+    const stopped = await step.stop();
+    if (stopped !== undefined) return notDone(stopped, wrote);
+    object = now;
+  }
+}
+
+/** What an error says about a write that was sent. */
+function judge(failure: ReadFailure): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
+  // A 404 may be about something else than the object: its namespace or its type is gone. A failed JSON
+  // Patch test is 422; so is an object that no longer is valid, which reading again settles.
+  if (failure.status === 404 || failure.status === 422) return 'moved';
+  switch (failure.kind) {
+    case 'not-found':
+    case 'conflict':
+      return 'moved';
+    case 'invalid':
+    case 'forbidden':
+    case 'unauthorized':
+      return 'refused';
+    case 'throttled':
+      return 'throttled';
+    case 'aborted':
+      return 'cut-off';
+    case 'server-error':
+    case 'timeout':
+    case 'network':
+    case 'unreadable':
+      return 'unclear';
+  }
+}
+
+/** The answer of `ask`, not asked for again before `ms` have passed: many writes share one. */
+export function atMostEvery<T>(ms: number, clock: Clock, ask: () => Promise<T>): () => Promise<T> {
+  let last: { at: number; answer: Promise<T> } | undefined;
+  return () => {
+    if (last === undefined || clock.now() - last.at >= ms) {
+      last = { at: clock.now(), answer: ask() };
+    }
+    return last.answer;
+  };
+}

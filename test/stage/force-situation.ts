@@ -1,0 +1,183 @@
+import type { JsonObject } from '../../src/base/json.ts';
+import type { ResourceType } from '../../src/model/snapshot.ts';
+import { FakeClock } from './fake-clock.ts';
+import { PODS, WIDGETS } from './fake-cluster.ts';
+import { ForceCluster } from './force-cluster.ts';
+import { DEMO } from './gate-run.ts';
+
+/** Who could have removed the finalizer, told as manifests: what a test of forcing builds with. */
+export const FINALIZER = 'widgets.example.com/cleanup';
+export const OPS = 'ops';
+export const CLAIMS: ResourceType = {
+  group: '',
+  version: 'v1',
+  resource: 'persistentvolumeclaims',
+  kind: 'PersistentVolumeClaim',
+  namespaced: true,
+  verbs: ['get', 'list', 'watch', 'patch', 'delete'],
+};
+
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+
+export class Situation {
+  readonly clock = new FakeClock();
+  readonly cluster = new ForceCluster(this.clock);
+
+  /**
+   * A Widget that terminates and is held; its type is defined, and whoever wrote the finalizer
+   * (`widget-operator`) is gone without a trace.
+   */
+  constructor() {
+    const { cluster } = this;
+    cluster.types = [PODS, WIDGETS, CLAIMS];
+    for (const name of ['default', 'kube-system', OPS]) cluster.namespace(name, { active: true });
+    cluster.namespace(DEMO, { metadata: { labels: { ephemeral: 'true' } } });
+    cluster.put('/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com', {
+      metadata: { name: 'widgets.example.com' },
+      spec: { group: 'example.com', names: { kind: 'Widget' } },
+    });
+    cluster.put('/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com', {
+      metadata: { name: 'v1.example.com' },
+      spec: { group: 'example.com', version: 'v1' },
+      status: { conditions: [{ type: 'Available', status: 'True', reason: 'Local' }] },
+    });
+    this.lease('kube-system', 'kube-controller-manager', 1, 'control-plane-0');
+    this.dryRun({});
+  }
+
+  /** What the API server answers to the removal of a finalizer, tried as a dry run. */
+  dryRun(refusal: { message?: string }): this {
+    const { message } = refusal;
+    this.cluster.answers.set(
+      'DRY PATCH',
+      message === undefined
+        ? { ok: true, value: {} }
+        : { ok: false, failure: { kind: 'server-error', status: 500, message } },
+    );
+    return this;
+  }
+
+  at(offsetMs: number): string {
+    return new Date(this.clock.now() + offsetMs).toISOString().replace(/\.\d+/, '');
+  }
+
+  /** A terminating object with these finalizers, the last of them written by this manager. */
+  held(type: ResourceType, name: string, given: Held = {}): this {
+    const { finalizers = [FINALIZER], manager = 'widget-operator', more = [], rest = {} } = given;
+    const fields = Object.fromEntries(finalizers.map((one) => [`v:"${one}"`, {}]));
+    this.cluster.object(
+      type,
+      DEMO,
+      name,
+      {
+        deletionTimestamp: this.at(given.sinceMs ?? -50_000),
+        finalizers,
+        managedFields: [
+          {
+            manager,
+            operation: 'Update',
+            time: this.at(-3_000_000),
+            fieldsV1: { 'f:metadata': { 'f:finalizers': fields } },
+          },
+          ...more,
+        ],
+      },
+      rest,
+    );
+    return this;
+  }
+
+  /** Somebody runs in namespace ops: a bare Pod, whose container is called so. */
+  pod(name: string, program: string, account = 'default', given: JsonObject = {}): this {
+    this.cluster.put(`/api/v1/namespaces/${OPS}/pods/${name}`, {
+      metadata: { namespace: OPS, name, uid: `uid-pod-${name}`, labels: { app: name }, ...given },
+      spec: {
+        serviceAccountName: account,
+        nodeName: 'node-1',
+        containers: [{ name: program, image: `example.com/${program}:1` }],
+      },
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+    });
+    return this;
+  }
+
+  workload(kind: string, name: string, given: Workload = {}): this {
+    const { account = 'default', replicas = 1, program = name, namespace = OPS } = given;
+    this.cluster.put(`/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`, {
+      metadata: { namespace, name, uid: `uid-${namespace}-${name}` },
+      spec: {
+        replicas,
+        template: {
+          spec: { serviceAccountName: account, containers: [{ name: program, image: program }] },
+        },
+      },
+      status: { replicas, readyReplicas: replicas },
+    });
+    return this;
+  }
+
+  /** A ClusterRole with a rule for widgets, bound to the subject. */
+  grant(subject: JsonObject, given: Grant = {}): this {
+    const { verbs = ['get', 'list', 'watch', 'update', 'patch'], groups = ['example.com'] } = given;
+    const { resources = ['widgets', 'widgets/status'], name = 'widgets' } = given;
+    this.cluster.put(`${RBAC}/clusterroles/${name}`, {
+      metadata: { name },
+      rules: [{ apiGroups: groups, resources, verbs }],
+    });
+    this.cluster.put(`${RBAC}/clusterrolebindings/${name}`, {
+      metadata: { name },
+      roleRef: { kind: 'ClusterRole', name },
+      subjects: [subject],
+    });
+    return this;
+  }
+
+  lease(namespace: string, name: string, ageSeconds: number, holder: string): this {
+    this.cluster.put(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`, {
+      metadata: { namespace, name },
+      spec: {
+        holderIdentity: holder,
+        leaseDurationSeconds: 15,
+        renewTime: this.at(-ageSeconds * 1_000),
+      },
+    });
+    return this;
+  }
+
+  /** Reads that fail: `LIST /apis/apps/v1/daemonsets`. */
+  failing(request: string, status: 403 | 500): this {
+    const kind = status === 403 ? 'forbidden' : 'server-error';
+    const message = `${status} ${status === 403 ? 'Forbidden: no' : 'Internal Server Error: etcd'}`;
+    this.cluster.answers.set(request, { ok: false, failure: { kind, status, message } });
+    return this;
+  }
+}
+
+export interface Held {
+  finalizers?: string[];
+  manager?: string;
+  sinceMs?: number;
+  /** Further managedFields. */
+  more?: JsonObject[];
+  rest?: JsonObject;
+}
+
+export interface Workload {
+  account?: string;
+  replicas?: number;
+  program?: string;
+  namespace?: string;
+}
+
+export interface Grant {
+  verbs?: string[];
+  groups?: string[];
+  resources?: string[];
+  name?: string;
+}
+
+export const account = (name: string, namespace = OPS): JsonObject => ({
+  kind: 'ServiceAccount',
+  namespace,
+  name,
+});

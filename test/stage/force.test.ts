@@ -1,0 +1,538 @@
+import { describe, expect, test } from 'vitest';
+import { arrayAt, stringAt, stringsAt } from '../../src/base/json.ts';
+import { runGate } from '../../src/gate/gate.ts';
+import { type InputName, readInputs } from '../../src/inputs.ts';
+import { objectPath } from '../../src/kubernetes/paths.ts';
+import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import { NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
+import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
+import { DEMO } from './gate-run.ts';
+
+const TIMEOUT_MS = 60_000;
+const BUDGET_MS = 120_000;
+const NAMESPACE = `/api/v1/namespaces/${DEMO}`;
+const pathOf = (name: string, type = WIDGETS): string => objectPath(type, DEMO, name);
+const patchOf = (name: string, type = WIDGETS): string => `PATCH ${pathOf(name, type)}`;
+const held = (...names: string[]): Situation =>
+  names.reduce((situation, name) => situation.held(WIDGETS, name), new Situation());
+
+interface Ran {
+  run: RunResult;
+  one: NamespaceResult;
+  lines: string[];
+  /** What the last report before the first write said. */
+  announced: RunResult[];
+}
+
+interface Options {
+  namespaces?: string[];
+  cancel?: AbortController;
+  announce?: () => Promise<void>;
+}
+
+/** The whole gate, in virtual time, over the API server in memory; its controllers act 5 s after a write. */
+async function force(
+  { clock, cluster }: Situation,
+  inputs: Partial<Record<InputName, string>> = {},
+  { namespaces = [DEMO], cancel = new AbortController(), announce }: Options = {},
+): Promise<Ran> {
+  const lines: string[] = [];
+  const announced: RunResult[] = [];
+  const line = (text: string): void => {
+    lines.push(text);
+  };
+  const afterWrite = cluster.afterWrite;
+  let isDue = false;
+  cluster.afterWrite = (request) => {
+    afterWrite(request);
+    if (isDue) return;
+    isDue = true;
+    clock.at(clock.elapsed + 5_000, () => {
+      isDue = false;
+      for (const name of namespaces) cluster.settle(name);
+    });
+  };
+  const all: Partial<Record<InputName, string>> = {
+    namespace: namespaces.join(),
+    timeout: `${TIMEOUT_MS / 1_000}s`,
+    'force-finalize': 'objects',
+    'force-namespaces': 'preview-*',
+    'force-finalizers': FINALIZER,
+    ...inputs,
+  };
+  const run = await clock.run(
+    runGate(
+      readInputs((name) => all[name] ?? ''),
+      {
+        api: cluster,
+        clock,
+        log: {
+          line,
+          group: (title, more) => lines.push(title, ...more),
+          notice: line,
+          warning: line,
+          error: line,
+          debug: () => undefined,
+        },
+        signal: cancel.signal,
+        gateVersion: '1.0.0',
+        announce: async (result) => {
+          announced.push(result);
+          expect(cluster.writes).toEqual([]);
+          await announce?.();
+        },
+      },
+    ),
+  );
+  return { run, one: run.namespaces[0] as NamespaceResult, lines, announced };
+}
+
+function results({ forced }: NamespaceResult): string[] {
+  return (forced?.actions ?? []).map(({ target, finalizer, result }) =>
+    `${target} ${finalizer}: ${result}`.replace(' :', ':'),
+  );
+}
+
+const refusals = ({ forced }: NamespaceResult): string =>
+  (forced?.refused ?? []).map(({ target, reason }) => `${target}: ${reason}`).join('\n');
+
+describe('objects', () => {
+  test('are freed by patches that test what was read, after the plan was reported', async () => {
+    const situation = held('db');
+    const { one, announced } = await force(situation);
+    expect(one.outcome).toBe('forced');
+    expect(situation.cluster.writes).toEqual([patchOf('db')]);
+    expect(situation.cluster.bodies).toEqual([
+      [
+        { op: 'test', path: '/metadata/uid', value: 'uid-widgets-db' },
+        { op: 'test', path: '/metadata/finalizers/0', value: FINALIZER },
+        { op: 'remove', path: '/metadata/finalizers/0' },
+      ],
+    ]);
+    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: removed`]);
+    expect(announced.map(({ namespaces: [first] }) => first?.forced?.actions)).toEqual([
+      [{ target: 'widgets.example.com/db', finalizer: FINALIZER, result: 'planned' }],
+    ]);
+  });
+
+  test('mode plan goes the same way and writes nothing', async () => {
+    const situation = held('db');
+    const { one, announced } = await force(situation, { 'force-finalize': 'plan' });
+    expect(situation.cluster.writes).toEqual([]);
+    expect(announced).toEqual([]);
+    expect(one.outcome).toBe('stuck');
+    expect(results(one)[0]).toBe(`widgets.example.com/db ${FINALIZER}: would be done`);
+  });
+
+  test('the other finalizers stay; one that stands twice goes in one patch', async () => {
+    const situation = held().held(WIDGETS, 'db', {
+      finalizers: ['a.io/x', FINALIZER, 'b.io/y', FINALIZER],
+    });
+    const { one } = await force(situation);
+    expect(situation.cluster.writes).toHaveLength(1);
+    expect(stringsAt(situation.cluster.peek(pathOf('db')), 'metadata', 'finalizers')).toEqual([
+      'a.io/x',
+      'b.io/y',
+    ]);
+    expect(one.outcome).toBe('stuck');
+  });
+
+  test('what was queued behind a pod is freed in a second round', async () => {
+    const situation = new Situation().held(PODS, 'first', {});
+    situation.cluster.object(WIDGETS, DEMO, 'queued', { finalizers: [FINALIZER] });
+    const { one } = await force(situation);
+    expect(one.outcome).toBe('forced');
+    expect(situation.cluster.writes).toEqual([patchOf('first', PODS), patchOf('queued')]);
+  });
+
+  test('1,000 of them take one write each, and are one row', async () => {
+    const names = Array.from({ length: 1_000 }, (_, index) => `w-${index}`);
+    const situation = held(...names);
+    const { one } = await force(situation);
+    expect(new Set(situation.cluster.writes).size).toBe(1_000);
+    expect(situation.cluster.writes).toHaveLength(1_000);
+    expect(one.outcome).toBe('forced');
+    expect(results(one)).toEqual([
+      expect.stringMatching(
+        /^1000 objects of widgets\.example\.com \(w-0, .* and 990 more\).*: removed$/,
+      ),
+    ]);
+  });
+
+  test('a conflict is read again and judged again, and not for ever', async () => {
+    const situation = held('moves', 'never-rests');
+    situation.cluster.onWrite = ({ path }, count) => {
+      const isFirst = path === pathOf('moves') && count < 2;
+      if (!isFirst && path !== pathOf('never-rests')) return;
+      const object = situation.cluster.peek(path) as { metadata: { finalizers: string[] } };
+      const finalizers = [`a.io/n${count}`, ...object.metadata.finalizers];
+      situation.cluster.put(path, { ...object, metadata: { ...object.metadata, finalizers } });
+    };
+    const { one } = await force(situation);
+    expect(results(one)).toEqual([
+      `widgets.example.com/moves ${FINALIZER}: removed`,
+      expect.stringMatching(/never-rests .*: not done: 422 .*\(read again 3 times\)$/),
+    ]);
+    expect(situation.cluster.writes).toHaveLength(2 + 4);
+  });
+
+  test.each<[string, (situation: Situation) => unknown, string]>([
+    [
+      'recreated under the same name',
+      (s) =>
+        s
+          .held(WIDGETS, 'db')
+          .cluster.object(WIDGETS, DEMO, 'db', { uid: 'new', finalizers: [FINALIZER] }),
+      'not done: another object has the name now',
+    ],
+    ['gone', (s) => s.cluster.drop(pathOf('db')), 'no longer there'],
+    [
+      'freed by somebody else',
+      (s) => s.held(WIDGETS, 'db', { finalizers: ['x.io/y'] }),
+      'nothing to do any more',
+    ],
+  ])('one that is %s between reading and writing is left alone', async (_, change, result) => {
+    const situation = held('db');
+    situation.cluster.onWrite = () => change(situation);
+    const { one } = await force(situation);
+    expect(situation.cluster.writes).toEqual([expect.stringMatching(/ (?:422|404)$/)]);
+    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: ${result}`]);
+  });
+
+  test('an owner that puts the finalizer back is named, and not fought', async () => {
+    const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
+    situation.held(WIDGETS, 'db', { finalizers: [FINALIZER, 'x.io/y'] });
+    situation.cluster.afterWrite = () => {
+      situation.held(WIDGETS, 'db', {
+        finalizers: ['x.io/y', FINALIZER],
+        manager: 'tenant-operator',
+      });
+    };
+    const { one } = await force(situation);
+    expect(situation.cluster.writes).toHaveLength(1);
+    expect(results(one)).toEqual([
+      `widgets.example.com/db ${FINALIZER}: removed, and added again by manager tenant-operator`,
+    ]);
+    expect(one.outcome).toBe('stuck');
+  });
+
+  test('a webhook that refuses is told in its own words', async () => {
+    const situation = held('db');
+    const message =
+      '403 Forbidden: admission webhook "guard" denied the request: kept for ten years';
+    const failure = { kind: 'forbidden', status: 403, message } as const;
+    situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
+    const { one } = await force(situation);
+    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: not done: ${message}`]);
+    expect(one.outcome).toBe('stuck');
+  });
+
+  test('a request that was not answered is looked up, not taken for a failure', async () => {
+    const situation = held('db');
+    const failure = { kind: 'timeout', message: 'no answer within 15 s' } as const;
+    situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
+    situation.cluster.onWrite = () => {
+      situation.held(WIDGETS, 'db', { finalizers: ['x.io/y'] });
+    };
+    const { one } = await force(situation);
+    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: removed`]);
+  });
+
+  test('without a right nothing at all is written, and the rules that grant it are told', async () => {
+    const situation = held('db').held(PODS, 'web');
+    situation.cluster.lacks.add('patch widgets.example.com');
+    const { one } = await force(situation);
+    expect(situation.cluster.writes).toEqual([]);
+    expect(refusals(one)).toContain(
+      'rights are missing: patch widgets.example.com; these rules grant just them: [{apiGroups: ["example.com"], resources: ["widgets"], verbs: ["patch"]}]',
+    );
+    expect(results(one).every((line) => line.includes('not done: rights are missing'))).toBe(true);
+  });
+});
+
+describe('by a pattern', () => {
+  const inputs = { 'force-finalizers': 'widgets.example.com/*' };
+  const NAMED = `naming ${FINALIZER} in force-finalizers overrides that`;
+
+  test('it is removed from what nobody owns', async () => {
+    const situation = held('db');
+    const { one } = await force(situation, inputs);
+    expect(one.outcome).toBe('forced');
+  });
+
+  test('one look is not enough: without a wait, a second one follows', async () => {
+    const situation = held('db');
+    const { one, lines } = await force(situation, { ...inputs, timeout: '0s' });
+    expect(lines.join('\n')).toContain('looking a second time');
+    expect(one.outcome).toBe('forced');
+    const slow = held('a', 'b');
+    slow.clock.at(5_000, () => slow.cluster.drop(pathOf('a')));
+    expect(refusals((await force(slow, { ...inputs, timeout: '0s' })).one)).toContain(
+      'still goes away',
+    );
+    expect(slow.cluster.writes).toEqual([]);
+  });
+
+  test('an owner that awakes while the plan is reported is seen before the first write', async () => {
+    const situation = held('db');
+    const announce = async (): Promise<void> => {
+      await situation.clock.sleep(40_000);
+      situation.grant(account('op')).pod('op-1', 'widget-operator', 'op');
+    };
+    const { one } = await force(situation, inputs, { announce });
+    expect(situation.cluster.writes).toEqual([]);
+    expect(refusals(one)).toContain(`Pod ${OPS}/op-1 should remove it and runs`);
+  });
+
+  test('an object whose status was written since ends it before the first write', async () => {
+    const situation = held('a', 'b');
+    const announce = async (): Promise<void> => {
+      await situation.clock.sleep(5_000);
+      const status = { operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
+      const time = situation.at(0);
+      situation.held(WIDGETS, 'b', { more: [{ ...status, manager: 'manager', time }] });
+    };
+    const { one } = await force(situation, inputs, { announce });
+    expect(situation.cluster.writes).toEqual([]);
+    expect(results(one)).toContain(
+      `widgets.example.com/a ${FINALIZER}: not done: "manager" has written to the status of widgets.example.com/b since its owner was looked for; ${NAMED}`,
+    );
+  });
+
+  test('an object that somebody else frees meanwhile ends it', async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `w-${index}`);
+    const situation = held(...names);
+    situation.cluster.slownessMs = 100;
+    situation.cluster.onWrite = ({ path }) => {
+      if (path === pathOf('w-3')) situation.cluster.drop(path);
+    };
+    const { one } = await force(situation, inputs);
+    expect(situation.cluster.writes.length).toBeLessThan(20);
+    expect(results(one).join('\n')).toContain(
+      `not done: somebody else has removed it from widgets.example.com/w-3 meanwhile, so its owner seems to live; ${NAMED}`,
+    );
+  });
+});
+
+describe('the namespace is asked again while anything is written', () => {
+  test('its label is a way to say stop', async () => {
+    const names = Array.from({ length: 400 }, (_, index) => `w-${index}`);
+    const situation = held(...names);
+    situation.cluster.slownessMs = 200;
+    situation.cluster.onWrite = (_, count) => {
+      if (count === 3) situation.cluster.namespace(DEMO, { metadata: { labels: {} } });
+    };
+    const { one } = await force(situation, { 'force-label': 'ephemeral=true' });
+    // Writes of one second share an answer.
+    expect(situation.cluster.writes.length).toBeLessThan(60);
+    expect(results(one).join('\n')).toContain('no longer has the label ephemeral=true');
+  });
+
+  test('recreated under the same name: nothing in the new one is touched', async () => {
+    const situation = held('db');
+    situation.cluster.onWrite = () => {
+      situation.cluster.drop(pathOf('db'));
+      situation.cluster.namespace(DEMO, { uid: 'new', active: true });
+      situation.cluster.object(WIDGETS, DEMO, 'db', { uid: 'new-db', finalizers: [FINALIZER] });
+    };
+    const { one } = await force(situation, { 'force-finalize': 'namespace' });
+    expect(situation.cluster.writes).toEqual([`${patchOf('db')} 422`]);
+    expect(one.outcome).toBe('recreated');
+  });
+});
+
+describe('time', () => {
+  test('the budget holds on a slow server, and what was not done is said', async () => {
+    const names = Array.from({ length: 2_000 }, (_, index) => `w-${index}`);
+    const situation = held(...names);
+    situation.cluster.slownessMs = 2_000;
+    const { one } = await force(situation);
+    expect(situation.clock.elapsed).toBeLessThanOrEqual(TIMEOUT_MS + BUDGET_MS);
+    const done = situation.cluster.writes.length;
+    expect(done).toBeGreaterThan(300);
+    expect(done).toBeLessThan(500);
+    expect(results(one)).toEqual([
+      expect.stringMatching(new RegExp(`^${done} objects .*: removed$`)),
+      expect.stringMatching(
+        new RegExp(`^${2_000 - done} objects .*: not done: the 120 s for forcing are over$`),
+      ),
+    ]);
+    expect(one.outcome).toBe('stuck');
+  });
+
+  test('a write that hangs is given up with the budget', async () => {
+    const situation = held('db');
+    situation.cluster.slownessMs = 3_600_000;
+    const { one } = await force(situation);
+    expect(situation.clock.elapsed).toBeLessThanOrEqual(TIMEOUT_MS + BUDGET_MS);
+    expect(results(one).join()).toContain('cut off while it was being sent: it may have happened');
+  });
+
+  test('cancelled in the middle: what is under way is told, and nothing new begins', async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `w-${index}`);
+    const situation = held(...names);
+    const cancel = new AbortController();
+    situation.cluster.slownessMs = 1_000;
+    situation.cluster.onWrite = (_, count) => {
+      if (count === 20) cancel.abort();
+    };
+    const { one } = await force(situation, {}, { cancel });
+    expect(situation.cluster.writes.length).toBeLessThan(35);
+    expect(one.outcome).toBe('cancelled');
+    const text = results(one).join('\n');
+    expect(text).toContain('cut off while it was being sent: it may have happened');
+    expect(text).toContain('not done: the run was cancelled');
+  });
+
+  test('namespaces are forced side by side: a slow one does not hold up another', async () => {
+    const OTHER = 'preview-8';
+    const situation = new Situation();
+    const { cluster } = situation;
+    for (let index = 0; index < 2_000; index++) situation.held(WIDGETS, `w-${index}`);
+    cluster.namespace(OTHER, {});
+    const metadata = { deletionTimestamp: situation.at(-50_000), finalizers: [FINALIZER] };
+    cluster.object(WIDGETS, OTHER, 'only', metadata);
+    cluster.slownessMs = 2_000;
+    const { run } = await force(situation, {}, { namespaces: [DEMO, OTHER] });
+    expect(run.namespaces.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual([
+      `${DEMO} stuck`,
+      `${OTHER} forced`,
+    ]);
+    expect(situation.clock.elapsed).toBeLessThanOrEqual(TIMEOUT_MS + BUDGET_MS);
+  });
+});
+
+describe('overdue pods', () => {
+  const inputs = { 'force-pods': 'true', 'force-finalizers': 'x.io/none' };
+  const lost = (given: object = {}): Situation => {
+    const situation = new Situation();
+    const metadata = { deletionTimestamp: situation.at(-60_000), deletionGracePeriodSeconds: 30 };
+    const spec = { nodeName: 'node-9' };
+    situation.cluster.object(PODS, DEMO, 'web', { ...metadata, ...given }, { spec });
+    return situation;
+  };
+
+  test('of a node that does not exist are deleted, pinned to what was read', async () => {
+    const situation = lost();
+    const path = pathOf('web', PODS);
+    const version = stringAt(situation.cluster.peek(path), 'metadata', 'resourceVersion');
+    const { one } = await force(situation, inputs);
+    expect(situation.cluster.writes).toEqual([`DELETE ${path}`]);
+    expect(situation.cluster.bodies[0]).toMatchObject({
+      gracePeriodSeconds: 0,
+      preconditions: { uid: 'uid-pods-web', resourceVersion: version },
+    });
+    expect(results(one)).toEqual([
+      'pods/web: deleted with grace period 0; may be left behind: containers that still run on node node-9, and the volumes attached to it',
+    ]);
+    expect(one.outcome).toBe('forced');
+  });
+
+  test('stay when the node is there again right before the write', async () => {
+    const situation = lost();
+    const announce = async (): Promise<void> => {
+      situation.cluster.put('/api/v1/nodes/node-9', {
+        metadata: { name: 'node-9' },
+        status: { conditions: [{ type: 'Ready', status: 'False', reason: 'NetworkNotReady' }] },
+      });
+    };
+    const { one } = await force(situation, inputs, { announce });
+    expect(situation.cluster.writes).toEqual([]);
+    expect(results(one)[0]).toMatch(
+      /pods\/web: not done: its kubelet lives and reports Ready=False/,
+    );
+  });
+
+  test('that a finalizer holds as well are told as still there', async () => {
+    const { one } = await force(lost({ finalizers: ['x.io/y'] }), inputs);
+    expect(results(one)[0]).toBe(
+      'pods/web: deleted with grace period 0; still there, held by x.io/y',
+    );
+  });
+});
+
+describe('the namespace itself', () => {
+  const inputs = { 'force-finalize': 'namespace', 'force-orphans': 'accept' };
+
+  test('goes last, and everything it strands is listed before the write and after it', async () => {
+    const situation = held('db').held(WIDGETS, 'kept', { finalizers: ['x.io/y'] });
+    const { one, lines } = await force(situation, inputs);
+    expect(situation.cluster.writes).toEqual([patchOf('db'), `PUT ${NAMESPACE}/finalize`]);
+    expect(one.outcome).toBe('forced');
+    expect(one.forced?.orphans).toEqual([
+      {
+        apiVersion: 'example.com/v1',
+        kind: 'Widget',
+        name: 'kept',
+        uid: 'uid-widgets-kept',
+        finalizers: ['x.io/y'],
+      },
+    ]);
+    const told = lines.findIndex((line) => line.includes('May be left behind: 1 objects'));
+    expect(told).toBeGreaterThan(0);
+    expect(told).toBeLessThan(lines.findIndex((line) => /kubernetes: removed/.test(line)));
+    expect(results(one).at(-1)).toContain(
+      'answers 404 until a namespace of this name exists again',
+    );
+  });
+
+  test('the body of /finalize is what was read, without this one entry', async () => {
+    const situation = new Situation();
+    const object = situation.cluster.peek(NAMESPACE) as { metadata: object };
+    const metadata = { ...object.metadata, annotations: { note: 'kept' }, finalizers: ['a.io/x'] };
+    const spec = { finalizers: ['kubernetes', 'b.io/y', 'c.io/z'] };
+    situation.cluster.put(NAMESPACE, { ...object, metadata, spec });
+    const read = situation.cluster.peek(NAMESPACE);
+    await force(situation, { ...inputs, 'force-finalizers': 'b.io/y' });
+    expect(situation.cluster.bodies[0]).toEqual({
+      ...read,
+      spec: { finalizers: ['kubernetes', 'c.io/z'] },
+    });
+    expect(situation.cluster.writes).toHaveLength(1);
+  });
+
+  test('content that appears after the plan refuses it', async () => {
+    const situation = new Situation();
+    const announce = async (): Promise<void> => {
+      situation.held(WIDGETS, 'late', { finalizers: ['x.io/y'] });
+    };
+    const { one } = await force(situation, { 'force-finalize': 'namespace' }, { announce });
+    expect(situation.cluster.writes).toEqual([]);
+    expect(refusals(one)).toContain('content remains: widgets.example.com/late (x.io/y)');
+  });
+
+  test('a namespace that moved is read again; one that was replaced is not touched', async () => {
+    const moved = new Situation();
+    moved.cluster.onWrite = (_, count) => {
+      if (count === 0) moved.cluster.put(NAMESPACE, moved.cluster.peek(NAMESPACE) ?? {});
+    };
+    expect((await force(moved, inputs)).one.outcome).toBe('forced');
+    expect(moved.cluster.writes).toEqual([
+      `PUT ${NAMESPACE}/finalize 409`,
+      `PUT ${NAMESPACE}/finalize`,
+    ]);
+    const replaced = new Situation();
+    replaced.cluster.onWrite = () => replaced.cluster.namespace(DEMO, { uid: 'new' });
+    const { one } = await force(replaced, inputs);
+    expect(replaced.cluster.writes).toEqual([`PUT ${NAMESPACE}/finalize 409`]);
+    expect(one.outcome).toBe('recreated');
+    expect(arrayAt(replaced.cluster.peek(NAMESPACE), 'spec', 'finalizers')).toEqual(['kubernetes']);
+  });
+
+  test('what could not be looked for afterwards is still counted as left behind', async () => {
+    const situation = held().held(WIDGETS, 'kept', { finalizers: ['x.io/y'] });
+    situation.cluster.afterWrite = () => {
+      const failure = { ...NOT_FOUND, kind: 'server-error', status: 500, message: '500' } as const;
+      situation.cluster.answers.set(`LIST /apis/example.com/v1/namespaces/${DEMO}/widgets`, {
+        ok: false,
+        failure,
+      });
+    };
+    const { one } = await force(situation, inputs);
+    expect(one.forced?.orphans.map(({ name }) => name)).toEqual(['kept']);
+    expect(one.diagnosis?.notInspected).toContainEqual({
+      what: 'widgets.example.com',
+      reason: '500',
+    });
+  });
+});
