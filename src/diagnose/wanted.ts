@@ -5,7 +5,7 @@ import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
 import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
 import { catalogued, definitionNames, type Held, isOftenManaged, writerOf } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
-import { matchesWebhook } from './rules/admission.ts';
+import { askedAbout, matchesWebhook } from './rules/admission.ts';
 import { isUnprocessed } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
@@ -253,12 +253,21 @@ function wantPartners({ now }: Context, { objects, type }: Held, wanted: Wanted)
   }
 }
 
-/** One removal for each group of objects: admission mostly treats them alike. */
+/** One removal for each group of objects, where admission asks somebody: it mostly treats them alike. */
 function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const [object] = held.objects;
+  const { cluster } = context.now;
+  const services = cluster.apiServices;
+  if (object === undefined || object.uid === '') return;
+  if ([...WEBHOOKS, ...POLICIES].some((key) => cluster[key] === undefined)) return;
   // Whether an aggregated server takes dry runs seriously is known only to itself.
-  const services = context.now.cluster.apiServices;
-  if (object === undefined || object.uid === '' || services?.ok !== true) return;
-  if (isAggregated(context, held.type)) return;
-  wanted.trials.push({ type: held.type, object, finalizer: held.finalizer });
+  if (services?.ok !== true || isAggregated(context, held.type)) return;
+  const asked = askedAbout(context, 'UPDATE', held.type, object);
+  if (asked?.length === 0) return;
+  wanted.trials.push({
+    type: held.type,
+    object,
+    finalizer: held.finalizer,
+    ...(asked === undefined ? {} : { admission: asked.join(' ') }),
+  });
 }

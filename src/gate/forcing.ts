@@ -10,7 +10,7 @@ import { type ActivePolicy, isActive } from '../model/policy.ts';
 import type { RunResult } from '../model/result.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import type { Case, GateDeps } from './gate.ts';
-import { followNamespace, readNamespace } from './wait.ts';
+import { Following, readNamespace } from './wait.ts';
 
 interface Planned {
   one: Case;
@@ -91,7 +91,9 @@ async function waitGone(
   deps: GateDeps,
 ): Promise<'gone' | 'still-there'> {
   if (follower === undefined) return 'still-there';
-  const again = followNamespace(follower.last, deps);
+  const following = new Following(deps);
+  const again = following.add(follower.last);
+  following.start();
   try {
     await deps.clock.sleep(Math.max(0, untilMs - deps.clock.now()), again.over);
     if (!again.over.aborted) return 'still-there';

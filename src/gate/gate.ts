@@ -6,7 +6,7 @@ import type { KubernetesApi } from '../kubernetes/api.ts';
 import { type Outcome, outcomeOf, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline } from '../model/snapshot.ts';
-import { isYoung, readBaseline } from '../observe/observe.ts';
+import { isYoung, readBaselines } from '../observe/observe.ts';
 import {
   EXAMINE_LIMIT_MS,
   type Examination,
@@ -16,9 +16,9 @@ import {
   withTrouble,
 } from './examine.ts';
 import { forceAll } from './forcing.ts';
-import { describeStart, noteWhenQuiet, Progress } from './progress.ts';
+import { describeStart, noteWhenQuiet, Progress, ProgressLog } from './progress.ts';
 import { cannot, findTargets, requestDeletions, type Target } from './targets.ts';
-import { type Ended, type Follower, followNamespace } from './wait.ts';
+import { type Ended, type Follower, Following } from './wait.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -54,7 +54,11 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     `namespace-teardown-gate ${deps.gateVersion} · ${server} (Kubernetes ${(await cluster).version}), context ${context}`,
   );
   const targets = inputs.delete ? await deleteAll(found, deps) : found;
-  const cases = targets.map((target) => begin(target, inputs, startedAt, deps));
+  const following = new Following({ ...deps, idle: inputs.timeoutMs === 0 });
+  const progressLog = new ProgressLog(startedAt, targets.length, deps);
+  const cases = targets.map((target) => begin(target, inputs, progressLog, following, deps));
+  readEarlyBaselines(cases, inputs, deps);
+  following.start();
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
@@ -64,8 +68,10 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     );
   try {
     await waitForAll(cases, inputs, startedAt, deps);
+    progressLog.flush();
     await forceAll(cases, inputs, deps, conclude);
   } finally {
+    progressLog.flush();
     for (const { follower } of cases) follower?.stop();
   }
   return conclude();
@@ -89,23 +95,44 @@ async function readCluster({
 
 /** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
 async function deleteAll(targets: readonly Target[], deps: GateDeps): Promise<Target[]> {
-  const baselines = new Map(
-    await Promise.all(
-      targets.map(async (target): Promise<[string, Baseline | undefined]> => {
-        const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
-        return [target.name, isActive ? await readBaseline(target.name, deps) : undefined];
-      }),
-    ),
+  const isActive = ({ first }: Target): boolean =>
+    first !== undefined && first.deletionTimestamp === undefined;
+  const baselines = await readBaselines(
+    targets.filter(isActive).map(({ name }) => name),
+    deps,
   );
   const asked = await requestDeletions(targets, deps);
   return asked.map((target) => {
     const baseline = baselines.get(target.name);
-    return baseline === undefined ? target : { ...target, baseline: Promise.resolve(baseline) };
+    return baseline === undefined ? target : { ...target, baseline };
+  });
+}
+
+/** The same for those whose deletion somebody else has asked for just now. */
+function readEarlyBaselines(cases: readonly Case[], inputs: Inputs, deps: GateDeps): void {
+  if (inputs.timeoutMs === 0) return;
+  const young = cases.filter(
+    ({ baseline, follower }) =>
+      baseline === undefined &&
+      follower !== undefined &&
+      isYoung(follower.last.deletionTimestamp, serverTime(deps)),
+  );
+  const names = young.map(({ target }) => target.name);
+  if (names.length === 0) return;
+  void readBaselines(names, deps).then((baselines) => {
+    for (const one of young) one.baseline = baselines.get(one.target.name);
   });
 }
 
 /** What can be said at once, and a follower where there is something to wait for. */
-function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps): Case {
+function begin(
+  target: Target,
+  inputs: Inputs,
+  progressLog: ProgressLog,
+  following: Following,
+  deps: GateDeps,
+): Case {
+  const { startedAt } = progressLog;
   const { name, first, refusal } = target;
   const idle = { target, follower: undefined, progress: undefined, baseline: undefined };
   const settled = (outcome: Outcome, event: string): Case => ({
@@ -130,29 +157,19 @@ function begin(target: Target, inputs: Inputs, startedAt: number, deps: GateDeps
   }
   const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
   deps.log.line(`${name}: ${describeStart(first)}${wait}`);
-  const progress = new Progress(first, startedAt, deps);
-  const follower = followNamespace(first, {
-    ...deps,
-    onChange: (last, trouble) => progress.changed(last, trouble),
-    idle: inputs.timeoutMs === 0,
-  });
-  const one: Case = {
-    target,
-    progress,
-    follower,
-    baseline: undefined,
-    examinations: [],
-    result: resultOf(name, 'stuck', inputs, startedAt, deps),
-  };
-  const isEarly = inputs.timeoutMs > 0 && isYoung(first.deletionTimestamp, serverTime(deps));
-  const baseline = target.baseline ?? (isEarly ? readBaseline(name, deps) : undefined);
-  void baseline?.then((value) => {
-    one.baseline = value;
-  });
+  const progress = new Progress(first, progressLog, deps);
+  const follower = following.add(first, (last, trouble) => progress.changed(last, trouble));
   void follower.ended.then((ended) => {
     if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
   });
-  return one;
+  return {
+    target,
+    progress,
+    follower,
+    baseline: target.baseline,
+    examinations: [],
+    result: resultOf(name, 'stuck', inputs, startedAt, deps),
+  };
 }
 
 /** All at the same time, examined together; one that ends does not wait for the others. */

@@ -7,9 +7,9 @@ import { namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/policy.ts';
 import type { FailureKind, ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
+import { inParallel } from '../observe/collections.ts';
 import { namespaceFacts } from '../observe/parse.ts';
-import { inParallel } from '../observe/sweep.ts';
-import { readNamespace } from './wait.ts';
+import { readNamespace, readNamespaces } from './wait.ts';
 
 /** A namespace to wait for; `first` is undefined when the name does not exist at the start. */
 export interface Target {
@@ -19,8 +19,8 @@ export interface Target {
   wentAtOnce?: boolean;
   /** Why its deletion was refused: then nobody has asked for it. */
   refusal?: string;
-  /** Who was in it, asked before its content goes; never rejects. */
-  baseline?: Promise<Baseline>;
+  /** Who was in it, asked before its content goes. */
+  baseline?: Baseline;
 }
 
 export interface TargetDeps {
@@ -43,11 +43,13 @@ export async function findTargets(
 ): Promise<Target[]> {
   const selected = await select(inputs, serverNow, api, signal);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
-  const named = await Promise.all(
-    names.map(async (name) => ({ name, got: await readNamespace(api, name, signal) })),
+  const read = await readNamespaces(
+    api,
+    names.map((name) => ({ name })),
+    signal,
   );
   if (signal.aborted) return [];
-  const targets = named.map(({ name, got }): Target => {
+  const targets = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
     return { name, first: got.value };
   });
