@@ -25,7 +25,15 @@ const ONLY_IN_THE_ACTION: readonly string[] = [
   'pr-number',
   'comment-key',
 ];
-const FLAGS: readonly string[] = ['delete', 'fail-fast', 'force-pods', 'now', 'help', 'version'];
+const FLAGS: readonly string[] = [
+  'delete',
+  'terminating',
+  'fail-fast',
+  'force-pods',
+  'now',
+  'help',
+  'version',
+];
 
 export function parseArguments(args: readonly string[]): Command {
   if (args.length === 0) return { run: 'help', isMistake: true };
@@ -141,6 +149,8 @@ Usage
 
 What to wait for
   --selector LABELS          also every namespace with these labels
+  --terminating              also every namespace that is terminating (with --selector: both must hold)
+  --terminating-for 10m      of those, the ones that are terminating for at least so long
   --delete                   ask for the deletion first
   --timeout 5m               90s, 10m, 1h
   --fail-fast                stop early once the hang is proven permanent

@@ -11,6 +11,8 @@ export const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 export const INPUT_DEFAULTS = {
   namespace: '',
   selector: '',
+  terminating: 'false',
+  'terminating-for': '',
   delete: 'false',
   timeout: '5m',
   'fail-fast': 'false',
@@ -64,7 +66,7 @@ export function readInputs(get: (name: InputName) => string): Inputs {
   const inputs: Inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
     selector: selector(raw.selector),
-    terminating: undefined,
+    terminating: terminating(raw.terminating, raw['terminating-for']),
     delete: boolean('delete', raw.delete),
     timeoutMs: parseDuration('timeout', raw.timeout),
     failFast: boolean('fail-fast', raw['fail-fast']),
@@ -94,9 +96,9 @@ export function readInputs(get: (name: InputName) => string): Inputs {
 
 /** Rules that concern more than one input. */
 function checkTogether(inputs: Inputs): void {
-  if (inputs.namespaces.length === 0 && inputs.selector === '') {
+  if (inputs.namespaces.length === 0 && inputs.selector === '' && !inputs.terminating) {
     throw invalid(
-      'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector',
+      'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',
       'When the value comes from the output of an earlier step, check that the step ran and has set it.',
     );
   }
@@ -167,6 +169,14 @@ function selector(value: string): string {
     );
   }
   return value;
+}
+
+function terminating(value: string, atLeast: string): Inputs['terminating'] {
+  if (boolean('terminating', value)) {
+    return { forMs: atLeast === '' ? 0 : parseDuration('terminating-for', atLeast) };
+  }
+  if (atLeast === '') return undefined;
+  throw invalid(`input "terminating-for" is "${shown(atLeast)}" but "terminating" is false`);
 }
 
 function prNumber(value: string): number | undefined {

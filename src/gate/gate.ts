@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts';
 import { type Clock, formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, outcomeOf, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline } from '../model/snapshot.ts';
@@ -39,6 +40,8 @@ export interface Case {
   progress: Progress | undefined;
   baseline: Baseline | undefined;
   examinations: Examination[];
+  /** When it went, in ms since the epoch. */
+  endedAt?: number;
 }
 
 /**
@@ -48,7 +51,7 @@ export interface Case {
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const startedAt = deps.clock.now();
   const cluster = readCluster(deps);
-  const found = await findTargets(inputs, serverTime(deps), deps);
+  const { targets: found, leftOut } = await findTargets(inputs, serverTime(deps), deps);
   const { server, context } = deps.api.target;
   deps.log.line(
     `namespace-teardown-gate ${deps.gateVersion} · ${server} (Kubernetes ${(await cluster).version}), context ${context}`,
@@ -62,7 +65,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
-      { cluster: await cluster, startedAt },
+      { cluster: await cluster, startedAt, leftOut },
       inputs,
       deps,
     );
@@ -159,10 +162,7 @@ function begin(
   deps.log.line(`${name}: ${describeStart(first)}${wait}`);
   const progress = new Progress(first, progressLog, deps);
   const follower = following.add(first, (last, trouble) => progress.changed(last, trouble));
-  void follower.ended.then((ended) => {
-    if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
-  });
-  return {
+  const one: Case = {
     target,
     progress,
     follower,
@@ -170,6 +170,11 @@ function begin(
     examinations: [],
     result: resultOf(name, 'stuck', inputs, startedAt, deps),
   };
+  void follower.ended.then((ended) => {
+    one.endedAt = deps.clock.now();
+    if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
+  });
+  return one;
 }
 
 /** All at the same time, examined together; one that ends does not wait for the others. */
@@ -253,6 +258,7 @@ async function settle(one: Case, inputs: Inputs, startedAt: number, deps: GateDe
     const { name, uid, deletionTimestamp, conditions } = follower.last;
     one.result = {
       ...resultOf(name, outcome, inputs, startedAt, deps),
+      elapsedMs: (one.endedAt ?? deps.clock.now()) - startedAt,
       uid,
       deletionTimestamp,
       conditions,
@@ -313,12 +319,19 @@ function runResult(
   {
     cluster,
     startedAt,
-  }: { cluster: { version: string; uid: string | undefined }; startedAt: number },
+    leftOut,
+  }: {
+    cluster: { version: string; uid: string | undefined };
+    startedAt: number;
+    leftOut: NotInspected[];
+  },
   inputs: Inputs,
   deps: GateDeps,
 ): RunResult {
   const outcome =
-    deps.signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, inputs);
+    deps.signal.aborted && namespaces.length === 0
+      ? 'cancelled'
+      : worst(namespaces, leftOut, inputs);
   return {
     kind: 'teardown',
     gateVersion: deps.gateVersion,
@@ -330,14 +343,18 @@ function runResult(
     verdict: verdict(outcome, inputs.policy),
     namespaces,
     sharedCauses: [],
+    ...(leftOut.length === 0 ? {} : { leftOut }),
   };
 }
 
 /** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
-function worst(namespaces: readonly NamespaceResult[], inputs: Inputs): Outcome {
+function worst(
+  namespaces: readonly NamespaceResult[],
+  leftOut: readonly NotInspected[],
+  inputs: Inputs,
+): Outcome {
   if (namespaces.length === 0) return inputs.terminating === undefined ? 'not-found' : 'deleted';
-  return worstOutcome(
-    namespaces.map(({ outcome }) => outcome),
-    inputs.policy,
-  );
+  const outcomes = namespaces.map(({ outcome }) => outcome);
+  // That those which were looked at are gone says nothing about the others.
+  return worstOutcome(leftOut.length > 0 ? [...outcomes, 'inconclusive'] : outcomes, inputs.policy);
 }
