@@ -155,6 +155,8 @@ Usage
 
 What to wait for
   --selector LABELS          also every namespace with these labels
+  --terminating              also every namespace that is terminating (with --selector: both must hold)
+  --terminating-for 10m      of those, the ones that are terminating for at least so long
   --delete                   ask for the deletion first
   --timeout 5m               90s, 10m, 1h
   --fail-fast                stop early once the hang is proven permanent

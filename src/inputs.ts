@@ -11,11 +11,11 @@ export const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 export const INPUT_DEFAULTS = {
   namespace: '',
   selector: '',
+  terminating: 'false',
+  'terminating-for': '',
   delete: 'false',
   'order-timeout': '',
   forecast: 'false',
-  terminating: 'false',
-  'terminating-for': '0s',
   timeout: '5m',
   'fail-fast': 'false',
   'fail-on': 'not-deleted',
@@ -77,9 +77,7 @@ export function readInputs(get: (name: InputName) => string): Inputs {
   const inputs: Inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
     selector: selector(raw.selector),
-    terminating: boolean('terminating', raw.terminating)
-      ? { forMs: parseDuration('terminating-for', raw['terminating-for']) }
-      : undefined,
+    terminating: terminating(raw.terminating, raw['terminating-for']),
     delete: raw.delete === 'ordered' ? 'ordered' : boolean('delete', raw.delete),
     orderTimeoutMs:
       raw['order-timeout'] === ''
@@ -118,7 +116,7 @@ function checkTogether(inputs: Inputs): void {
   const isNamed = inputs.namespaces.length > 0 || inputs.selector !== '';
   if (!isNamed && inputs.terminating === undefined) {
     throw invalid(
-      'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector',
+      'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',
       'When the value comes from the output of an earlier step, check that the step ran and has set it.',
     );
   }
@@ -194,6 +192,14 @@ function selector(value: string): string {
     );
   }
   return value;
+}
+
+function terminating(value: string, atLeast: string): Inputs['terminating'] {
+  if (boolean('terminating', value)) {
+    return { forMs: atLeast === '' ? 0 : parseDuration('terminating-for', atLeast) };
+  }
+  if (atLeast === '') return undefined;
+  throw invalid(`input "terminating-for" is "${shown(atLeast)}" but "terminating" is false`);
 }
 
 function prNumber(value: string): number | undefined {

@@ -12,7 +12,7 @@ import {
   writerOf,
 } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
-import { admissionOf, matchesWebhook } from './rules/admission.ts';
+import { askedAbout, matchesWebhook } from './rules/admission.ts';
 import { isUnprocessed } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
@@ -73,13 +73,24 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
   ];
   for (const { type, object } of asked) {
-    const { services, intercepted } = admissionOf(context, 'DELETE', type, object.labels);
-    for (const namespace of services) {
-      wanted.places.push({ namespace, sources: ['services', 'pods'] });
+    for (const { failurePolicy, service, ...webhook } of webhooksOf(context)) {
+      if (failurePolicy !== 'Fail' || service === undefined) continue;
+      if (
+        !matchesWebhook(
+          context,
+          { failurePolicy, service, ...webhook },
+          'DELETE',
+          type,
+          object.labels,
+        )
+      )
+        continue;
+      wanted.places.push({ namespace: service.namespace, sources: ['services', 'pods'] });
     }
     // Whether an aggregated server takes dry runs seriously is known only to itself.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
-    if (isOurs && intercepted) wanted.deletions.push({ type, object });
+    if (isOurs && askedAbout(context, 'DELETE', type, object)?.length !== 0)
+      wanted.deletions.push({ type, object });
   }
 }
 
@@ -312,12 +323,21 @@ function wantPartners({ now }: Context, { objects, type }: Held, wanted: Wanted)
   }
 }
 
-/** One removal for each group of objects: admission mostly treats them alike. */
+/** One removal for each group of objects, where admission asks somebody: it mostly treats them alike. */
 function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const [object] = held.objects;
+  const { cluster } = context.now;
+  const services = cluster.apiServices;
+  if (object === undefined || object.uid === '') return;
+  if ([...WEBHOOKS, ...POLICIES].some((key) => cluster[key] === undefined)) return;
   // Whether an aggregated server takes dry runs seriously is known only to itself.
-  const services = context.now.cluster.apiServices;
-  if (object === undefined || object.uid === '' || services?.ok !== true) return;
-  if (isAggregated(context, held.type)) return;
-  wanted.trials.push({ type: held.type, object, finalizer: held.finalizer });
+  if (services?.ok !== true || isAggregated(context, held.type)) return;
+  const asked = askedAbout(context, 'UPDATE', held.type, object);
+  if (asked?.length === 0) return;
+  wanted.trials.push({
+    type: held.type,
+    object,
+    finalizer: held.finalizer,
+    ...(asked === undefined ? {} : { admission: asked.join(' ') }),
+  });
 }

@@ -23,9 +23,6 @@ export interface Registrations {
   unread: string[];
 }
 
-/** Definitions are big: their schemas are in them. */
-const CRDS_PER_PAGE = 50;
-
 /** Once for all namespaces of a run. */
 export async function readRegistrations(
   api: KubernetesApi,
@@ -37,17 +34,11 @@ export async function readRegistrations(
     source: Parameters<typeof readSource<T>>[1],
     registrationsOf: (item: T) => Registration[],
   ): Promise<void> => {
-    const list = await readSource(key, source, api, signal, () => undefined);
+    const { value: list } = await readSource(key, source, api, signal);
     if (list.ok) found.all.push(...list.value.flatMap(registrationsOf));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };
-  const { validatingWebhooks, mutatingWebhooks, apiServices, definitions } = CLUSTER;
-  const conversions = {
-    label: definitions.label,
-    type: definitions.type,
-    parse: (item: JsonObject) => definitionDetail(item),
-    options: { limit: CRDS_PER_PAGE },
-  };
+  const { validatingWebhooks, mutatingWebhooks, apiServices, conversions } = CLUSTER;
   await Promise.all([
     from('validatingWebhooks', validatingWebhooks, ofWebhook),
     from('mutatingWebhooks', mutatingWebhooks, ofWebhook),
@@ -57,7 +48,7 @@ export async function readRegistrations(
         ? []
         : [{ what: `APIService ${name}`, service, types: undefined, onlyFor: undefined }],
     ),
-    from('definitions', conversions, ({ name, group, conversionService: service }) =>
+    from('conversions', conversions, ({ name, group, conversionService: service }) =>
       service === undefined
         ? []
         : [

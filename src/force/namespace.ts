@@ -6,8 +6,9 @@ import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import { failed, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
+import { CONCURRENT_LISTS, inParallel } from '../observe/collections.ts';
 import { finalizerWriters, objectFacts } from '../observe/parse.ts';
-import { CONCURRENT_LISTS, inParallel, sweepableTypes } from '../observe/sweep.ts';
+import { sweepableTypes } from '../observe/sweep.ts';
 import type { Journal } from './journal.ts';
 import { removalPatch } from './objects.ts';
 import {

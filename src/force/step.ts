@@ -1,7 +1,7 @@
 import type { Clock } from '../base/time.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
-import { inParallel } from '../observe/sweep.ts';
+import { inParallel } from '../observe/collections.ts';
 import type { Done, Journal, JournalDeps } from './journal.ts';
 import { type ForceAction, type ForcePlan, keyOf } from './plan.ts';
 

@@ -11,7 +11,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
 import type { Case } from './gate.ts';
 import type { GateDeps } from './run.ts';
-import { followNamespace, readNamespace } from './wait.ts';
+import { Following, readNamespace } from './wait.ts';
 
 /** For all namespaces together, planning and verifying included. */
 const BUDGET_MS = 120_000;
@@ -191,7 +191,9 @@ async function waitGone(
   deps: GateDeps,
 ): Promise<'gone' | 'still-there'> {
   if (follower === undefined) return 'still-there';
-  const again = followNamespace(follower.last, deps);
+  const following = new Following(deps);
+  const again = following.add(follower.last);
+  following.start();
   try {
     await deps.clock.sleep(Math.max(0, untilMs - deps.clock.now()), again.over);
     if (!again.over.aborted) return 'still-there';

@@ -3,7 +3,7 @@ import type { Inputs } from '../inputs.ts';
 import { type Outcome, outcomeOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline } from '../model/snapshot.ts';
-import { isYoung, readBaseline } from '../observe/observe.ts';
+import { isYoung, readBaselines } from '../observe/observe.ts';
 import {
   EXAMINE_LIMIT_MS,
   type Examination,
@@ -15,7 +15,7 @@ import {
 import { forceAll } from './forcing.ts';
 import { deletesPodsFirst, forecastAll } from './forecast.ts';
 import { deleteInOrder, type Ordered } from './order.ts';
-import { describeStart, noteWhenQuiet, Progress } from './progress.ts';
+import { describeStart, noteWhenQuiet, Progress, ProgressLog } from './progress.ts';
 import {
   addLeftBehind,
   type GateDeps,
@@ -33,7 +33,7 @@ import {
   type Target,
   tryDeletions,
 } from './targets.ts';
-import { type Ended, type Follower, followNamespace } from './wait.ts';
+import { type Ended, type Follower, Following } from './wait.ts';
 
 /** A namespace on its way through the run. */
 export interface Case {
@@ -44,6 +44,8 @@ export interface Case {
   progress: Progress | undefined;
   baseline: Baseline | undefined;
   examinations: Examination[];
+  /** When it went, in ms since the epoch. */
+  endedAt?: number;
 }
 
 /**
@@ -51,12 +53,17 @@ export interface Case {
  * that stay, force what may be forced. Reporting is the caller's; it never changes what is decided here.
  */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
-  const run = await startRun(inputs, deps);
-  const found = await findTargets(inputs, serverTime(run), run);
+  const started = await startRun(inputs, deps);
+  const { targets: found, leftOut } = await findTargets(inputs, serverTime(started), started);
+  const run: Run = { ...started, leftOut };
   logStart(run);
   if (inputs.forecast) return runResult(await forecastAll(found, run), run);
   const targets = inputs.delete ? await deleteAll(found, run) : found;
-  const cases = targets.map((target) => begin(target, run));
+  const following = new Following({ ...run, idle: inputs.timeoutMs === 0 });
+  const progressLog = new ProgressLog(run.startedAt, targets.length, run);
+  const cases = targets.map((target) => begin(target, progressLog, following, run));
+  readEarlyBaselines(cases, run);
+  following.start();
   const conclude = async (): Promise<RunResult> =>
     runResult(
       cases.map(({ result }) => result),
@@ -64,6 +71,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     );
   try {
     await waitForAll(cases, run);
+    progressLog.flush();
     await forceAll(cases, inputs, run, conclude);
     const went = cases.map(({ result }) => result);
     await addLeftBehind(
@@ -71,6 +79,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
       run,
     );
   } finally {
+    progressLog.flush();
     for (const { follower } of cases) follower?.stop();
   }
   return conclude();
@@ -78,13 +87,11 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
 
 /** Asks who is in each namespace first: once its content goes, nobody can tell any more. */
 async function deleteAll(targets: readonly Target[], run: Run): Promise<Target[]> {
-  const baselines = new Map(
-    await Promise.all(
-      targets.map(async (target): Promise<[string, Baseline | undefined]> => {
-        const isActive = target.first !== undefined && target.first.deletionTimestamp === undefined;
-        return [target.name, isActive ? await readBaseline(target.name, run) : undefined];
-      }),
-    ),
+  const isActive = ({ first }: Target): boolean =>
+    first !== undefined && first.deletionTimestamp === undefined;
+  const baselines = await readBaselines(
+    targets.filter(isActive).map(({ name }) => name),
+    run,
   );
   const tried = await tryDeletions(targets, run);
   const namespaces = tried.filter(isDeletable).flatMap(({ first }) => first ?? []);
@@ -100,14 +107,30 @@ async function deleteAll(targets: readonly Target[], run: Run): Promise<Target[]
     return {
       ...target,
       ...(before === undefined ? {} : { ordered: before }),
-      ...(baseline === undefined ? {} : { baseline: Promise.resolve(baseline) }),
+      ...(baseline === undefined ? {} : { baseline }),
     };
   });
 }
 
+/** The same for those whose deletion somebody else has asked for just now. */
+function readEarlyBaselines(cases: readonly Case[], run: Run): void {
+  if (run.inputs.timeoutMs === 0) return;
+  const young = cases.filter(
+    ({ baseline, follower }) =>
+      baseline === undefined &&
+      follower !== undefined &&
+      isYoung(follower.last.deletionTimestamp, serverTime(run)),
+  );
+  const names = young.map(({ target }) => target.name);
+  if (names.length === 0) return;
+  void readBaselines(names, run).then((baselines) => {
+    for (const one of young) one.baseline = baselines.get(one.target.name);
+  });
+}
+
 /** What can be said at once, and a follower where there is something to wait for. */
-function begin(target: Target, run: Run): Case {
-  const { inputs, startedAt } = run;
+function begin(target: Target, progressLog: ProgressLog, following: Following, run: Run): Case {
+  const { inputs } = run;
   const { name, first, refusal } = target;
   const idle = { target, follower: undefined, progress: undefined, baseline: undefined };
   const settled = (outcome: Outcome, event: string): Case => ({
@@ -132,26 +155,18 @@ function begin(target: Target, run: Run): Case {
   }
   const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
   run.log.line(`${name}: ${describeStart(first)}${wait}`);
-  const progress = new Progress(first, startedAt, run, target.ordered?.timeline);
-  const follower = followNamespace(first, {
-    ...run,
-    onChange: (last, trouble) => progress.changed(last, trouble),
-    idle: inputs.timeoutMs === 0,
-  });
+  const progress = new Progress(first, progressLog, run, target.ordered?.timeline);
+  const follower = following.add(first, (last, trouble) => progress.changed(last, trouble));
   const one: Case = {
     target,
     progress,
     follower,
-    baseline: undefined,
+    baseline: target.baseline,
     examinations: [],
     result: resultOf(name, 'stuck', run),
   };
-  const isEarly = inputs.timeoutMs > 0 && isYoung(first.deletionTimestamp, serverTime(run));
-  const baseline = target.baseline ?? (isEarly ? readBaseline(name, run) : undefined);
-  void baseline?.then((value) => {
-    one.baseline = value;
-  });
   void follower.ended.then((ended) => {
+    one.endedAt = run.clock.now();
     if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
   });
   return one;
@@ -234,6 +249,7 @@ async function settle(one: Case, run: Run): Promise<void> {
     const { name, uid, deletionTimestamp, conditions } = follower.last;
     one.result = {
       ...resultOf(name, outcome, run),
+      elapsedMs: (one.endedAt ?? run.clock.now()) - run.startedAt,
       uid,
       deletionTimestamp,
       conditions,

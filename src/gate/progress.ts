@@ -8,11 +8,13 @@ import {
   type TimelineEntry,
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
+import { listNames } from '../diagnose/context.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
+import { FEW } from '../observe/collections.ts';
 import type { Follower } from './wait.ts';
 
 /** After this long without news people ask whether the gate still lives; then ever more seldom. */
@@ -107,17 +109,67 @@ async function heldIn(
 const MAX_TIMELINE = 50;
 const MAX_TYPES_IN_A_LINE = 4;
 
+/** What many namespaces do in this time stands in the log together. */
+const MOMENT_MS = 1_000;
+const MAX_LINES = 5;
+
+/** The log of a run's progress: each change is a line, and what many do alike is one line. */
+export class ProgressLog {
+  readonly startedAt: number;
+  private readonly isGrouped: boolean;
+  private readonly deps: { clock: Clock; log: Log };
+  private readonly waiting = new Map<string, string[]>();
+  private moment = new AbortController();
+
+  constructor(startedAt: number, namespaces: number, deps: { clock: Clock; log: Log }) {
+    this.startedAt = startedAt;
+    this.isGrouped = namespaces > FEW;
+    this.deps = deps;
+  }
+
+  say(name: string, text: string): void {
+    if (!this.isGrouped) {
+      this.line(`${name}: ${text}`);
+      return;
+    }
+    if (this.waiting.size === 0) {
+      void this.deps.clock.sleep(MOMENT_MS, this.moment.signal).then(() => this.flush());
+    }
+    this.waiting.set(text, [...(this.waiting.get(text) ?? []), name]);
+  }
+
+  /** Before anything else is said: what has not been said yet. */
+  flush(): void {
+    const groups = [...this.waiting].sort(([, a], [, b]) => b.length - a.length);
+    this.waiting.clear();
+    this.moment.abort();
+    this.moment = new AbortController();
+    for (const [text, names] of groups.slice(0, MAX_LINES)) this.line(sentence(names, text));
+    const others = [...new Set(groups.slice(MAX_LINES).flatMap(([, names]) => names))];
+    if (others.length > 0) this.line(sentence(others, 'changed as well'));
+  }
+
+  private line(text: string): void {
+    const elapsed = formatClock(this.deps.clock.now() - this.startedAt).padStart(7);
+    this.deps.log.line(`${elapsed}  ${text}`);
+  }
+}
+
+function sentence(names: readonly string[], text: string): string {
+  const many = `${names.length} namespaces: ${text} (${listNames(names, 2)})`;
+  return names.length === 1 ? `${names[0]}: ${text}` : many;
+}
+
 export interface ProgressDeps {
   api: Pick<KubernetesApi, 'clockOffsetMs'>;
   clock: Clock;
-  log: Log;
 }
 
 /** One line per change, not per poll, in the log and in the timeline. */
 export class Progress {
   private readonly timeline: TimelineEntry[] = [];
   private readonly name: string;
-  readonly startedAt: number;
+  private readonly log: ProgressLog;
   private readonly deps: ProgressDeps;
   private shown = '';
   private news = '';
@@ -126,17 +178,21 @@ export class Progress {
 
   constructor(
     start: NamespaceFacts,
-    startedAt: number,
+    log: ProgressLog,
     deps: ProgressDeps,
     earlier: readonly TimelineEntry[] = [],
   ) {
     this.name = start.name;
-    this.startedAt = startedAt;
+    this.log = log;
     this.deps = deps;
     this.newsAt = deps.clock.now();
     this.timeline.push(...earlier.slice(0, MAX_TIMELINE - 2));
     this.record(describeStart(start));
     this.changed(start, undefined);
+  }
+
+  get startedAt(): number {
+    return this.log.startedAt;
   }
 
   changed(last: NamespaceFacts, trouble: ReadFailure | undefined): void {
@@ -158,13 +214,12 @@ export class Progress {
   note(text: string): void {
     if (text === this.shown) return;
     this.shown = text;
-    const elapsed = formatClock(this.deps.clock.now() - this.startedAt).padStart(7);
-    this.deps.log.line(`${elapsed}  ${this.name}: ${text}`);
+    this.log.say(this.name, text);
     this.record(text);
   }
 
   end(event: string): TimelineEntry[] {
-    this.record(event);
+    if (this.timeline.at(-1)?.event !== event) this.record(event);
     return this.timeline;
   }
 

@@ -4,6 +4,7 @@ import { type Clock, serverTimestamp } from '../base/time.ts';
 import { leftBehind } from '../forecast/left-behind.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { readPointers } from '../observe/left-behind.ts';
@@ -25,11 +26,13 @@ export interface Run extends GateDeps {
   /** In ms since the epoch. */
   startedAt: number;
   cluster: Omit<RunResult['cluster'], 'server'>;
+  /** Namespaces that a limit keeps out of it. */
+  leftOut: NotInspected[];
 }
 
 export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const startedAt = deps.clock.now();
-  return { ...deps, inputs, startedAt, cluster: await readCluster(deps) };
+  return { ...deps, inputs, startedAt, cluster: await readCluster(deps), leftOut: [] };
 }
 
 export function logStart({ api, cluster, gateVersion, log }: Run): void {
@@ -96,9 +99,8 @@ export function resultOf(
 }
 
 export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
-  const { api, clock, cluster, gateVersion, inputs, signal, startedAt } = run;
-  const outcome =
-    signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, inputs);
+  const { api, clock, cluster, gateVersion, inputs, leftOut, signal, startedAt } = run;
+  const outcome = signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, run);
   return {
     kind: inputs.forecast ? 'forecast' : 'teardown',
     gateVersion,
@@ -113,14 +115,14 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
       : verdict(outcome, inputs.policy),
     namespaces,
     sharedCauses: sharedCausesOf(namespaces),
+    ...(leftOut.length === 0 ? {} : { leftOut }),
   };
 }
 
 /** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
-function worst(namespaces: readonly NamespaceResult[], { policy, terminating }: Inputs): Outcome {
-  if (namespaces.length === 0) return terminating === undefined ? 'not-found' : 'deleted';
-  return worstOutcome(
-    namespaces.map(({ outcome }) => outcome),
-    policy,
-  );
+function worst(namespaces: readonly NamespaceResult[], { inputs, leftOut }: Run): Outcome {
+  if (namespaces.length === 0) return inputs.terminating === undefined ? 'not-found' : 'deleted';
+  const outcomes = namespaces.map(({ outcome }) => outcome);
+  // That those which were looked at are gone says nothing about the others.
+  return worstOutcome(leftOut.length > 0 ? [...outcomes, 'inconclusive'] : outcomes, inputs.policy);
 }

@@ -1,16 +1,18 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { formatDuration } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/errors.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
+import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import type { FailureKind, ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
+import { inParallel } from '../observe/collections.ts';
 import { namespaceFacts } from '../observe/parse.ts';
-import { inParallel } from '../observe/sweep.ts';
 import type { Ordered } from './order.ts';
-import { readNamespace } from './wait.ts';
+import { readNamespace, readNamespaces } from './wait.ts';
 
 /** A namespace to wait for; `first` is undefined when the name does not exist at the start. */
 export interface Target {
@@ -22,8 +24,8 @@ export interface Target {
   refusal?: string;
   /** What was deleted in it before. */
   ordered?: Ordered;
-  /** Who was in it, asked before its content goes; never rejects. */
-  baseline?: Promise<Baseline>;
+  /** Who was in it, asked before its content goes. */
+  baseline?: Baseline;
 }
 
 export interface TargetDeps {
@@ -35,48 +37,60 @@ export interface TargetDeps {
 /** More would be no report that anybody reads. */
 const MAX_TARGETS = 1_000;
 
+export interface Found {
+  targets: Target[];
+  /** What a limit left out. */
+  leftOut: NotInspected[];
+}
+
 /**
- * Names from the input, from the selector, and all that are terminating, each read once: this pins the
- * UIDs. A run that is cancelled meanwhile has no targets.
+ * Names from the input, and what the selector and `terminating` ask for (both must hold), each read once:
+ * this pins the UIDs. A run that is cancelled meanwhile has no targets.
  */
 export async function findTargets(
   inputs: Inputs,
   serverNow: number,
   { api, log, signal }: TargetDeps,
-): Promise<Target[]> {
+): Promise<Found> {
   const selected = await select(inputs, serverNow, api, signal);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
-  const named = await Promise.all(
-    names.map(async (name) => ({ name, got: await readNamespace(api, name, signal) })),
-  );
-  if (signal.aborted) return [];
-  const targets = named.map(({ name, got }): Target => {
+  const wanted = names.map((name) => ({ name }));
+  const read = await readNamespaces(api, wanted, signal);
+  if (signal.aborted) return { targets: [], leftOut: [] };
+  const named = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
     return { name, first: got.value };
   });
-  const all = [...targets, ...selected.map((first) => ({ name: first.name, first }))];
-  if (all.length > MAX_TARGETS) {
-    log.warning(
-      `${all.length} namespaces were found; only the first ${MAX_TARGETS} are looked at in one run`,
-    );
+  if (inputs.terminating !== undefined && selected.length === 0) {
+    log.notice(`${described(inputs)} were not found: none has to be looked at`);
   }
-  return all.slice(0, MAX_TARGETS);
+  const all = [...named, ...selected.map((first) => ({ name: first.name, first }))];
+  if (all.length <= MAX_TARGETS) return { targets: all, leftOut: [] };
+  const what = `${all.length - MAX_TARGETS} more namespaces`;
+  const reason = `of ${all.length} only ${MAX_TARGETS} are looked at in one run`;
+  log.warning(`${what}: ${reason}`);
+  return { targets: all.slice(0, MAX_TARGETS), leftOut: [{ what, reason }] };
 }
 
 async function select(
-  { selector, terminating }: Inputs,
+  inputs: Inputs,
   serverNow: number,
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<NamespaceFacts[]> {
+  const { selector, terminating } = inputs;
   if (selector === '' && terminating === undefined) return [];
-  const found: NamespaceFacts[] = [];
+  const isWanted = ({ deletionTimestamp }: NamespaceFacts): boolean =>
+    terminating === undefined ||
+    (deletionTimestamp !== undefined &&
+      serverNow - Date.parse(deletionTimestamp) >= terminating.forMs);
+  let found: NamespaceFacts[] = [];
   const end = await api.list('/api/v1/namespaces', {
     signal,
     ...(selector === '' ? {} : { labelSelector: selector }),
-    onItem: (item) => found.push(namespaceFacts(item)),
+    onItem: (item) => found.push(...[namespaceFacts(item)].filter(isWanted)),
     onRestart: () => {
-      found.length = 0;
+      found = [];
     },
   });
   if (!end.ok && !signal.aborted) {
@@ -86,15 +100,18 @@ async function select(
         `input "selector" is "${selector}", which the API server does not understand: ${end.failure.message}`,
       );
     }
-    const which = selector === '' ? 'namespaces' : `namespaces with the labels "${selector}"`;
-    throw cannot('list', which, end.failure, api);
+    throw cannot('list', described(inputs), end.failure, api);
   }
-  if (terminating === undefined) return found;
-  return found.filter(
-    ({ deletionTimestamp }) =>
-      deletionTimestamp !== undefined &&
-      serverNow - Date.parse(deletionTimestamp) >= terminating.forMs,
-  );
+  return found;
+}
+
+/** "namespaces with the labels "app=preview" that are terminating for at least 10m" */
+function described({ selector, terminating }: Inputs): string {
+  const labels = selector === '' ? '' : ` with the labels "${selector}"`;
+  if (terminating === undefined) return `namespaces${labels}`;
+  const { forMs } = terminating;
+  const age = forMs === 0 ? '' : ` for at least ${formatDuration(forMs)}`;
+  return `namespaces${labels} that are terminating${age}`;
 }
 
 /** Before anything is deleted: a run that may not do all of it does nothing. */
@@ -242,7 +259,7 @@ export function cannot(
 function hintFor(verb: string, kind: FailureKind, api: KubernetesApi): string {
   switch (kind) {
     case 'forbidden':
-      return `Grant this identity "${verb}" on namespaces by a ClusterRole and a ClusterRoleBinding; a Role inside the namespace is deleted together with it.`;
+      return `Grant this identity "${verb}" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.`;
     case 'unauthorized':
       return `The credentials of context "${api.target.context}" are refused: they may have expired, or belong to another cluster.`;
     case 'network':

@@ -1,10 +1,11 @@
-import { stringAt } from '../base/json.ts';
+import { type JsonObject, stringAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { KubernetesApi, WatchEvent } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import { failed, read } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
+import { FEW, listTogether, PAGE } from '../observe/collections.ts';
 import { namespaceFacts } from '../observe/parse.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
@@ -36,7 +37,7 @@ export interface Follower {
   readonly ended: Promise<Ended>;
   /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
   readonly over: AbortSignal;
-  /** One GET now, to be sure before a verdict. */
+  /** One read now, to be sure before a verdict; those that are asked at the same time share it. */
   confirm(): Promise<void>;
   stop(): void;
 }
@@ -45,8 +46,6 @@ export interface FollowDeps {
   api: KubernetesApi;
   clock: Clock;
   signal: AbortSignal;
-  /** A changed namespace, or a change between "can be read" and "cannot". */
-  onChange?: (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
   /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
   idle?: boolean;
 }
@@ -63,147 +62,248 @@ export async function readNamespace(
   return got.failure.kind === 'not-found' ? read(undefined) : got;
 }
 
+/** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
+export async function readNamespaces(
+  api: KubernetesApi,
+  wanted: readonly { name: string; uid?: string }[],
+  signal: AbortSignal,
+): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
+  const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
+  const listed = new Map<string, NamespaceFacts>();
+  const onItem = (item: JsonObject): void => {
+    const facts = namespaceFacts(item);
+    if (uids.has(facts.name)) listed.set(facts.name, facts);
+  };
+  const options = { page: PAGE.small, onItem, onRestart: () => listed.clear() };
+  const whole =
+    wanted.length > FEW
+      ? await listTogether(api, NAMESPACES, wanted.length, options, signal)
+      : read(false);
+  if (!whole.ok && whole.failure.kind !== 'forbidden') {
+    return new Map(wanted.map(({ name }) => [name, whole]));
+  }
+  const found = wanted.map(async ({ name, uid }) => {
+    const facts = listed.get(name);
+    const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
+    // That a name is not in a list proves nothing; what a GET says does.
+    const now = isMeant ? read(facts) : await readNamespace(api, name, signal);
+    return [name, now] as const;
+  });
+  return new Map(await Promise.all(found));
+}
+
+const NAMESPACES = '/api/v1/namespaces';
+
 /** Without a UID nobody knows which namespace it is: it would pass for another one with this name. */
 function identified(facts: NamespaceFacts): Read<NamespaceFacts> {
   if (facts.uid !== '') return read(facts);
   return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 
+/** A changed namespace, or a change between "can be read" and "cannot". */
+type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
+
 /**
  * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a GET that
- * answered 404 or another UID. No error, timeout or 403 ever counts as gone.
+ * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Many share one watch and one
+ * list for each poll; each ends by itself.
  */
-export function followNamespace(start: NamespaceFacts, deps: FollowDeps): Follower {
-  const over = new AbortController();
-  const running = AbortSignal.any([deps.signal, over.signal]);
-  const state: { last: NamespaceFacts; trouble: ReadFailure | undefined; watching: boolean } = {
-    last: start,
-    trouble: undefined,
-    watching: false,
-  };
-  let settle: (ended: Ended) => void = () => undefined;
-  const ended = new Promise<Ended>((resolve) => {
-    settle = (value) => {
-      resolve(value);
-      over.abort();
-    };
-  });
-  deps.signal.addEventListener('abort', () => settle({ how: 'stopped' }), { once: true });
-  if (deps.signal.aborted) settle({ how: 'stopped' });
+export class Following {
+  private readonly deps: FollowDeps;
+  private readonly all: Followed[] = [];
 
-  // A flag as well as a wake-up: news that comes in the middle of a GET must cause another one.
-  let isPollDue = false;
+  constructor(deps: FollowDeps) {
+    this.deps = deps;
+  }
+
+  add(start: NamespaceFacts, onChange: OnChange = () => undefined): Follower {
+    const one = new Followed(start, onChange, this.deps.signal);
+    this.all.push(one);
+    return one;
+  }
+
+  /** When all are added. */
+  start(): void {
+    const groups = this.all.length > FEW ? [this.all] : this.all.map((one) => [one]);
+    for (const group of groups) followGroup(group, this.deps);
+  }
+}
+
+class Followed implements Follower {
+  readonly name: string;
+  readonly uid: string;
+  last: NamespaceFacts;
+  trouble: ReadFailure | undefined;
+  readonly ended: Promise<Ended>;
+  settle: (ended: Ended) => void = () => undefined;
+  confirm: () => Promise<void> = async () => undefined;
+  private readonly end = new AbortController();
+  private readonly onChange: OnChange;
+
+  constructor(start: NamespaceFacts, onChange: OnChange, signal: AbortSignal) {
+    this.name = start.name;
+    this.uid = start.uid;
+    this.last = start;
+    this.onChange = onChange;
+    this.ended = new Promise((resolve) => {
+      this.settle = (value) => {
+        resolve(value);
+        this.end.abort();
+      };
+    });
+    signal.addEventListener('abort', () => this.stop(), { once: true });
+    if (signal.aborted) this.stop();
+  }
+
+  stop(): void {
+    this.settle({ how: 'stopped' });
+  }
+
+  get over(): AbortSignal {
+    return this.end.signal;
+  }
+
+  take(now: Read<NamespaceFacts | undefined>): void {
+    if (this.over.aborted) return;
+    if (!now.ok) this.lose(now.failure);
+    else if (now.value === undefined) this.settle({ how: 'deleted' });
+    else if (now.value.uid !== this.uid) this.settle({ how: 'recreated', uid: now.value.uid });
+    else this.keep(now.value);
+  }
+
+  private keep(now: NamespaceFacts): void {
+    const isNews = this.trouble !== undefined || now.resourceVersion !== this.last.resourceVersion;
+    this.trouble = undefined;
+    this.last = now;
+    if (isNews) this.onChange(now, undefined);
+  }
+
+  private lose(failure: ReadFailure): void {
+    const isNews = this.trouble?.message !== failure.message;
+    const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
+    this.trouble = failure.kind === 'aborted' ? late : failure;
+    if (isNews) this.onChange(this.last, this.trouble);
+  }
+
+  /** What a watch says; true when that has to be looked up. */
+  hear({ type, object }: WatchEvent): boolean {
+    const uid = stringAt(object, 'metadata', 'uid');
+    if (type === 'DELETED' || (uid !== undefined && uid !== this.uid)) return true;
+    if (type !== 'MODIFIED' || uid === undefined) return false;
+    const facts = namespaceFacts(object);
+    if (facts.resourceVersion === this.last.resourceVersion) return false;
+    this.last = facts;
+    this.onChange(this.last, this.trouble);
+    return false;
+  }
+}
+
+function followGroup(group: readonly Followed[], deps: FollowDeps): void {
+  const { api, clock } = deps;
+  const allOver = new AbortController();
+  void Promise.all(group.map(({ ended }) => ended)).then(() => allOver.abort());
+  const running = AbortSignal.any([deps.signal, allOver.signal]);
+  const open = (some = group): Followed[] => some.filter(({ over }) => !over.aborted);
+  const watched = new Set<Followed>();
+
+  // A set as well as a wake-up: news that comes in the middle of a read must cause another one.
+  const due = new Set<Followed>();
   let wake: () => void = () => undefined;
-  const pollNow = (): void => {
-    isPollDue = true;
+  const pollNow = (some: readonly Followed[]): void => {
+    for (const one of some) due.add(one);
     wake();
   };
 
-  const take = (now: NamespaceFacts | undefined): void => {
-    if (now === undefined) {
-      settle({ how: 'deleted' });
-      return;
+  const check = async (some: readonly Followed[], signal = running): Promise<void> => {
+    const now = await readNamespaces(api, some, signal);
+    const isRefused = ({ name }: Followed): boolean => {
+      const got = now.get(name);
+      return got?.ok === false && got.failure.kind === 'unauthorized';
+    };
+    for (const one of some) {
+      if (!running.aborted && !isRefused(one)) one.take(now.get(one.name) as Looked);
     }
-    if (now.uid !== start.uid) {
-      settle({ how: 'recreated', uid: now.uid });
-      return;
+    const refused = some.filter(isRefused);
+    if (refused.length === 0) return;
+    // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
+    await clock.sleep(REFUSED_PAUSE_MS, running);
+    const again = await readNamespaces(api, refused, signal);
+    for (const one of running.aborted ? [] : refused) {
+      const got = again.get(one.name) as Looked;
+      const isMeant = !got.ok && got.failure.kind === 'unauthorized';
+      if (isMeant) one.settle({ how: 'unauthorized', failure: got.failure });
+      else one.take(got);
     }
-    const changed =
-      state.trouble !== undefined || now.resourceVersion !== state.last.resourceVersion;
-    state.trouble = undefined;
-    state.last = now;
-    if (changed) deps.onChange?.(state.last, undefined);
-  };
-
-  const check = async (signal = running): Promise<void> => {
-    const now = await readNamespace(deps.api, start.name, signal);
-    if (running.aborted) return;
-    if (!now.ok) {
-      if (now.failure.kind === 'unauthorized') {
-        // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
-        await deps.clock.sleep(REFUSED_PAUSE_MS, running);
-        const again = await readNamespace(deps.api, start.name, signal);
-        if (running.aborted) return;
-        if (!again.ok && again.failure.kind === 'unauthorized') {
-          return settle({ how: 'unauthorized', failure: again.failure });
-        }
-        if (again.ok) return take(again.value);
-      }
-      const { failure } = now;
-      const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
-      const changed = state.trouble?.message !== failure.message;
-      state.trouble = failure.kind === 'aborted' ? late : failure;
-      if (changed) deps.onChange?.(state.last, state.trouble);
-      return;
-    }
-    take(now.value);
   };
 
   const poll = async (): Promise<void> => {
     let pause = POLL_WITHOUT_WATCH_MS.first;
+    let checkedAt = clock.now();
     while (!running.aborted) {
       const woken = new AbortController();
       wake = () => woken.abort();
-      const wait = state.watching ? POLL_WITH_WATCH_MS : pause;
-      if (!isPollDue) await deps.clock.sleep(wait, AbortSignal.any([running, woken.signal]));
+      const isWatched = open().every((one) => watched.has(one));
+      const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
+      const signal = AbortSignal.any([running, woken.signal]);
+      if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
       if (running.aborted) return;
-      isPollDue = false;
+      const some = clock.now() >= nextAt ? open() : open([...due]);
+      due.clear();
       pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
-      await check();
+      await check(some);
+      if (some.length >= open().length) checkedAt = clock.now();
     }
   };
 
-  const watch = async (): Promise<void> => {
+  const watch = async (some: readonly Followed[]): Promise<void> => {
+    const byName = new Map(some.map((one) => [one.name, one]));
+    const [only] = some.length === 1 ? some : [];
+    const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
     let pause = REWATCH_MS.first;
-    while (!running.aborted) {
+    while (!signal.aborted) {
       let openedAt = Number.POSITIVE_INFINITY;
-      const result = await deps.api.watch('/api/v1/namespaces', {
-        fieldSelector: `metadata.name=${start.name}`,
+      const result = await api.watch(NAMESPACES, {
+        ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
         // Unset: the server starts from its most recent state, so an old version cannot be "too old".
         resourceVersion: '',
-        signal: running,
+        signal,
         onOpen: () => {
-          state.watching = true;
-          openedAt = deps.clock.now();
+          for (const one of some) watched.add(one);
+          openedAt = clock.now();
           // What happened before the watch was open is not in it.
-          pollNow();
+          pollNow(open(some));
         },
         onEvent: (event) => {
-          const uid = stringAt(event.object, 'metadata', 'uid');
-          if (event.type === 'MODIFIED' && uid === start.uid) {
-            const facts = namespaceFacts(event.object);
-            if (facts.resourceVersion === state.last.resourceVersion) return;
-            state.last = facts;
-            deps.onChange?.(state.last, state.trouble);
-          } else if (event.type === 'DELETED' || (uid !== undefined && uid !== start.uid)) {
-            pollNow();
-          }
+          const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
+          if (one !== undefined && !one.over.aborted && one.hear(event)) pollNow([one]);
         },
       });
-      state.watching = false;
-      if (running.aborted) return;
-      // The end of a watch may hide the end of the namespace.
-      pollNow();
-      if (deps.clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
-      const forbidden = !result.ok && result.failure.kind === 'forbidden';
-      await deps.clock.sleep(forbidden ? REWATCH_MS.most : pause, running);
+      for (const one of some) watched.delete(one);
+      if (signal.aborted) return;
+      // The end of a watch may hide the end of a namespace.
+      pollNow(open(some));
+      const isForbidden = !result.ok && result.failure.kind === 'forbidden';
+      // One that may not be watched with all the others may be watched alone.
+      if (isForbidden && only === undefined) {
+        await Promise.all(some.map((one) => watch([one])));
+        return;
+      }
+      if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
+      await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
       pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
     }
   };
 
   // Both end when `running` aborts; neither rejects, since reads are values.
-  if (deps.idle !== true) void Promise.all([poll(), watch()]);
+  if (deps.idle !== true) void Promise.all([poll(), watch(group)]);
 
-  return {
-    get last() {
-      return state.last;
-    },
-    get trouble() {
-      return state.trouble;
-    },
-    ended,
-    over: over.signal,
-    confirm: () => check(AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)])),
-    stop: () => settle({ how: 'stopped' }),
+  let confirming: Promise<void> | undefined;
+  const confirm = async (): Promise<void> => {
+    confirming ??= check(open(), AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)]));
+    await confirming;
+    confirming = undefined;
   };
+  for (const one of group) one.confirm = confirm;
 }
+
+type Looked = Read<NamespaceFacts | undefined>;

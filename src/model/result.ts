@@ -19,6 +19,8 @@ export interface RunResult {
   namespaces: NamespaceResult[];
   /** Root causes that hold more than one of the namespaces, the most namespaces first. */
   sharedCauses: SharedCause[];
+  /** Namespaces that would have belonged to the run and were not looked at. */
+  leftOut?: NotInspected[];
 }
 
 export interface SharedCause {

@@ -521,7 +521,13 @@ export interface Wanted {
   /** Cluster-scoped objects that the Namespace owns. */
   dependents: boolean;
   /** Removals to try as dry runs; never of aggregated types, whose servers may ignore `dryRun`. */
-  trials: { type: ResourceType; object: ObjectFacts; finalizer: string }[];
+  trials: {
+    type: ResourceType;
+    object: ObjectFacts;
+    finalizer: string;
+    /** Whom the API server asks about it, where that is known: the same text, the same webhooks. */
+    admission?: string;
+  }[];
   /** Deletions to try as dry runs, for a forecast; never of aggregated types. */
   deletions: { type: ResourceType; object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'> }[];
 }

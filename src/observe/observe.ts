@@ -1,17 +1,12 @@
 import type { JsonObject } from '../base/json.ts';
-import { stringAt } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import type { Discovery, KubernetesApi } from '../kubernetes/api.ts';
-import { collectionPath, objectPath } from '../kubernetes/paths.ts';
+import { objectPath } from '../kubernetes/paths.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
-  type ClusterSources,
   deletionKey,
   type NamespaceFacts,
-  type ObjectDetail,
-  type ObjectFacts,
-  type PlaceSources,
   partnerKey,
   type ResourceType,
   type Snapshot,
@@ -20,9 +15,18 @@ import {
   type Unread,
   type Wanted,
 } from '../model/snapshot.ts';
-import { definitionDetail, nodeFacts, objectDetail, objectFacts } from './parse.ts';
-import { CLUSTER, missingRight, PLACE, readSource, type Source } from './sources.ts';
-import { CONCURRENT_LISTS, inParallel, sweep, sweepableTypes } from './sweep.ts';
+import { readDependents, readDetails, readPartners, readTrials, tryDeletion } from './objects.ts';
+import { definitionDetail, nodeFacts } from './parse.ts';
+import {
+  type Answer,
+  CLUSTER,
+  PLACE,
+  readPlaces,
+  readSource,
+  type Source,
+  unreadOf,
+} from './sources.ts';
+import { sweep, sweepableTypes } from './sweep.ts';
 
 export interface ObserveDeps {
   api: KubernetesApi;
@@ -33,15 +37,14 @@ export interface ObserveDeps {
 
 /** Content and cluster-wide sources; then per object; then what those objects led to. */
 const ROUNDS = 3;
-const MAX_NODES = 50;
-const MAX_TRIALS = 20;
-/** Up to this many objects of a type are read in one list; of more, only the examples are. */
-const MAX_DETAILED = 200;
+/** Of all namespaces that are examined together. */
+const MAX_NODES = 100;
+const MAX_TRIALS = 200;
 
 /**
  * Reads the cluster into one snapshot for each namespace. Never throws and never judges: what could not
  * be read stays in the snapshot as a failed read. `want` says what each snapshot lacks; it is asked
- * again after each round, and what one namespace needs of the cluster is read once for all.
+ * again after each round, and what several namespaces need is read once for all.
  */
 export async function observe(
   namespaces: readonly NamespaceFacts[],
@@ -51,14 +54,14 @@ export async function observe(
   const { api, signal } = deps;
   const takenAt = serverTimestamp(deps);
   const discovery = await api.discover({ signal });
-  const types = discovery.ok ? sweepableTypes(discovery.value.types) : [];
+  const types = discovery.ok ? discovery.value.types : [];
   const unread = new Map(namespaces.map(({ name }) => [name, unreadDiscovery(discovery)]));
   const swept = await sweep(
     api,
     namespaces.map(({ name }) => name),
-    types,
+    sweepableTypes(types),
     signal,
-    (name, entry) => unread.get(name)?.push(entry),
+    (name, entries) => unread.get(name)?.push(...entries),
   );
   const snapshots = namespaces.map((namespace): Snapshot => {
     const { content, pods } = swept.get(namespace.name) ?? { content: [], pods: read([]) };
@@ -66,7 +69,7 @@ export async function observe(
       takenAt,
       namespace,
       discovery: discovery.ok
-        ? read({ types: discovery.value.types, failedGroups: discovery.value.failedGroups })
+        ? read({ types, failedGroups: discovery.value.failedGroups })
         : discovery,
       content,
       pods,
@@ -80,198 +83,238 @@ export async function observe(
       unread: unread.get(namespace.name) ?? [],
     };
   });
-  const shared = new SharedReads(deps, discovery.ok ? discovery.value.types : []);
+  const shelves = shelvesFor(types, deps);
   for (let round = 0; round < ROUNDS && !signal.aborted; round++) {
-    await inParallel(snapshots, CONCURRENT_LISTS, async (snapshot) =>
-      answer(want(snapshot), snapshot, shared, deps),
-    );
+    const wishes = snapshots.map((snapshot) => ({ snapshot, wanted: want(snapshot) }));
+    await Promise.all(shelves.map((fill) => fill(wishes)));
   }
   return snapshots;
 }
 
-/** What several namespaces ask for is read once. */
-class SharedReads {
-  private readonly reads = new Map<string, Promise<unknown>>();
-  private readonly notes = new Map<string, Unread[]>();
-  private readonly deps: ObserveDeps;
-  readonly types: readonly ResourceType[];
-
-  constructor(deps: ObserveDeps, types: readonly ResourceType[]) {
-    this.deps = deps;
-    this.types = types;
-  }
-
-  once<T>(key: string, read: () => Promise<T>): Promise<T> {
-    const known = this.reads.get(key) as Promise<T> | undefined;
-    const reading = known ?? read();
-    this.reads.set(key, reading);
-    return reading;
-  }
-
-  async source<T>(
-    key: string,
-    source: Source<T>,
-    into: Snapshot,
-    namespace?: string,
-  ): Promise<Read<T[]>> {
-    const { api, signal } = this.deps;
-    const id = `${key} ${namespace ?? ''}`;
-    const result = await this.once(id, async () => {
-      if (source.isOptional && !this.isServed(source)) return read<T[]>([]);
-      const notes: Unread[] = [];
-      this.notes.set(id, notes);
-      return readSource(key, source, api, signal, (note) => notes.push(note), namespace);
-    });
-    into.unread.push(...(this.notes.get(id) ?? []));
-    return result;
-  }
-
-  private isServed({ type }: Source<unknown>): boolean {
-    return this.types.some(
-      ({ group, version, resource }) =>
-        group === type.group && version === type.version && resource === type.resource,
-    );
-  }
+interface Wish {
+  snapshot: Snapshot;
+  wanted: Wanted;
 }
 
-async function answer(
-  wanted: Wanted,
-  snapshot: Snapshot,
-  shared: SharedReads,
-  deps: ObserveDeps,
-): Promise<void> {
-  const { api, signal } = deps;
-  const jobs: Promise<unknown>[] = [];
-  const { cluster, places } = snapshot;
-  const readCluster = async <K extends keyof ClusterSources>(key: K): Promise<void> => {
-    const source: Source<ClusterSources[K][number]> = CLUSTER[key];
-    cluster[key] = (await shared.source(key, source, snapshot)) as (typeof cluster)[K];
-  };
-  const readPlace = async <K extends keyof PlaceSources>(
-    namespace: string,
-    key: K,
-  ): Promise<void> => {
-    const source: Source<PlaceSources[K][number]> = PLACE[key];
-    const place = { ...places[namespace] };
-    place[key] = (await shared.source(key, source, snapshot, namespace)) as (typeof place)[K];
-    places[namespace] = { ...places[namespace], ...place };
-  };
-  for (const key of new Set(wanted.cluster)) {
-    if (cluster[key] === undefined) jobs.push(readCluster(key));
-  }
-  for (const { namespace, sources } of wanted.places) {
-    for (const key of sources) {
-      if (places[namespace]?.[key] === undefined) jobs.push(readPlace(namespace, key));
+/** One kind of thing that snapshots want beyond their content. */
+interface Kind<Item, Value> {
+  /** What this snapshot wants and has not got. */
+  lacks: (wish: Wish) => Item[];
+  /** The same for what has to be read only once. */
+  idOf: (item: Item) => string;
+  /** By id. Whatever can be read together is. */
+  read: (items: Item[]) => Promise<Map<string, Answer<Value>>>;
+  put: (snapshot: Snapshot, item: Item, value: Value) => void;
+  /** Of all namespaces together; what is beyond it gets this value. */
+  limit?: { most: number; what: string; beyond: Value };
+}
+
+/** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
+function shelf<Item, Value>(kind: Kind<Item, Value>): (wishes: readonly Wish[]) => Promise<void> {
+  const known = new Map<string, Answer<Value>>();
+  return async (wishes) => {
+    const asked = wishes.map((wish) => ({
+      snapshot: wish.snapshot,
+      items: new Map(kind.lacks(wish).map((item) => [kind.idOf(item), item])),
+    }));
+    const fresh = new Map(asked.flatMap(({ items }) => [...items]));
+    for (const id of known.keys()) fresh.delete(id);
+    const room = (kind.limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
+    const answers = await kind.read([...fresh.values()].slice(0, Math.max(0, room)));
+    for (const [id, answer] of answers) known.set(id, answer);
+    for (const { snapshot, items } of asked) {
+      let beyond = 0;
+      for (const [id, item] of items) {
+        const answer = known.get(id);
+        if (answer !== undefined) {
+          kind.put(snapshot, item, answer.value);
+          snapshot.unread.push(...(answer.unread ?? []));
+        } else if (kind.limit !== undefined) {
+          kind.put(snapshot, item, kind.limit.beyond);
+          beyond++;
+        }
+      }
+      if (beyond > 0) {
+        const { what, most } = kind.limit as { what: string; most: number };
+        const reason = `only ${most} are read in one run`;
+        snapshot.unread.push({ source: what, what: `${beyond} more ${what}`, reason });
+      }
     }
-  }
-  const nodes = [...new Set(wanted.nodes)].filter((name) => snapshot.nodes[name] === undefined);
-  for (const name of nodes.slice(0, MAX_NODES)) {
-    // By name, and `get` only: a cluster may have thousands, and a role often grants no more.
-    jobs.push(
-      shared
-        .once(`node ${name}`, () => one(api, NODE, undefined, name, nodeFacts, signal))
-        .then((value) => {
-          snapshot.nodes[name] = value;
-          noteUnread(snapshot, 'nodes', `node ${name}`, value, NODE, 'get');
+  };
+}
+
+type Fill = (wishes: readonly Wish[]) => Promise<void>;
+
+function shelvesFor(types: readonly ResourceType[], { api, signal }: ObserveDeps): Fill[] {
+  return [
+    shelf({
+      lacks: ({ snapshot, wanted }) => wanted.cluster.filter((key) => !snapshot.cluster[key]),
+      idOf: String,
+      read: (keys) =>
+        each(keys, async (key): Promise<Answer<Read<unknown[]>>> => {
+          const source: Source<unknown> = CLUSTER[key];
+          if (!source.isOptional) return readSource(key, source, api, signal);
+          const { group, resource } = source.type;
+          const type = types.find((one) => one.group === group && one.resource === resource);
+          if (type === undefined) return { value: read([]) };
+          return readSource(key, { ...source, type }, api, signal);
         }),
-    );
-  }
-  cutBeyond(nodes, MAX_NODES, 'nodes of overdue pods', snapshot);
-  for (const name of new Set(wanted.definitions)) {
-    if (snapshot.definitions[name] !== undefined) continue;
-    jobs.push(
-      shared
-        .once(`crd ${name}`, () => one(api, CRD, undefined, name, definitionDetail, signal))
-        .then((value) => {
-          snapshot.definitions[name] = value;
-          noteUnread(snapshot, 'definitions', `CRD ${name}`, value, CRD, 'get');
-        }),
-    );
-  }
-  for (const { type, objects, total } of wanted.details) {
-    const unread = objects.filter(({ uid }) => snapshot.details[uid] === undefined);
-    if (unread.length > 0) {
-      jobs.push(readDetails({ type, objects: unread, total }, snapshot, deps));
-    }
-  }
-  for (const { type, namespace, name } of wanted.partners) {
-    const key = partnerKey({ group: type.group, kind: type.kind, namespace, name });
-    if (snapshot.partners[key] !== undefined) continue;
-    jobs.push(
-      readPartner(type, namespace, name, deps).then(({ facts, detail }) => {
+      put: (snapshot, key, value) => {
+        snapshot.cluster[key] = value as never;
+      },
+    }),
+    shelf<{ namespace: string; key: keyof typeof PLACE }, Read<unknown[]>>({
+      lacks: ({ snapshot, wanted }) =>
+        wanted.places.flatMap(({ namespace, sources }) =>
+          sources.flatMap((key) => (snapshot.places[namespace]?.[key] ? [] : { namespace, key })),
+        ),
+      idOf: ({ namespace, key }) => `${key} ${namespace}`,
+      read: async (items) => {
+        const read = await Promise.all(
+          [...Map.groupBy(items, ({ key }) => key)].map(async ([key, ofKey]) => {
+            const source: Source<unknown> = PLACE[key];
+            const names = ofKey.map(({ namespace }) => namespace);
+            const answers = await readPlaces(key, source, names, api, signal);
+            return [...answers].map(([name, answer]) => [`${key} ${name}`, answer] as const);
+          }),
+        );
+        return new Map(read.flat());
+      },
+      put: (snapshot, { namespace, key }, value) => {
+        snapshot.places[namespace] = { ...snapshot.places[namespace], [key]: value };
+      },
+    }),
+    shelf({
+      lacks: ({ snapshot, wanted }) => wanted.nodes.filter((name) => !snapshot.nodes[name]),
+      idOf: String,
+      read: (names) => each(names, (name) => readNamed(NODE, name, nodeFacts, 'node', api, signal)),
+      put: (snapshot, name, value) => {
+        snapshot.nodes[name] = value;
+      },
+      limit: {
+        most: MAX_NODES,
+        what: 'nodes of overdue pods',
+        beyond: failed({ kind: 'aborted', message: `only ${MAX_NODES} nodes are read` }),
+      },
+    }),
+    shelf({
+      lacks: ({ snapshot, wanted }) =>
+        wanted.definitions.filter((name) => !snapshot.definitions[name]),
+      idOf: String,
+      read: (names) =>
+        each(names, (name) => readNamed(CRD, name, definitionDetail, 'CRD', api, signal)),
+      put: (snapshot, name, value) => {
+        snapshot.definitions[name] = value;
+      },
+    }),
+    shelf({
+      lacks: ({ snapshot, wanted }) =>
+        wanted.dependents && snapshot.dependents === undefined ? [snapshot.namespace.uid] : [],
+      idOf: String,
+      read: (uids) => readDependents(uids, types, api, signal),
+      put: (snapshot, _, value) => {
+        snapshot.dependents = value;
+      },
+    }),
+    shelf({
+      lacks: ({ snapshot, wanted }) =>
+        wanted.details.flatMap(({ type, objects, total }) =>
+          objects
+            .filter(({ uid }) => !snapshot.details[uid])
+            .map((object) => ({ type, object, total })),
+        ),
+      idOf: ({ object }) => object.uid,
+      read: (items) => readDetails(items, api, signal),
+      put: (snapshot, { object }, value) => {
+        snapshot.details[object.uid] = value;
+      },
+    }),
+    shelf({
+      lacks: ({ snapshot, wanted }) =>
+        wanted.partners
+          .map((partner) => ({ ...partner, key: partnerKey({ ...partner.type, ...partner }) }))
+          .filter(({ key }) => !snapshot.partners[key]),
+      idOf: ({ key }) => key,
+      read: (items) => readPartners(items, api, signal),
+      put: (snapshot, { key }, { facts, detail }) => {
         snapshot.partners[key] = facts;
-        noteUnread(snapshot, 'partners', `${type.kind} ${name}`, facts, type, 'list');
         if (facts.ok && facts.value !== undefined && detail !== undefined) {
           snapshot.details[facts.value.uid] = read(detail);
         }
-      }),
-    );
-  }
-  if (wanted.dependents && snapshot.dependents === undefined) {
-    jobs.push(
-      readDependents(snapshot.namespace.uid, shared.types, deps).then((value) => {
-        snapshot.dependents = value;
-        const what = 'cluster-scoped objects that the namespace owns';
-        noteUnread(snapshot, 'dependents', what, value, EVERYTHING, 'list');
-      }),
-    );
-  }
-  const trials = wanted.trials.filter(
-    ({ object, finalizer }) => snapshot.trials[trialKey(object.uid, finalizer)] === undefined,
-  );
-  for (const request of trials.slice(0, MAX_TRIALS)) {
-    jobs.push(
-      tryRemoval(request, deps).then((trial) => {
-        snapshot.trials[trialKey(request.object.uid, request.finalizer)] = trial;
-      }),
-    );
-  }
-  for (const { object, finalizer } of trials.slice(MAX_TRIALS)) {
-    const message = `only ${MAX_TRIALS} removals are tried`;
-    snapshot.trials[trialKey(object.uid, finalizer)] = { answer: 'unknown', message };
-  }
-  const { forecast } = snapshot;
-  const deletions = wanted.deletions.filter(
-    ({ type }) => forecast !== undefined && forecast.deletions[deletionKey(type)] === undefined,
-  );
-  for (const request of deletions) {
-    jobs.push(
-      tryDeletion(request, deps).then((trial) => {
-        if (forecast !== undefined) forecast.deletions[deletionKey(request.type)] = trial;
-      }),
-    );
-  }
-  await Promise.all(jobs);
+      },
+    }),
+    shelf<Wanted['trials'][number], Trial>({
+      lacks: ({ snapshot, wanted }) =>
+        wanted.trials.filter(
+          ({ object, finalizer }) => !snapshot.trials[trialKey(object.uid, finalizer)],
+        ),
+      idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
+      read: (items) => readTrials(items, api, signal),
+      put: (snapshot, { object, finalizer }, trial) => {
+        snapshot.trials[trialKey(object.uid, finalizer)] = trial;
+      },
+      limit: {
+        most: MAX_TRIALS,
+        what: 'removals to try',
+        beyond: { answer: 'unknown', message: `only ${MAX_TRIALS} removals are tried` },
+      },
+    }),
+    shelf<Wanted['deletions'][number], Trial>({
+      lacks: ({ snapshot: { forecast }, wanted }) =>
+        wanted.deletions.filter(({ type }) => forecast?.deletions[deletionKey(type)] === undefined),
+      idOf: ({ type, object }) => `${deletionKey(type)} ${object.uid}`,
+      read: async (items) =>
+        new Map(
+          await Promise.all(
+            items.map(async (item) => {
+              const id = `${deletionKey(item.type)} ${item.object.uid}`;
+              return [id, { value: await tryDeletion(item, api, signal) }] as const;
+            }),
+          ),
+        ),
+      put: ({ forecast }, { type }, trial) => {
+        if (forecast !== undefined) forecast.deletions[deletionKey(type)] = trial;
+      },
+      limit: {
+        most: MAX_TRIALS,
+        what: 'deletions to try',
+        beyond: { answer: 'unknown', message: `only ${MAX_TRIALS} deletions are tried` },
+      },
+    }),
+  ];
 }
 
-function cutBeyond(list: readonly string[], most: number, what: string, into: Snapshot): void {
-  if (list.length <= most) return;
-  into.unread.push({
-    source: 'nodes',
-    what: `${list.length - most} more ${what}`,
-    reason: `only ${most} are read`,
-  });
-  for (const name of list.slice(most)) {
-    into.nodes[name] = failed({ kind: 'aborted', message: `only ${most} nodes are read` });
-  }
+/** One request for each name; the client sends a few at once. */
+async function each<Name extends string, Value>(
+  names: readonly Name[],
+  ask: (name: Name) => Promise<Answer<Value>>,
+): Promise<Map<string, Answer<Value>>> {
+  return new Map(await Promise.all(names.map(async (name) => [name, await ask(name)] as const)));
 }
 
-function noteUnread(
-  into: Snapshot,
-  source: string,
+const NODE = { group: '', version: 'v1', resource: 'nodes' };
+const CRD = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  resource: 'customresourcedefinitions',
+};
+
+/**
+ * By name, and `get` only: a cluster may have thousands, and a role often grants no more. `undefined` when
+ * the API server says that there is none: a fact, not a failed read.
+ */
+async function readNamed<T>(
+  type: Source<unknown>['type'],
+  name: string,
+  facts: (object: JsonObject) => T,
   what: string,
-  read: Read<unknown>,
-  type: Pick<ResourceType, 'group' | 'resource'>,
-  verb: string,
-): void {
-  if (read.ok) return;
-  const { failure } = read;
-  into.unread.push({
-    source,
-    what,
-    reason: failure.message,
-    ...missingRight(failure, type, verb),
-  });
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<Answer<Read<T | undefined>>> {
+  const got = await api.get(objectPath(type, undefined, name), { signal });
+  if (got.ok) return { value: read(facts(got.value)) };
+  if (got.failure.kind === 'not-found') return { value: read(undefined) };
+  return { value: got, unread: unreadOf(type.resource, `${what} ${name}`, got, type, 'get') };
 }
 
 function unreadDiscovery(discovery: Read<Discovery>): Unread[] {
@@ -286,185 +329,25 @@ function unreadDiscovery(discovery: Read<Discovery>): Unread[] {
   }));
 }
 
-const EVERYTHING = { group: '*', resource: '*' };
-const NODE = { group: '', version: 'v1', resource: 'nodes' };
-const CRD = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  resource: 'customresourcedefinitions',
-};
-
-/** `undefined` when the API server says that the object does not exist: a fact, not a failed read. */
-async function one<T>(
-  api: KubernetesApi,
-  type: Pick<ResourceType, 'group' | 'version' | 'resource'>,
-  namespace: string | undefined,
-  name: string,
-  facts: (object: JsonObject) => T,
-  signal: AbortSignal,
-): Promise<Read<T | undefined>> {
-  const got = await api.get(objectPath(type, namespace, name), { signal });
-  if (got.ok) return read(facts(got.value));
-  return got.failure.kind === 'not-found' ? read(undefined) : got;
-}
-
-async function readDetails(
-  { type, objects, total }: Wanted['details'][number],
-  snapshot: Snapshot,
-  { api, signal }: ObserveDeps,
-): Promise<void> {
-  const { namespace, details } = snapshot;
-  const path = collectionPath(type, namespace.name);
-  const keep = (item: JsonObject): void => {
-    const uid = stringAt(item, 'metadata', 'uid');
-    if (uid !== undefined) details[uid] = read(objectDetail(item));
-  };
-  // Always a list: `list` is what the sweep needs anyway, and `get` on everything reaches further than
-  // it looks (pods/exec, nodes/proxy).
-  const fail = (uid: string, failure: { ok: false } & Read<never>): void => {
-    details[uid] ??= failure;
-  };
-  if (total <= MAX_DETAILED) {
-    const end = await api.list(path, { signal, limit: 100, onItem: keep });
-    for (const { uid } of objects) fail(uid, end.ok ? GONE : end);
-    noteUnread(snapshot, 'details', `status of ${type.resource}`, end, type, 'list');
-    return;
-  }
-  await Promise.all(
-    objects.map(async ({ name, uid }) => {
-      const only = { fieldSelector: `metadata.name=${name}` };
-      const end = await api.list(path, { signal, ...only, onItem: keep });
-      fail(uid, end.ok ? GONE : end);
-    }),
-  );
-  snapshot.unread.push({
-    source: 'details',
-    what: `status of ${total - objects.length} more ${type.resource}`,
-    reason: `of so many only ${objects.length} are read one by one`,
-  });
-}
-
-const GONE = failed({ kind: 'not-found', message: 'it is gone meanwhile' });
-
-async function readPartner(
-  type: ResourceType,
-  namespace: string | undefined,
-  name: string,
-  { api, signal }: ObserveDeps,
-): Promise<{ facts: Read<ObjectFacts | undefined>; detail: ObjectDetail | undefined }> {
-  let facts: ObjectFacts | undefined;
-  let detail: ObjectDetail | undefined;
-  const end = await api.list(collectionPath(type, namespace), {
-    signal,
-    fieldSelector: `metadata.name=${name}`,
-    maxItems: 1,
-    // What is in Secrets and their like is nobody's business.
-    metadataOnly: type.group === '' && type.namespaced,
-    onItem: (item) => {
-      facts = objectFacts(item, type);
-      detail = objectDetail(item);
-    },
-  });
-  return { facts: end.ok ? read(facts) : end, detail };
-}
-
-/** Cluster-scoped objects with an owner reference to the namespace; its own content is swept anyway. */
-async function readDependents(
-  uid: string,
-  types: readonly ResourceType[],
-  { api, signal }: ObserveDeps,
-): Promise<Read<ObjectFacts[]>> {
-  const found: ObjectFacts[] = [];
-  let failure: Read<never> | undefined;
-  const wanted = types.filter(({ namespaced, verbs }) => !namespaced && verbs.includes('list'));
-  await inParallel(wanted, CONCURRENT_LISTS, async (type) => {
-    const end = await api.list(collectionPath(type), {
-      signal,
-      metadataOnly: true,
-      onItem: (item) => {
-        const facts = objectFacts(item, type);
-        if (facts.ownerReferences.some((owner) => owner.uid === uid)) found.push(facts);
-      },
-    });
-    if (!end.ok) failure ??= end;
-  });
-  return failure !== undefined && found.length === 0 ? failure : read(found);
-}
-
-/**
- * Answers to the trial that say nothing about the owner's request: a right that we lack, a webhook that
- * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
- */
-const OUR_OWN =
-  /cannot (?:patch|delete) resource|does not support dry run|the server rejected our request due to an error in our request/;
-
-/**
- * Would the API server let the finalizer be removed? Pinned to the UID and to the place of the
- * finalizer, and only ever as a dry run: which webhook or policy refuses is in the answer.
- */
-async function tryRemoval(
-  { type, object, finalizer }: Wanted['trials'][number],
-  { api, signal }: ObserveDeps,
-): Promise<Trial> {
-  const place = `/metadata/finalizers/${object.finalizers.indexOf(finalizer)}`;
-  const sent = await api.send(
-    {
-      method: 'PATCH',
-      path: objectPath(type, object.namespace || undefined, object.name),
-      contentType: 'application/json-patch+json',
-      dryRun: true,
-      body: [
-        { op: 'test', path: '/metadata/uid', value: object.uid },
-        { op: 'test', path: place, value: finalizer },
-        { op: 'remove', path: place },
-      ],
-    },
-    { signal },
-  );
-  return trialOf(sent);
-}
-
-/** Would the API server let the object be deleted? Only ever as a dry run, and of exactly this object. */
-async function tryDeletion(
-  { type, object: { namespace, name, uid } }: Wanted['deletions'][number],
-  { api, signal }: ObserveDeps,
-): Promise<Trial> {
-  const sent = await api.send(
-    {
-      method: 'DELETE',
-      path: objectPath(type, namespace || undefined, name),
-      dryRun: true,
-      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } },
-    },
-    { signal },
-  );
-  return trialOf(sent);
-}
-
-function trialOf(sent: Read<unknown>): Trial {
-  if (sent.ok) return { answer: 'accepted' };
-  const { failure } = sent;
-  const isOurs = OUR_OWN.test(failure.message);
-  const hasAnswer =
-    failure.kind === 'forbidden' || failure.kind === 'invalid' || failure.kind === 'server-error';
-  return { answer: hasAnswer && !isOurs ? 'refused' : 'unknown', message: failure.message };
-}
-
 /** It is a bonus: nobody waits long for it. */
 const BASELINE_LIMIT_MS = 10_000;
 /** A deletion this young may still have its workloads; an older one has lost them. */
 const YOUNG_MS = 30_000;
 
 /**
- * What is in the namespace while it still is: when an operator is deleted together with its objects,
+ * What is in the namespaces while they still are: when an operator is deleted together with its objects,
  * its Deployment, its rights and its complaints are gone before anybody asks who should have removed
  * the finalizer.
  */
-export async function readBaseline(namespace: string, deps: ObserveDeps): Promise<Baseline> {
-  const { api } = deps;
+export async function readBaselines(
+  namespaces: readonly string[],
+  deps: ObserveDeps,
+): Promise<Map<string, Baseline>> {
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]);
-  const from = <T>(source: Source<T>): Promise<Read<T[]>> =>
-    readSource('baseline', source, api, signal, () => undefined, namespace);
+  const from = async <T>(source: Source<T>): Promise<(namespace: string) => Read<T[]>> => {
+    const answers = await readPlaces('baseline', source, namespaces, deps.api, signal);
+    return (namespace) => (answers.get(namespace) as Answer<Read<T[]>>).value;
+  };
   const { deployments, statefulSets, daemonSets } = CLUSTER;
   const [workloads, roles, roleBindings, events] = await Promise.all([
     Promise.all([deployments, statefulSets, daemonSets].map(from)),
@@ -472,14 +355,20 @@ export async function readBaseline(namespace: string, deps: ObserveDeps): Promis
     from(PLACE.roleBindings),
     from(PLACE.events),
   ]);
-  const unread = workloads.find((list) => !list.ok);
-  return {
-    at: serverTimestamp(deps),
-    workloads: unread ?? read(workloads.flatMap((list) => (list.ok ? list.value : []))),
-    roles,
-    roleBindings,
-    events: events.ok ? read(events.value.filter(({ type }) => type === 'Warning')) : events,
+  const baselineOf = (name: string): Baseline => {
+    const lists = workloads.map((list) => list(name));
+    const said = events(name);
+    return {
+      at: serverTimestamp(deps),
+      workloads:
+        lists.find((list) => !list.ok) ??
+        read(lists.flatMap((list) => (list.ok ? list.value : []))),
+      roles: roles(name),
+      roleBindings: roleBindings(name),
+      events: said.ok ? read(said.value.filter(({ type }) => type === 'Warning')) : said,
+    };
   };
+  return new Map(namespaces.map((name) => [name, baselineOf(name)]));
 }
 
 export function isYoung(deletionTimestamp: string | undefined, serverNow: number): boolean {

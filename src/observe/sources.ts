@@ -4,6 +4,7 @@ import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ClusterSources, PlaceSources, ResourceType, Unread } from '../model/snapshot.ts';
+import { listIn } from './collections.ts';
 import {
   apiServiceFacts,
   attachmentFacts,
@@ -222,19 +223,16 @@ export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]>
 };
 
 /** How a failed read stands under "not inspected", with the right that was missing. */
-export function unreadSource(
-  key: string,
-  { label, type }: Source<unknown>,
-  failure: ReadFailure,
-  namespace?: string,
-): Unread {
-  const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
-  return {
-    source: key,
-    what: `${label} ${place}`,
-    reason: failure.message,
-    ...missingRight(failure, type, 'list'),
-  };
+export function unreadOf(
+  source: string,
+  what: string,
+  result: Read<unknown>,
+  type: Pick<ResourceType, 'group' | 'resource'>,
+  verb: string,
+): Unread[] {
+  if (result.ok) return [];
+  const { failure } = result;
+  return [{ source, what, reason: failure.message, ...missingRight(failure, type, verb) }];
 }
 
 export function missingRight(
@@ -245,40 +243,79 @@ export function missingRight(
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
 }
 
-/** The whole collection, or why not; `note` hears of what is missing. */
+/** What was read, and what of it is missing. */
+export interface Answer<T> {
+  value: T;
+  unread?: Unread[];
+}
+
+/** The whole collection, or why not. */
 export async function readSource<T>(
   key: string,
   source: Source<T>,
   api: KubernetesApi,
   signal: AbortSignal,
-  note: (unread: Unread) => void,
-  namespace?: string,
-): Promise<Read<T[]>> {
+): Promise<Answer<Read<T[]>>> {
   const found: T[] = [];
-  const end = await api.list(collectionPath(source.type, namespace), {
+  const end = await api.list(collectionPath(source.type), {
     ...source.options,
     signal,
-    onItem: (item) => {
-      const value = source.parse(item);
-      if (Array.isArray(value)) found.push(...value);
-      else found.push(value);
-    },
+    onItem: (item) => found.push(...parsed(source, item)),
     onRestart: () => {
       found.length = 0;
     },
   });
-  if (!end.ok) {
-    note(unreadSource(key, source, end.failure, namespace));
-    return end;
-  }
-  const most = source.options?.maxItems;
-  if (!end.value.complete && most !== 1) {
-    const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
-    note({
-      source: key,
-      what: `more ${source.label} ${place}`,
-      reason: `only the first ${most} are read`,
-    });
-  }
-  return read(found);
+  return answerOf(key, source, end, found);
+}
+
+/** The collections of these namespaces. */
+export async function readPlaces<T>(
+  key: string,
+  source: Source<T>,
+  namespaces: readonly string[],
+  api: KubernetesApi,
+  signal: AbortSignal,
+): Promise<Map<string, Answer<Read<T[]>>>> {
+  const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
+  const ends = await listIn(
+    api,
+    source.type,
+    namespaces,
+    {
+      maxItems: source.options?.maxItems,
+      maxInAll: MANY,
+      onItem: (namespace, item) => found.get(namespace)?.push(...parsed(source, item)),
+      onRestart: (namespace) => found.set(namespace, []),
+    },
+    signal,
+  );
+  return new Map(
+    [...ends].map(([name, end]) => [
+      name,
+      answerOf(key, source, end, found.get(name) as T[], name),
+    ]),
+  );
+}
+
+function parsed<T>({ parse }: Source<T>, item: JsonObject): T[] {
+  const value = parse(item);
+  return Array.isArray(value) ? value : [value];
+}
+
+function answerOf<T>(
+  key: string,
+  source: Source<T>,
+  end: Read<{ complete: boolean }>,
+  found: T[],
+  namespace?: string,
+): Answer<Read<T[]>> {
+  const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
+  const { label, type } = source;
+  if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type, 'list') };
+  if (end.value.complete || source.options?.maxItems === 1) return { value: read(found) };
+  const reason = `only the first ${found.length} are read`;
+  return {
+    value: read(found),
+    unread: [{ source: key, what: `more ${label} ${place}`, reason }],
+  };
 }

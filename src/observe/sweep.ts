@@ -1,7 +1,6 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { collectionPath } from '../kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import {
   type ContentCount,
   MAX_EXAMPLES,
@@ -12,12 +11,12 @@ import {
   type TypeContent,
   type Unread,
 } from '../model/snapshot.ts';
+import { CONCURRENT_LISTS, inParallel, listIn } from './collections.ts';
 import { objectFacts, podFacts } from './parse.ts';
-import { missingRight } from './sources.ts';
+import { unreadOf } from './sources.ts';
 
-/** As many as the client sends at once: more would stand in the way of the calls that notice the end. */
-export const CONCURRENT_LISTS = 8;
-const PAGE = 500;
+/** Pods in full of all namespaces together; of one at most `MAX_PODS`. */
+const MAX_PODS_IN_ALL = 5 * MAX_PODS;
 
 export interface Swept {
   content: TypeContent[];
@@ -44,47 +43,40 @@ export function isPods(type: Pick<ResourceType, 'group' | 'resource'>): boolean 
   return type.group === '' && type.resource === 'pods';
 }
 
-/**
- * Lists every type in these namespaces: pods in full, the others as metadata. For several namespaces
- * one list of the whole cluster serves all, where that is allowed and not longer.
- */
+type Note = (namespace: string, unread: Unread[]) => void;
+
+/** Lists every type in these namespaces: pods in full, the others as metadata. */
 export async function sweep(
   api: KubernetesApi,
   namespaces: readonly string[],
   types: readonly ResourceType[],
   signal: AbortSignal,
-  note: (namespace: string, unread: Unread) => void,
+  note: Note,
 ): Promise<Map<string, Swept>> {
-  const found = new Map(namespaces.map((name) => [name, { content: [], pods: NO_PODS } as Swept]));
-  const contents = new Map(namespaces.map((name) => [name, new Array<TypeContent>(types.length)]));
+  const found = new Map(
+    namespaces.map((name): [string, Swept] => [
+      name,
+      { content: new Array<TypeContent>(types.length), pods: NO_PODS },
+    ]),
+  );
   await inParallel([...types.entries()], CONCURRENT_LISTS, async ([index, type]) => {
-    const counts = await readType(api, namespaces, type, signal);
-    for (const name of namespaces) {
-      const count = counts.get(name) as Read<ContentCount>;
-      (contents.get(name) as TypeContent[])[index] = { type, read: count };
-      if (!count.ok) note(name, unreadContent(type, count.failure));
+    const counts = await readContent(api, namespaces, type, signal);
+    const nothing = { type, read: NOTHING };
+    for (const [name, { content }] of found) {
+      const count = counts.get(name) ?? NOTHING;
+      content[index] = count === NOTHING ? nothing : { type, read: count };
+      note(name, unreadContent(type, count));
     }
     if (!isPods(type)) return;
-    await inParallel(namespaces, CONCURRENT_LISTS, async (name) => {
-      const count = counts.get(name) as Read<ContentCount>;
-      const swept = found.get(name) as Swept;
-      if (!count.ok) swept.pods = count;
-      else if (count.value.total === 0) swept.pods = read([]);
-      else swept.pods = await readPods(api, name, type, signal, (unread) => note(name, unread));
-    });
+    const pods = await readPods(api, counts, type, signal, note);
+    for (const [name, swept] of found) swept.pods = pods.get(name) ?? NO_PODS;
   });
-  for (const [name, swept] of found) swept.content = contents.get(name) as TypeContent[];
   return found;
 }
 
-function unreadContent(type: ResourceType, failure: ReadFailure): Unread {
+function unreadContent(type: ResourceType, result: Read<unknown>): Unread[] {
   const what = type.group === '' ? type.resource : `${type.resource}.${type.group}`;
-  return {
-    source: 'content',
-    what,
-    reason: failure.message,
-    ...missingRight(failure, type, 'list'),
-  };
+  return unreadOf('content', what, result, type, 'list');
 }
 
 const NO_PODS: Read<PodFacts[]> = failed({
@@ -92,127 +84,99 @@ const NO_PODS: Read<PodFacts[]> = failed({
   message: 'the server does not serve pods',
 });
 
-export async function inParallel<T>(
-  items: readonly T[],
-  width: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    for (let index = next++; index < items.length; index = next++) await work(items[index] as T);
-  };
-  await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
-}
+/** Of most types most namespaces have nothing: that is kept once. */
+const NOTHING: Read<ContentCount> = read({ total: 0, queued: 0, terminating: [], guarded: [] });
 
-async function readPods(
-  api: KubernetesApi,
-  namespace: string,
-  type: ResourceType,
-  signal: AbortSignal,
-  note: (unread: Unread) => void,
-): Promise<Read<PodFacts[]>> {
-  const pods: PodFacts[] = [];
-  const end = await api.list(collectionPath(type, namespace), {
-    signal,
-    maxItems: MAX_PODS,
-    onItem: (item) => pods.push(podFacts(item, type)),
-    onRestart: () => {
-      pods.length = 0;
-    },
-  });
-  if (!end.ok) {
-    note(unreadContent(type, end.failure));
-    return end;
-  }
-  if (!end.value.complete) {
-    const reason = `only the first ${MAX_PODS} are looked at one by one`;
-    note({ source: 'content', what: 'more pods', reason });
-  }
-  return read(pods);
-}
-
-async function readType(
+async function readContent(
   api: KubernetesApi,
   namespaces: readonly string[],
   type: ResourceType,
   signal: AbortSignal,
 ): Promise<Map<string, Read<ContentCount>>> {
-  if (namespaces.length > 1) {
-    const together = await readTogether(api, namespaces, type, signal);
-    if (together !== undefined) return together;
-  }
-  const counts = new Map<string, Read<ContentCount>>();
-  await inParallel(namespaces, CONCURRENT_LISTS, async (name) => {
-    const fold = new Fold(type, [name]);
-    const end = await api.list(collectionPath(type, name), { signal, ...fold.options });
-    counts.set(name, end.ok ? read(fold.result(name)) : end);
-  });
-  return counts;
+  const folds = new Map<string, Fold>();
+  const ends = await listIn(
+    api,
+    type,
+    namespaces,
+    {
+      metadataOnly: true,
+      onItem: (namespace, item) => {
+        let fold = folds.get(namespace);
+        if (fold === undefined) {
+          fold = new Fold(type);
+          folds.set(namespace, fold);
+        }
+        fold.add(item);
+      },
+      onRestart: (namespace) => folds.delete(namespace),
+    },
+    signal,
+  );
+  const countOf = (name: string): Read<ContentCount> => {
+    const fold = folds.get(name);
+    return fold === undefined ? NOTHING : read(fold.count);
+  };
+  return new Map([...ends].map(([name, end]) => [name, end.ok ? countOf(name) : end]));
 }
 
-/** Undefined where one list for each namespace is cheaper, or the only one that is allowed. */
-async function readTogether(
+async function readPods(
   api: KubernetesApi,
-  namespaces: readonly string[],
+  counts: ReadonlyMap<string, Read<ContentCount>>,
   type: ResourceType,
   signal: AbortSignal,
-): Promise<Map<string, Read<ContentCount>> | undefined> {
-  const path = collectionPath(type);
-  const fold = new Fold(type, namespaces);
-  const first = await api.list(path, { signal, ...fold.options, maxItems: PAGE });
-  if (!first.ok) return undefined;
-  if (!first.value.complete) {
-    if (!isWorthOneList(first.value.remaining, namespaces.length)) return undefined;
-    fold.reset();
-    const all = await api.list(path, { signal, ...fold.options });
-    if (!all.ok) return undefined;
-  }
-  return new Map(namespaces.map((name) => [name, read(fold.result(name))]));
+  note: Note,
+): Promise<Map<string, Read<PodFacts[]>>> {
+  const pods = new Map<string, PodFacts[]>([...counts.keys()].map((name) => [name, []]));
+  const having = [...counts].flatMap(([name, count]) =>
+    count.ok && count.value.total > 0 ? name : [],
+  );
+  const ends = await listIn(
+    api,
+    type,
+    having,
+    {
+      maxItems: MAX_PODS,
+      maxInAll: MAX_PODS_IN_ALL,
+      onItem: (namespace, item) => pods.get(namespace)?.push(podFacts(item, type)),
+      onRestart: (namespace) => pods.set(namespace, []),
+    },
+    signal,
+  );
+  return new Map(
+    [...pods].map(([name, found]): [string, Read<PodFacts[]>] => {
+      const count = counts.get(name);
+      const end = ends.get(name);
+      if (count?.ok === false) return [name, count];
+      if (end?.ok === false) {
+        note(name, unreadContent(type, end));
+        return [name, end];
+      }
+      if (end?.value.complete === false) {
+        const reason = `only the first ${found.length} are looked at one by one`;
+        note(name, [{ source: 'content', what: 'more pods', reason }]);
+      }
+      return [name, read(found)];
+    }),
+  );
 }
 
 /**
- * Whether going on with the list of the whole cluster costs no more requests than a list for each
- * namespace. `remaining` is the server's estimate after the first page; without one, nobody knows.
+ * Folds the objects of one type in one namespace while they are being read: memory depends on how many
+ * kinds of blockage there are, not on how many objects.
  */
-export function isWorthOneList(remaining: number | undefined, namespaces: number): boolean {
-  return remaining !== undefined && Math.ceil(remaining / PAGE) + 1 <= namespaces;
-}
-
-const EMPTY: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
-
-/**
- * Folds the objects of one type while they are being read: memory depends on how many kinds of
- * blockage there are, not on how many objects.
- */
-export class Fold {
+class Fold {
   private readonly type: ResourceType;
-  private readonly wanted: ReadonlySet<string>;
-  private readonly counts = new Map<string, ContentCount>();
   private readonly groups = new Map<string, ObjectGroup>();
-  readonly options = {
-    metadataOnly: true,
-    limit: PAGE,
-    onItem: (item: JsonObject): void => this.add(item),
-    onRestart: (): void => this.reset(),
-  };
+  readonly count: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
 
-  constructor(type: ResourceType, namespaces: readonly string[]) {
+  constructor(type: ResourceType) {
     this.type = type;
-    this.wanted = new Set(namespaces);
   }
 
-  private add(item: JsonObject): void {
-    // A broken extension API server may ignore the namespace in the path, or leave it out.
-    const only = this.wanted.size === 1 ? [...this.wanted][0] : undefined;
-    const namespace = stringAt(item, 'metadata', 'namespace') ?? only;
-    if (namespace === undefined || !this.wanted.has(namespace)) return;
-    let count = this.counts.get(namespace);
-    if (count === undefined) {
-      count = { total: 0, queued: 0, terminating: [], guarded: [] };
-      this.counts.set(namespace, count);
-    }
+  add(item: JsonObject): void {
+    const { count } = this;
     count.total++;
-    const metadata = item['metadata'] as JsonObject;
+    const metadata = (item['metadata'] ?? {}) as JsonObject;
     const since = metadata['deletionTimestamp'];
     const isTerminating = typeof since === 'string';
     if (!isTerminating) count.queued++;
@@ -227,7 +191,6 @@ export class Fold {
       facts.writers.map((writer) => [writer.finalizer, writer.manager]),
     );
     const key = JSON.stringify([
-      namespace,
       isTerminating,
       facts.finalizers,
       facts.finalizers.map((name) => managers[name]),
@@ -248,14 +211,5 @@ export class Fold {
     group.count++;
     if (isTerminating && since < group.since) group.since = since;
     if (group.examples.length < MAX_EXAMPLES) group.examples.push(facts);
-  }
-
-  reset(): void {
-    this.counts.clear();
-    this.groups.clear();
-  }
-
-  result(namespace: string): ContentCount {
-    return this.counts.get(namespace) ?? EMPTY;
   }
 }

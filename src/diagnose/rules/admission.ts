@@ -350,38 +350,50 @@ export function deadWebhooks(
 }
 
 /**
- * Whether a webhook or policy takes the operation, as far as that can be seen (configurations that could not be
- * read may), and where the webhooks are served that fail closed.
+ * The webhooks and bound policies that the API server asks about such a request, in a fixed order; what a
+ * policy excludes is not looked at. Undefined where nobody can say: a list was not read, a webhook has CEL
+ * conditions, the object is in a namespace whose labels are another's.
  */
-export function admissionOf(
+export function askedAbout(
   context: Context,
-  operation: 'UPDATE' | 'DELETE',
+  operation: string,
   type: ResourceType,
-  labels: Record<string, string>,
-): { intercepted: boolean; services: string[] } {
-  const { cluster } = context.now;
-  const webhooks = webhooksOf(context).filter((webhook) =>
-    matchesWebhook(context, webhook, operation, type, labels),
-  );
-  const policies = [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
-  const isJudged = policies.some(
-    ({ rules, namespaceSelector, objectSelector }) =>
-      rules.some((rule) => matchesRule(rule, operation, type, false)) &&
-      matchesPlace(context, namespaceSelector, type) &&
-      matchesLabels(objectSelector, labels),
-  );
-  const sources = [
+  object: Pick<ObjectFacts, 'namespace' | 'labels'>,
+): string[] | undefined {
+  const { cluster, namespace } = context.now;
+  const lists = [
     cluster.validatingWebhooks,
     cluster.mutatingWebhooks,
     cluster.validatingPolicies,
+    cluster.validatingPolicyBindings,
     cluster.mutatingPolicies,
+    cluster.mutatingPolicyBindings,
   ];
-  return {
-    intercepted: webhooks.length > 0 || isJudged || sources.some((source) => source?.ok === false),
-    services: webhooks.flatMap(({ failurePolicy, service }) =>
-      failurePolicy === 'Fail' && service !== undefined ? [service.namespace] : [],
-    ),
-  };
+  const isElsewhere = type.namespaced && object.namespace !== namespace.name;
+  if (isElsewhere || lists.some((list) => list?.ok !== true)) return undefined;
+  const webhooks = webhooksOf(context).filter((webhook) =>
+    matchesWebhook(context, webhook, operation, type, object.labels),
+  );
+  if (webhooks.some(({ hasMatchConditions }) => hasMatchConditions)) return undefined;
+  const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
+    !type.namespaced || matchesLabels(namespaceSelector, namespace.labels);
+  const policies = [
+    ...listed(cluster.validatingPolicies),
+    ...listed(cluster.mutatingPolicies),
+  ].filter(
+    (policy) =>
+      policy.rules.some((rule) => matchesRule(rule, operation, type, false)) &&
+      isHere(policy) &&
+      matchesLabels(policy.objectSelector, object.labels),
+  );
+  const bindings = [
+    ...listed(cluster.validatingPolicyBindings),
+    ...listed(cluster.mutatingPolicyBindings),
+  ].filter((binding) => isHere(binding) && policies.some(({ name }) => name === binding.policy));
+  return [
+    ...webhooks.map(({ configuration: { uid }, index }) => `${uid}/${index}`),
+    ...bindings.map(({ policy, name }) => `${policy}/${name}`),
+  ].sort();
 }
 
 /** Sources: apiserver pkg/admission/plugin/webhook/predicates. */

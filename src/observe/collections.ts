@@ -1,0 +1,145 @@
+import { type JsonObject, stringAt } from '../base/json.ts';
+import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
+import { type Read, read } from '../model/read.ts';
+import type { ResourceType } from '../model/snapshot.ts';
+
+/** As many as the client sends at once: more would stand in the way of the calls that notice the end. */
+export const CONCURRENT_LISTS = 8;
+/** For so few, a request for each costs less than a page of what is not theirs. */
+export const FEW = 4;
+/** Items of a page: of metadata and other small things, and of objects in full. */
+export const PAGE = { small: 500, full: 100 };
+/** A full page is as much work for the server, the network and us as this many answers with little in them. */
+const PAGE_COST = 4;
+
+export async function inParallel<T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) await work(items[index] as T);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
+}
+
+/**
+ * Whether going on with the list of the whole cluster costs less than `many` requests of their own.
+ * `remaining` is the server's estimate after the first page; without one, nobody knows. The first page
+ * is read again, for what was read of a list that is given up is of no use.
+ */
+export function isWorthOneList(remaining: number | undefined, page: number, many: number): boolean {
+  return remaining !== undefined && (1 + Math.ceil(remaining / page)) * PAGE_COST <= many;
+}
+
+type Whole = Pick<ListOptions, 'metadataOnly' | 'onItem'> & { page: number; onRestart: () => void };
+
+/** One list instead of `many` requests; unless it says `true`, nothing that was handed over counts. */
+export async function listTogether(
+  api: KubernetesApi,
+  path: string,
+  many: number,
+  { page, ...rest }: Whole,
+  signal: AbortSignal,
+): Promise<Read<boolean>> {
+  const options = { ...rest, signal, limit: page };
+  const first = await api.list(path, { ...options, maxItems: page });
+  if (first.ok && first.value.complete) return read(true);
+  rest.onRestart();
+  if (!first.ok) return first;
+  if (!isWorthOneList(first.value.remaining, page, many)) return read(false);
+  const all = await api.list(path, options);
+  if (all.ok) return read(true);
+  rest.onRestart();
+  return all;
+}
+
+export interface Listing {
+  metadataOnly?: boolean;
+  /** Page size in a list of one namespace. */
+  limit?: number;
+  /** Of each namespace at most, and of all of them. */
+  maxItems?: number | undefined;
+  maxInAll?: number;
+  onItem: (namespace: string, item: JsonObject) => void;
+  /** Forget what was handed over of this namespace. */
+  onRestart: (namespace: string) => void;
+}
+
+/**
+ * The objects of one type in these namespaces, by one list of the whole cluster where that is allowed and
+ * cheaper. What each namespace gets is the same either way.
+ */
+export async function listIn(
+  api: KubernetesApi,
+  type: Pick<ResourceType, 'group' | 'version' | 'resource'>,
+  namespaces: readonly string[],
+  listing: Listing,
+  signal: AbortSignal,
+): Promise<Map<string, Read<{ complete: boolean }>>> {
+  const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = listing;
+  const { maxInAll = Number.POSITIVE_INFINITY } = listing;
+  const handedOver = new Map(namespaces.map((name) => [name, 0]));
+  const cut = new Set<string>();
+  let inAll = 0;
+  const take = (namespace: string, item: JsonObject): void => {
+    const count = handedOver.get(namespace);
+    if (count === undefined) return; // a foreign one
+    if (count >= maxItems || inAll >= maxInAll) {
+      cut.add(namespace);
+      return;
+    }
+    handedOver.set(namespace, count + 1);
+    inAll++;
+    listing.onItem(namespace, item);
+  };
+  const forget = (namespace: string): void => {
+    inAll -= handedOver.get(namespace) ?? 0;
+    handedOver.set(namespace, 0);
+    cut.delete(namespace);
+    listing.onRestart(namespace);
+  };
+  const forgetAll = (): void => namespaces.forEach(forget);
+
+  let isTold = true;
+  const isMany = namespaces.length > (metadataOnly ? 1 : FEW);
+  const whole: Whole = {
+    metadataOnly,
+    page: metadataOnly ? PAGE.small : PAGE.full,
+    onItem: (item) => {
+      const namespace = stringAt(item, 'metadata', 'namespace');
+      // Some extension API servers leave it out: then only a list of its own says whose it is.
+      if (namespace === undefined) isTold = false;
+      else take(namespace, item);
+    },
+    onRestart: forgetAll,
+  };
+  const together = isMany
+    ? await listTogether(api, collectionPath(type), namespaces.length, whole, signal)
+    : read(false);
+  const ended = (name: string): Read<{ complete: boolean }> => read({ complete: !cut.has(name) });
+  if (together.ok && together.value && isTold)
+    return new Map(namespaces.map((name) => [name, ended(name)]));
+  forgetAll();
+  // A type that does not answer must not take the turns of all the others.
+  const isSlow = !together.ok && together.failure.kind === 'timeout';
+  const ends = new Map<string, Read<{ complete: boolean }>>();
+  await inParallel(namespaces, isSlow ? 1 : CONCURRENT_LISTS, async (name) => {
+    const end = await api.list(collectionPath(type, name), {
+      signal,
+      metadataOnly,
+      ...(listing.limit === undefined ? {} : { limit: listing.limit }),
+      maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
+      // A broken extension API server may ignore the namespace in the path.
+      onItem: (item) => {
+        if ((stringAt(item, 'metadata', 'namespace') ?? name) === name) take(name, item);
+      },
+      onRestart: () => forget(name),
+    });
+    if (end.ok && !end.value.complete) cut.add(name);
+    ends.set(name, end.ok ? ended(name) : end);
+  });
+  return ends;
+}
