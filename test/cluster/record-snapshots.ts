@@ -12,12 +12,11 @@ import { parseArgs } from 'node:util';
 import { isObject, type Json, numberAt } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
-import { look } from '../../src/gate/examine.ts';
+import { EXAMINE_LIMIT_MS, examine } from '../../src/gate/examine.ts';
 import { readNamespace } from '../../src/gate/wait.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import type { NamespaceFacts, RollCall, Snapshot } from '../../src/model/snapshot.ts';
-import type { ObserveDeps } from '../../src/observe/observe.ts';
-import { callRoll } from '../../src/observe/roll-call.ts';
+import type { Baseline, NamespaceFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { type ObserveDeps, readBaselines } from '../../src/observe/observe.ts';
 import { SNAPSHOTS_FOLDER } from '../unit/recorded-looks.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { type Cluster, clusterFor } from './clusters.ts';
@@ -71,13 +70,21 @@ async function lookTwice(
   });
   const deps: ObserveDeps = { api, clock: systemClock, signal: over.signal };
   try {
-    const rollCall = await deleteAsGate(scenario, world, deps);
+    const baseline = await deleteAsGate(scenario, world, deps);
     // The gate would be running by now; whoever waits for its words need not.
     void scenario.meanwhile?.(world, { says: async () => {} })?.catch(() => undefined);
-    const before = await look(await readIt(world, deps), undefined, rollCall, deps);
+    const look = async (before: Snapshot | undefined): Promise<Snapshot> => {
+      const [seen] = await examine(
+        [{ namespace: await readIt(world, deps), before, baseline }],
+        EXAMINE_LIMIT_MS,
+        deps,
+      );
+      if (seen === undefined) throw new Error('nothing was examined');
+      return seen.snapshot;
+    };
+    const before = await look(undefined);
     await sleep(PAUSE_MS);
-    const now = await look(await readIt(world, deps), before, rollCall, deps);
-    return { before, now };
+    return { before, now: await look(before) };
   } finally {
     over.abort();
     await api.close();
@@ -89,15 +96,15 @@ async function deleteAsGate(
   { delete: asked, inputs }: Scenario,
   world: World,
   deps: ObserveDeps,
-): Promise<RollCall | undefined> {
+): Promise<Baseline | undefined> {
   if (asked !== false || typeof inputs === 'function' || inputs?.['delete'] !== 'true') {
     return undefined;
   }
-  const rollCall = await callRoll(world.namespace, deps);
+  const baselines = await readBaselines([world.namespace], deps);
   await world.deleteNamespace();
   await world.settled();
   await sleep(PAUSE_MS);
-  return rollCall;
+  return baselines.get(world.namespace);
 }
 
 async function readIt(world: World, { api, signal }: ObserveDeps): Promise<NamespaceFacts> {
