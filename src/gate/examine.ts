@@ -90,7 +90,7 @@ export function examinationTimes(
   startedAt: number,
 ): number[] {
   if (timeoutMs === 0) return [];
-  const compareAt = startedAt + Math.max(timeoutMs - COMPARE_MS, timeoutMs / 3);
+  const compareAt = startedAt + Math.max(timeoutMs - COMPARE_MS, Math.floor(timeoutMs / 3));
   if (!failFast) return [compareAt];
   const times: number[] = [];
   for (let at = startedAt + FAIL_FAST.everyMs; at < compareAt; at += FAIL_FAST.everyMs) {
