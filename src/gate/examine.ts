@@ -54,7 +54,10 @@ export async function examine(
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const { api, requests } = counted(deps.api);
-  const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(Math.max(1, limitMs))]);
+  const signal = AbortSignal.any([
+    deps.signal,
+    AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),
+  ]);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
   const complete = (snapshot: Snapshot): Snapshot => {
     const baseline = byName.get(snapshot.namespace.name)?.baseline;
@@ -90,7 +93,7 @@ export function examinationTimes(
   startedAt: number,
 ): number[] {
   if (timeoutMs === 0) return [];
-  const compareAt = startedAt + Math.max(timeoutMs - COMPARE_MS, Math.floor(timeoutMs / 3));
+  const compareAt = startedAt + Math.max(timeoutMs - COMPARE_MS, timeoutMs / 3);
   if (!failFast) return [compareAt];
   const times: number[] = [];
   for (let at = startedAt + FAIL_FAST.everyMs; at < compareAt; at += FAIL_FAST.everyMs) {

@@ -336,7 +336,10 @@ describe('a hang that is not one yet', () => {
     },
     {
       what: 'something could not be read, however young it is',
-      now: { ...silent('2026-03-02T10:01:20Z'), content: [unreadable(CONFIG_MAPS)] },
+      now: snapshot({
+        namespace: silent('2026-03-02T10:01:20Z').namespace,
+        content: [unreadable(CONFIG_MAPS)],
+      }),
       is: 'unknown',
       outcome: 'inconclusive',
     },
