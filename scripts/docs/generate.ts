@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { treeLines } from '../../src/report/text.ts';
-import { REPOSITORY, readActionYml } from '../../test/stub/action-yml.ts';
+import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
+import { actionYml } from './action-yml.ts';
 import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
 import { findingTable, inputTable, outcomeTable, outputTable, readFindingDocs } from './tables.ts';
@@ -26,18 +27,18 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
 
 /** Files that are generated as a whole. */
 export function generateFiles(): Record<string, string> {
-  return performancePages().files;
+  return { 'action.yml': actionYml(), ...performancePages().files };
 }
 
 async function readmeBlocks(): Promise<Blocks> {
-  const action = readActionYml();
   const findings = readFileSync(join(REPOSITORY, 'docs', 'findings.md'), 'utf8');
   return {
     picture: await commentPicture(),
     outcomes: outcomeTable(),
     findings: findingTable(readFindingDocs(findings)),
-    inputs: inputTable(action),
-    outputs: outputTable(action),
+    inputs: inputTable('everywhere'),
+    'action-inputs': inputTable('only in the action'),
+    outputs: outputTable(),
     help: fenced(HELP),
   };
 }

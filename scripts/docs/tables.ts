@@ -1,6 +1,7 @@
+import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
 import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/model/outcome.ts';
-import type { ActionYml } from '../../test/stub/action-yml.ts';
+import { OUTPUTS } from '../../src/outputs.ts';
 
 const OUTCOME_MEANINGS: Record<Outcome, string> = {
   clear: 'forecast only: nothing that could be seen would hold it',
@@ -29,20 +30,24 @@ export function outcomeTable(): string {
   return table(['outcome', 'meaning', ...columns], rows);
 }
 
-export function inputTable(action: ActionYml): string {
-  const rows = Object.entries(action.inputs).map(([name, { description, default: fallback }]) => [
-    `\`${name}\``,
-    fallback === undefined ? '' : `\`${fallback}\``,
-    escapeText(description),
+/** The inputs that a terminal has as well, or those that only a workflow run has. */
+export function inputTable(which: 'everywhere' | 'only in the action'): string {
+  const rows = INPUT_ROWS.filter(
+    ([, { onlyInAction }]) => Boolean(onlyInAction) === (which === 'only in the action'),
+  ).map(([name, row]) => [
+    code(name),
+    row.default === '' ? '' : code(row.default),
+    [escapeText(row.description), choicesOf(row).map(code).join(', ')].filter(Boolean).join(': '),
   ]);
   return table(['input', 'default', 'meaning'], rows);
 }
 
-export function outputTable(action: ActionYml): string {
-  const rows = Object.entries(action.outputs).map(([name, { description }]) => [
-    `\`${name}\``,
-    escapeText(description),
-  ]);
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+export function outputTable(): string {
+  const rows = Object.entries(OUTPUTS).map(([name, text]) => [code(name), escapeText(text)]);
   return table(['output', 'meaning'], rows);
 }
 

@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
-import { generateBlocks, insertBlock } from '../../scripts/docs/generate.ts';
+import { generateBlocks, generateFiles, insertBlock } from '../../scripts/docs/generate.ts';
 import { anchors, fences, headings, links, workflowsIn } from '../../scripts/docs/markdown.ts';
 import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
 
@@ -24,6 +24,7 @@ test('the generated parts are as "npm run docs" writes them', async () => {
       expect(insertBlock(text, name, block), `${file}, out of date: ${name}`).toBe(text);
     }
   }
+  for (const [file, text] of Object.entries(generateFiles())) expect(read(file), file).toBe(text);
 });
 
 describe('README.md', () => {
