@@ -1,13 +1,12 @@
 import { plainText, shorten } from './base/text.ts';
 import type { Finding } from './model/finding.ts';
-import { OUTCOMES } from './model/outcome.ts';
 import type { NamespaceResult, RunResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/text.ts';
 import type { View } from './report/view.ts';
 
 /** Every output with its description; action.yml and the table of the README are written from it. */
 export const OUTPUTS = {
-  outcome: `The worst outcome of all namespaces (${OUTCOMES.join(', ')}), or error when the gate could not work`,
+  outcome: 'The worst outcome of all namespaces, or error when the gate could not work',
   outcomes: 'JSON object, namespace name to outcome',
   'elapsed-seconds': 'How long the gate took, in whole seconds',
   'root-cause':

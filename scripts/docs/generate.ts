@@ -8,6 +8,7 @@ import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
 import { actionYml } from './action-yml.ts';
 import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
+import { sourceRules } from './rights.ts';
 import { findingTable, inputTable, outcomeTable, outputTable, readFindingDocs } from './tables.ts';
 
 /** Blocks by the names of their markers. */
@@ -20,6 +21,8 @@ const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
 export async function generateBlocks(): Promise<Record<string, Blocks>> {
   return {
     'README.md': await readmeBlocks(),
+    'docs/terminal.md': { help: fenced(HELP) },
+    'docs/permissions.md': { sources: sourceRules() },
     'docs/how-it-works.md': exampleBlocks(),
     'docs/performance.md': performancePages().blocks,
   };
@@ -39,7 +42,6 @@ async function readmeBlocks(): Promise<Blocks> {
     inputs: inputTable('everywhere'),
     'action-inputs': inputTable('only in the action'),
     outputs: outputTable(),
-    help: fenced(HELP),
   };
 }
 

@@ -21,13 +21,14 @@ const VERDICT_WORDS = { pass: 'passes', warn: 'passes, with a warning', fail: 'f
 
 /** The verdicts are asked of the code, so that they cannot be told wrong. */
 export function outcomeTable(): string {
-  const columns = FAIL_ON.map((failOn) => `\`fail-on: ${failOn}\``);
-  const rows = OUTCOMES.map((outcome) => [
-    `\`${outcome}\``,
-    OUTCOME_MEANINGS[outcome],
-    ...FAIL_ON.map((failOn) => VERDICT_WORDS[verdict(outcome, { failOn, ifNotFound: 'ok' })]),
-  ]);
-  return table(['outcome', 'meaning', ...columns], rows);
+  const rows = OUTCOMES.map((outcome) => {
+    const verdicts = FAIL_ON.map((failOn) => verdict(outcome, { failOn, ifNotFound: 'ok' }));
+    const passing = FAIL_ON.filter((_, index) => verdicts[index] !== 'fail').map(code);
+    const [first = 'fail'] = verdicts;
+    const unless = first === 'fail' && passing.length > 0 ? `, unless ${passing.join(' or ')}` : '';
+    return [code(outcome), OUTCOME_MEANINGS[outcome], VERDICT_WORDS[first] + unless];
+  });
+  return table(['outcome', 'meaning', 'the gate (`fail-on`)'], rows);
 }
 
 /** The inputs that a terminal has as well, or those that only a workflow run has. */
@@ -54,16 +55,14 @@ export function outputTable(): string {
 export interface FindingDoc {
   code: string;
   meaning: string;
-  fix: string;
 }
 
 export function findingTable(docs: readonly FindingDoc[]): string {
-  const rows = docs.map(({ code, meaning, fix }) => [
-    `[\`${code}\`](docs/findings.md#${code})`,
+  const rows = docs.map(({ code: name, meaning }) => [
+    `[\`${name}\`](docs/findings.md#${name})`,
     meaning,
-    fix,
   ]);
-  return table(['code', 'meaning', 'usual fix'], rows);
+  return table(['code', 'meaning'], rows);
 }
 
 /** docs/findings.md: one section per code, in the order of the code's own list. */
@@ -75,7 +74,7 @@ export function readFindingDocs(markdown: string): FindingDoc[] {
     if (!fix.startsWith('**Usual fix.** ')) {
       throw new Error(`docs/findings.md, ${code}: the second paragraph is not "**Usual fix.** …"`);
     }
-    return { code, meaning: oneLine(meaning), fix: oneLine(fix.slice('**Usual fix.** '.length)) };
+    return { code, meaning: oneLine(meaning) };
   });
   const found = docs.map(({ code }) => code);
   const missing = FINDING_CODES.filter((code) => !found.includes(code));
