@@ -4,7 +4,7 @@ import { HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { treeLines } from '../../src/report/text.ts';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
-import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
+import { readRecordedLook } from '../../test/unit/recorded-looks.ts';
 import { actionYml } from './action-yml.ts';
 import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
@@ -47,13 +47,10 @@ async function readmeBlocks(): Promise<Blocks> {
 
 /** The gate's own words about what it saw on a real control plane. */
 function exampleBlocks(): Blocks {
-  const recorded = readRecordedLooks();
   return Object.fromEntries(
     EXAMPLES.map((id) => {
-      const looks = recorded.find(({ scenario }) => scenario === id);
-      if (looks === undefined) throw new Error(`there is no recording of ${id}`);
-      const diagnosis = diagnose(looks.now, looks.before);
-      const lines = treeLines(diagnosis, looks.now.namespace.name, looks.now.takenAt);
+      const { before, now } = readRecordedLook(id);
+      const lines = treeLines(diagnose(now, before), now.namespace.name, now.takenAt);
       return [id, fenced(`${lines.join('\n')}\n`)];
     }),
   );
