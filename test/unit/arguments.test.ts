@@ -29,7 +29,10 @@ describe('parseArguments', () => {
     { line: 'a --delete true', command: gate({ delete: 'true', namespace: 'a' }) },
     { line: 'a --delete false b', command: gate({ delete: 'false', namespace: 'a,b' }) },
     { line: 'a --delete ordered', command: gate({ delete: 'ordered', namespace: 'a' }) },
-    { line: 'a --force-pods ordered', command: gate({ 'force-pods': 'true', namespace: 'a,ordered' }) },
+    {
+      line: 'a --force-pods ordered',
+      command: gate({ 'force-pods': 'true', namespace: 'a,ordered' }),
+    },
     { line: 'forecast a', command: gate({ forecast: 'true', namespace: 'a' }) },
     { line: 'a --delete=false', command: gate({ delete: 'false', namespace: 'a' }) },
     { line: 'a --delete=yes', command: gate({ delete: 'yes', namespace: 'a' }) },

@@ -3,7 +3,13 @@ import { dirname, join } from 'node:path';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
 import { generateBlocks, generateFiles, insertBlock } from '../../scripts/docs/generate.ts';
-import { anchors, documentedWorkflows, fences, headings, links } from '../../scripts/docs/markdown.ts';
+import {
+  anchors,
+  documentedWorkflows,
+  fences,
+  headings,
+  links,
+} from '../../scripts/docs/markdown.ts';
 import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
 
 const FILES = [

@@ -57,7 +57,12 @@ describe('outputs', () => {
   });
 
   test('of a namespace that went say what still points into it', () => {
-    const volume = { apiVersion: 'v1', kind: 'PersistentVolume', name: 'pv-1', why: 'spec.claimRef' };
+    const volume = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      name: 'pv-1',
+      why: 'spec.claimRef',
+    };
     const left = { ...gone('a'), leftBehind: [{ ...volume, breaksOthers: false }] };
     const outputs = outputsOf(viewOf(runOf([left])), WHERE, 38_000);
     expect(JSON.parse(outputs['left-behind'])).toEqual([{ namespace: 'a', ...volume }]);
