@@ -6,6 +6,7 @@ import { createRedactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
 import { teardownsIn } from '../../src/report/comment-state.ts';
+import { viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';
 import { desk, PULL_REQUEST } from '../stub/publishing.ts';
@@ -15,7 +16,7 @@ import { deadlock, FINISHED_AT, forced, runOf } from '../stub/results.ts';
 const RED = runOf([deadlock()]);
 const KIB = 1_024;
 
-const told = (result: RunResult): Told => ({ result });
+const told = (result: RunResult): Told => ({ view: viewOf(result) });
 
 describe('publishing', () => {
   test('writes report.json, report.md and the summary, and says where', async () => {
