@@ -151,17 +151,21 @@ when one hangs, says what holds it and who should have dealt with it.
 Usage
   namespace-teardown-gate NAMESPACE… [OPTION…]     wait, then explain
   namespace-teardown-gate NAMESPACE… --now         do not wait: explain at once
+  namespace-teardown-gate forecast NAMESPACE…      change nothing: say what would hold it if it were deleted
   namespace-teardown-gate stats FILE…              which causes hang how often, from report.json files
 
 What to wait for
   --selector LABELS          also every namespace with these labels
   --terminating              also every namespace that is terminating (with --selector: both must hold)
   --terminating-for 10m      of those, the ones that are terminating for at least so long
-  --delete                   ask for the deletion first
+  --delete                   ask for the deletion first; --delete=ordered: before that, delete inside the
+                             namespace what needs a living controller to go
+  --order-timeout 2m30s      how long that may take; half of the timeout unless given
   --timeout 5m               90s, 10m, 1h
   --fail-fast                stop early once the hang is proven permanent
   --fail-on not-deleted      not-deleted, stuck, never
   --if-not-found ok          ok, error
+  --fail-on-left-behind      fail when something outside of a namespace that went still points into it
 
 Which cluster (otherwise as kubectl: KUBECONFIG, ~/.kube/config, in-cluster)
   --kubeconfig FILE

@@ -18,6 +18,7 @@ export const OUTPUT_NAMES = [
   'report-markdown',
   'comment-url',
   'forced',
+  'left-behind',
 ] as const;
 
 export type OutputName = (typeof OUTPUT_NAMES)[number];
@@ -29,7 +30,7 @@ export interface OutputContext {
 }
 
 /** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
-const MAX_BLOCKERS_BYTES = 50_000;
+const MAX_JSON_BYTES = 50_000;
 const MAX_OUTCOMES_BYTES = 100_000;
 const MAX_NAME_CHARS = 1_000;
 const MAX_MESSAGE_CHARS = 1_000;
@@ -52,7 +53,7 @@ export function outputsOf(
     'root-cause': view === undefined ? '' : rootCauseSentence(view),
     'summary-text':
       view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
-    blockers: boundedJson(blocking.map(blockerEntry), MAX_BLOCKERS_BYTES),
+    blockers: boundedJson(blocking.map(blockerEntry), MAX_JSON_BYTES),
     'blocking-finalizer': one(
       blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer,
     ),
@@ -64,6 +65,7 @@ export function outputsOf(
     'report-markdown': context.reportMarkdownPath,
     'comment-url': context.commentUrl,
     forced: String(result?.namespaces.some(({ outcome }) => outcome === 'forced') ?? false),
+    'left-behind': boundedJson((view?.leftBehind ?? []).map(leftBehindEntry), MAX_JSON_BYTES),
   };
 }
 
@@ -96,6 +98,11 @@ function blockerEntry({ namespace, finding, isRootCause }: Blocking): object {
     count: finding.count ?? 1,
     rootCause: isRootCause,
   };
+}
+
+function leftBehindEntry({ namespace, entry }: View['leftBehind'][number]): object {
+  const { apiVersion, kind, name, why } = entry;
+  return { namespace, apiVersion, kind, name, why: shorten(why, MAX_MESSAGE_CHARS) };
 }
 
 /** An object that somebody could look at: not a registration, a type, or the namespace itself. */
