@@ -151,12 +151,12 @@ when one hangs, says what holds it and who should have dealt with it.
 Usage
   namespace-teardown-gate NAMESPACE… [OPTION…]     wait, then explain
   namespace-teardown-gate NAMESPACE… --now         do not wait: explain at once
-  namespace-teardown-gate forecast NAMESPACE…      change nothing: say what would hold it if it were deleted
+  namespace-teardown-gate forecast NAMESPACE…      change nothing: say what would hold it (as --forecast)
   namespace-teardown-gate stats FILE…              which causes hang how often, from report.json files
 
 What to wait for
   --selector LABELS          also every namespace with these labels
-  --terminating              also every namespace that is terminating (with --selector: both must hold)
+  --terminating              also every namespace that is terminating (with a selector: both must hold)
   --terminating-for 10m      of those, the ones that are terminating for at least so long
   --delete                   ask for the deletion first; --delete=ordered: before that, delete inside the
                              namespace what needs a living controller to go

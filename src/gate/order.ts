@@ -33,11 +33,11 @@ export async function deleteInOrder(
   run: Run,
 ): Promise<Map<string, Ordered>> {
   const { clock, inputs, startedAt } = run;
+  const seen = await examine(namespaces.map(unexamined), EXAMINE_LIMIT_MS, run, { isPodsFirst });
   const deadline = Math.min(
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
-  const seen = await examine(namespaces.map(unexamined), EXAMINE_LIMIT_MS, run, { isPodsFirst });
   const found = new Map<string, Ordered>();
   await inParallel(namespaces, CONCURRENCY, async (namespace) => {
     const snapshot = seen[namespaces.indexOf(namespace)]?.snapshot;
@@ -75,7 +75,11 @@ class Order {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       let asked = 0;
       for (const together of Map.groupBy(steps, ({ place }) => place).values()) {
-        if (this.isOver()) return this.ordered;
+        if (this.isOver()) {
+          const types = together.map(({ type }) => typeName(type)).join(', ');
+          this.note(`no time is left to delete ${types} first`);
+          return this.ordered;
+        }
         const meant = (await Promise.all(together.map((step) => this.ask(step)))).flat();
         asked += meant.length;
         if (meant.length > 0 && !(await this.haveGone(together, new Set(meant)))) {

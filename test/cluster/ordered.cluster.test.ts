@@ -472,7 +472,9 @@ async function gate(
       writes: writes.filter(
         ({ namespace, name }) => namespace === world.namespace || name === world.namespace,
       ),
-      requests: (await readFile(auditLog, 'utf8'))
+      requests: (await readFile(auditLog))
+        .subarray(from)
+        .toString('utf8')
         .split('\n')
         .filter((text) => text.includes(`gate-of-${world.namespace}"`)).length,
     };
