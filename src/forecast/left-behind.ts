@@ -1,33 +1,38 @@
 import type { LeftBehind } from '../model/result.ts';
 import type { Pointer } from '../model/snapshot.ts';
 
-/**
- * What outside of the namespace still points into it, the worst first. `isGone`: it went; otherwise it is what
- * its deletion would leave.
- */
-export function leftBehind(
-  namespace: string,
-  pointers: readonly Pointer[],
-  isGone: boolean,
-): LeftBehind[] {
+/** What is known of a namespace whose leftovers are asked for. */
+export interface Left {
+  name: string;
+  /** ISO 8601. */
+  createdAt: string | undefined;
+  /** `replaced`: another namespace has its name, and what points to the name is about that one. */
+  fate: 'expected' | 'gone' | 'replaced';
+}
+
+/** What outside of the namespace still points into it, or would if it were deleted; the worst first. */
+export function leftBehind(namespace: Left, pointers: readonly Pointer[]): LeftBehind[] {
   const seen = new Set<string>();
   return pointers
-    .filter((pointer) => pointer.namespace === namespace && staysBehind(pointer, isGone))
+    .filter((pointer) => pointer.namespace === namespace.name && staysBehind(pointer, namespace))
     .toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers))
-    .flatMap(({ apiVersion, kind, name, field, state, breaksOthers }) => {
+    .flatMap(({ apiVersion, kind, name, field, state, breaksOthers, isGoing }) => {
       const key = `${kind} ${name}`;
       if (seen.has(key)) return [];
       seen.add(key);
-      const meaning = meaningOf(kind, breaksOthers);
+      const meaning = isGoing
+        ? 'it should go by itself, and is still there'
+        : meaningOf(kind, breaksOthers);
       const why = `${field} points to it${state === '' ? '' : ` (${state})`}${meaning === '' ? '' : `: ${meaning}`}`;
-      return [{ apiVersion, kind, name, why, breaksOthers }];
+      return [{ apiVersion, kind, name, why, breaksOthers, isGoing }];
     });
 }
 
-/** A volume that is deleted with its claim goes by itself, unless that has failed. */
-function staysBehind({ kind, state }: Pointer, isGone: boolean): boolean {
-  const goesToo = /policy Delete$/.test(state) && !state.startsWith('Failed');
-  return isGone || !goesToo || !['PersistentVolume', 'VolumeSnapshotContent'].includes(kind);
+function staysBehind({ isGoing, released }: Pointer, { createdAt, fate }: Left): boolean {
+  const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt ?? '');
+  // A claim of an earlier namespace of the same name has left it.
+  if (isOlder) return false;
+  return fate === 'gone' || (fate === 'replaced' ? released !== undefined : !isGoing);
 }
 
 function meaningOf(kind: string, breaksOthers: boolean): string {

@@ -85,8 +85,18 @@ function guarded(
   };
 }
 
+/** What every server runs on, and what Kubernetes makes again at once: no order helps where these are guarded. */
+const FOUNDATIONS: ReadonlySet<string> = new Set([
+  ...['pods', 'services', 'endpoints', 'secrets', 'configmaps', 'serviceaccounts', 'events'],
+  ...['deployments.apps', 'statefulsets.apps', 'daemonsets.apps', 'replicasets.apps'],
+  ...['controllerrevisions.apps', 'endpointslices.discovery.k8s.io', 'leases.coordination.k8s.io'],
+  ...['roles.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io'],
+  'events.events.k8s.io',
+]);
+
 /** Types of which no object can be deleted any more once a server in the namespace is gone. */
 function wholeType(context: Context, { type, read }: TypeContent): OrderStep[] {
+  if (FOUNDATIONS.has(typeName(type))) return [];
   const labels = (read.ok && read.value.sample?.labels) || {};
   const goes = (service: ServiceRef | undefined): service is ServiceRef =>
     service !== undefined && isGoing(context, service.namespace);
@@ -111,7 +121,7 @@ function wholeType(context: Context, { type, read }: TypeContent): OrderStep[] {
   ].filter(goes);
   const [service] = services;
   if (service === undefined) return [];
-  const why = `${serviceText(service)}, which has to answer for their deletion, is in it`;
+  const why = `${serviceText(service)}, which has to answer for their deletion, is in the namespace`;
   return [{ type, which: 'all', names: [], isWhole: true, why, place: 0 }];
 }
 
@@ -122,9 +132,10 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   const inside = [owner, ...candidates]
     .flatMap((candidate) => candidate?.actor ?? [])
     .find(({ namespace }) => isGoing(context, namespace));
-  if (inside !== undefined) return `${actorText(inside)}, which removes their finalizer, is in it`;
+  if (inside !== undefined)
+    return `${actorText(inside)}, which removes their finalizer, is in the namespace`;
   if (owner === undefined) return undefined;
-  if (owner.rights.isLocal) return `what lets their controller act is in it`;
+  if (owner.rights.isLocal) return 'what lets their controller act is in the namespace';
   const needs = needsHere(context, held);
   if (needs.length > 0) {
     return `their controller may need ${listWords(needs.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`))}`;
@@ -135,7 +146,9 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
       isGoing(context, webhook.service?.namespace) &&
       matchesWebhook(context, webhook, 'UPDATE', held.type, held.objects[0]?.labels ?? {}),
   );
-  return guard === undefined ? undefined : `webhook ${guard.name}, which has to answer, is in it`;
+  return guard === undefined
+    ? undefined
+    : `webhook ${guard.name}, which has to answer, is in the namespace`;
 }
 
 /** What GitOps tools apply they apply again: their own objects have to go first. */

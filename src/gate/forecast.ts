@@ -37,7 +37,7 @@ export async function forecastAll(
 }
 
 function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): NamespaceResult {
-  const { name, uid, deletionTimestamp, conditions } = snapshot.namespace;
+  const { name, uid, creationTimestamp, deletionTimestamp, conditions } = snapshot.namespace;
   const isGoing = deletionTimestamp !== undefined;
   const seen = outcomeOf(diagnosis);
   const now = seen === 'stuck' ? 'would-hang' : seen === 'progressing' ? 'clear' : seen;
@@ -49,6 +49,7 @@ function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): Namespa
   return {
     ...resultOf(name, outcome, run),
     uid,
+    createdAt: creationTimestamp,
     deletionTimestamp,
     conditions,
     diagnosis,

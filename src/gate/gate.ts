@@ -75,7 +75,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     await forceAll(cases, inputs, run, conclude);
     const went = cases.map(({ result }) => result);
     await addLeftBehind(
-      went.filter(({ outcome }) => outcome === 'deleted' || outcome === 'forced'),
+      went.filter(({ outcome }) => ['deleted', 'forced', 'recreated'].includes(outcome)),
       run,
     );
   } finally {
@@ -246,9 +246,10 @@ async function settle(one: Case, run: Run): Promise<void> {
   const known = last && withTrouble(last, before, follower.trouble);
   if (known !== undefined) examinations[examinations.length - 1] = known;
   const finish = (outcome: Outcome, event: string): void => {
-    const { name, uid, deletionTimestamp, conditions } = follower.last;
+    const { name, uid, creationTimestamp, deletionTimestamp, conditions } = follower.last;
     one.result = {
       ...resultOf(name, outcome, run),
+      createdAt: creationTimestamp,
       elapsedMs: (one.endedAt ?? run.clock.now()) - run.startedAt,
       uid,
       deletionTimestamp,

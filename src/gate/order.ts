@@ -19,6 +19,7 @@ export interface Ordered {
 
 /** Requests at the same time; a ServiceAccount has few seats in priority and fairness. */
 const CONCURRENCY = 8;
+const MAX_ROUNDS = 3;
 const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 
 /**
@@ -32,11 +33,11 @@ export async function deleteInOrder(
   run: Run,
 ): Promise<Map<string, Ordered>> {
   const { clock, inputs, startedAt } = run;
+  const seen = await examine(namespaces.map(unexamined), EXAMINE_LIMIT_MS, run, { isPodsFirst });
   const deadline = Math.min(
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
-  const seen = await examine(namespaces.map(unexamined), EXAMINE_LIMIT_MS, run, { isPodsFirst });
   const found = new Map<string, Ordered>();
   await inParallel(namespaces, CONCURRENCY, async (namespace) => {
     const snapshot = seen[namespaces.indexOf(namespace)]?.snapshot;
@@ -57,6 +58,8 @@ class Order {
   private readonly clock: Clock;
   private readonly deadline: number;
   private readonly ordered: Ordered = { deletions: [], timeline: [] };
+  /** Types whose trouble was told. */
+  private readonly unread = new Set<string>();
 
   constructor(namespace: NamespaceFacts, run: Run, deadline: number) {
     this.namespace = namespace;
@@ -68,10 +71,22 @@ class Order {
 
   async walk(steps: readonly OrderStep[]): Promise<Ordered> {
     if (steps.length === 0) this.note('nothing in it has to go before it');
-    for (const together of Map.groupBy(steps, ({ place }) => place).values()) {
-      if (this.isOver()) break;
-      const asked = (await Promise.all(together.map((step) => this.ask(step)))).flat();
-      if (asked.length > 0) await this.waitFor(together, new Set(asked));
+    // What was made again while another went gets another turn.
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      let asked = 0;
+      for (const together of Map.groupBy(steps, ({ place }) => place).values()) {
+        if (this.isOver()) {
+          const types = together.map(({ type }) => typeName(type)).join(', ');
+          this.note(`no time is left to delete ${types} first`);
+          return this.ordered;
+        }
+        const meant = (await Promise.all(together.map((step) => this.ask(step)))).flat();
+        asked += meant.length;
+        if (meant.length > 0 && !(await this.haveGone(together, new Set(meant)))) {
+          return this.ordered;
+        }
+      }
+      if (asked === 0) break;
     }
     return this.ordered;
   }
@@ -85,7 +100,7 @@ class Order {
     this.ordered.timeline.push({ at: serverTimestamp(this.run), event });
   }
 
-  /** UIDs of those that it takes its leave of. */
+  /** Asks what the step is about to go; UIDs of all that have to be gone before the next. */
   private async ask(step: OrderStep): Promise<string[]> {
     const { type, which, why } = step;
     const isMeant = ({ uid, finalizers }: ObjectFacts): boolean =>
@@ -93,34 +108,41 @@ class Order {
       ('uids' in which
         ? which.uids.includes(uid)
         : finalizers.some((name) => which.finalizers.includes(name)));
-    const there = await this.list(step);
-    const meant = there.filter((object) => isMeant(object));
+    const meant = ((await this.list(step)) ?? []).filter(isMeant);
     const asked = meant.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
     if (asked.length > 0) this.note(`first ${asked.length} ${typeName(type)}: ${why}`);
-    await inParallel(asked, CONCURRENCY, async ({ name, uid }) => {
-      const sent = await this.api.send(
-        {
-          method: 'DELETE',
-          path: objectPath(type, this.namespace.name, name),
-          body: {
-            apiVersion: 'v1',
-            kind: 'DeleteOptions',
-            preconditions: { uid },
-            propagationPolicy: 'Background',
-          },
-        },
-        { signal: this.run.signal },
-      );
-      const isGone = !sent.ok && sent.failure.kind === 'not-found';
-      const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
-      const { kind } = type;
-      this.ordered.deletions.push({ apiVersion: apiVersionOf(type), kind, name, uid, result });
-      if (!sent.ok && !isGone) this.note(`${kind} ${name} cannot be deleted: ${result}`);
-    });
+    await inParallel(asked, CONCURRENCY, (object) => this.delete(object, step));
     return meant.map(({ uid }) => uid);
   }
 
-  private async list({ type }: OrderStep): Promise<ObjectFacts[]> {
+  private async delete({ name, uid }: ObjectFacts, { type }: OrderStep): Promise<void> {
+    if (this.run.signal.aborted) return;
+    const sent = await this.api.send(
+      {
+        method: 'DELETE',
+        path: objectPath(type, this.namespace.name, name),
+        body: {
+          apiVersion: 'v1',
+          kind: 'DeleteOptions',
+          preconditions: { uid },
+          propagationPolicy: 'Background',
+        },
+      },
+      { signal: this.run.signal },
+    );
+    const isGone = !sent.ok && sent.failure.kind === 'not-found';
+    const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
+    const { kind } = type;
+    const known = this.ordered.deletions.find((one) => one.uid === uid);
+    if (!sent.ok && !isGone && known?.result !== result) {
+      this.note(`${kind} ${name} cannot be deleted: ${result}`);
+    }
+    if (known !== undefined) known.result = result;
+    else this.ordered.deletions.push({ apiVersion: apiVersionOf(type), kind, name, uid, result });
+  }
+
+  /** Undefined when it could not be read: that is no sign that nothing is left. */
+  private async list({ type }: OrderStep): Promise<ObjectFacts[] | undefined> {
     const found: ObjectFacts[] = [];
     const end = await this.api.list(collectionPath(type, this.namespace.name), {
       signal: this.run.signal,
@@ -130,21 +152,40 @@ class Order {
         found.length = 0;
       },
     });
-    if (!end.ok) this.note(`${typeName(type)} could not be listed: ${end.failure.message}`);
-    return found;
+    if (end.ok) return found;
+    if (!this.run.signal.aborted && !this.unread.has(typeName(type))) {
+      this.note(`${typeName(type)} could not be listed: ${end.failure.message}`);
+      this.unread.add(typeName(type));
+    }
+    return undefined;
   }
 
-  private async waitFor(steps: readonly OrderStep[], asked: ReadonlySet<string>): Promise<void> {
+  /** What was refused, by a webhook that restarts perhaps, is asked again. */
+  private async haveGone(steps: readonly OrderStep[], asked: Set<string>): Promise<boolean> {
     let pause = POLL_MS.first;
-    let shown = asked.size;
     for (;;) {
-      const left = (await Promise.all(steps.map((step) => this.list(step))))
-        .flat()
-        .filter(({ uid }) => asked.has(uid));
-      if (left.length === 0) return this.note('they are gone');
-      if (left.length < shown) this.note(`${left.length} of them are left`);
-      shown = left.length;
-      if (this.isOver()) return this.explain(left);
+      const left: ObjectFacts[] = [];
+      let isKnown = true;
+      for (const step of steps) {
+        const there = await this.list(step);
+        isKnown &&= there !== undefined;
+        const mine = (there ?? []).filter(({ uid }) => asked.has(uid));
+        left.push(...mine);
+        const refused = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
+        await inParallel(refused, CONCURRENCY, (object) => this.delete(object, step));
+      }
+      if (isKnown && left.length === 0) {
+        this.note('they are gone');
+        return true;
+      }
+      if (isKnown && left.length < asked.size) {
+        this.note(`${left.length} of them are left`);
+        asked = new Set(left.map(({ uid }) => uid));
+      }
+      if (this.isOver()) {
+        await this.explain(left);
+        return false;
+      }
       const rest = Math.max(0, this.deadline - this.clock.now());
       await this.clock.sleep(Math.min(pause, rest), this.run.signal);
       pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
@@ -152,15 +193,13 @@ class Order {
   }
 
   /** While the controller that should have acted is still there, and its log can be read. */
-  private async explain(left: readonly ObjectFacts[]): Promise<void> {
-    const [first] = left;
-    const which = `${first?.kind} ${first?.name}${left.length > 1 ? ` and ${left.length - 1} more` : ''}`;
-    const [seen] = this.run.signal.aborted
-      ? []
-      : await examine([unexamined(this.namespace)], EXAMINE_LIMIT_MS, this.run);
+  private async explain([first, ...others]: readonly ObjectFacts[]): Promise<void> {
+    if (this.run.signal.aborted) return;
+    const more = others.length > 0 ? ` and ${others.length} more` : '';
+    const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
+    const [seen] = await examine([unexamined(this.namespace)], EXAMINE_LIMIT_MS, this.run);
     const cause = seen && causeText(seen.diagnosis);
-    this.note(
-      `${which} did not go in time${cause === undefined ? '' : `: ${cause}`}; the teardown goes on`,
-    );
+    const why = cause === undefined ? '' : `: ${cause}`;
+    this.note(`${which} did not go in time${why}; the teardown goes on`);
   }
 }

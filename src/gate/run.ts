@@ -9,6 +9,7 @@ import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { readPointers } from '../observe/left-behind.ts';
 import { sharedCausesOf } from '../report/causes.ts';
+import { readNamespaces } from './wait.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -60,20 +61,39 @@ async function readCluster({ api, signal }: GateDeps): Promise<Run['cluster']> {
 
 /** It is a bonus: nobody waits long for it. */
 const LEFT_BEHIND_MS = 10_000;
+/** What takes volumes away, and garbage collection, come after the namespace. */
+const SECOND_LOOK_MS = 4_000;
 
-/** What stayed, or would stay, outside of these namespaces and still points into them; read once for all. */
+/** What stayed, or would stay, outside of these namespaces and still points into them; read for all at once. */
 export async function addLeftBehind(
   results: readonly NamespaceResult[],
-  { api, inputs, signal }: Run,
+  { api, clock, inputs, signal }: Run,
 ): Promise<void> {
   if (results.length === 0 || signal.aborted) return;
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LEFT_BEHIND_MS)]);
-  const { pointers, unread } = await readPointers(results, { api, signal: limited });
-  for (const result of results) {
-    result.leftBehind = leftBehind(result.name, pointers, !inputs.forecast);
-    result.leftBehindUnread = unread.map(({ source: _, ...entry }) => entry);
-    if (inputs.failOnLeftBehind && result.leftBehind.length > 0) result.verdict = 'fail';
+  const look = async () => {
+    const { pointers, unread } = await readPointers(results, { api, signal: limited });
+    const now = inputs.forecast ? undefined : await readNamespaces(api, results, limited);
+    const left = results.map(({ name, createdAt, outcome }) => {
+      const there = now?.get(name);
+      const isReplaced = outcome === 'recreated' || (there?.ok && there.value !== undefined);
+      const fate = inputs.forecast ? 'expected' : isReplaced ? 'replaced' : 'gone';
+      return leftBehind({ name, createdAt, fate }, pointers);
+    });
+    return { left, unread: unread.map(({ source: _, ...entry }): NotInspected => entry) };
+  };
+  let { left, unread } = await look();
+  if (left.flat().some(({ isGoing }) => isGoing)) {
+    await clock.sleep(SECOND_LOOK_MS, limited);
+    const second = await look();
+    if (!limited.aborted) ({ left, unread } = second);
   }
+  results.forEach((result, index) => {
+    const mine = left[index] ?? [];
+    result.leftBehind = mine;
+    result.leftBehindUnread = unread;
+    if (inputs.failOnLeftBehind && mine.some(({ isGoing }) => !isGoing)) result.verdict = 'fail';
+  });
 }
 
 /** What is said of a namespace of which nothing more is known. */

@@ -37,6 +37,8 @@ export interface LeftBehind {
   why: string;
   /** Whether something else in the cluster stops working because of it. Not in report.json. */
   breaksOthers: boolean;
+  /** Its controller takes it away in time, or has been asked to. Not in report.json. */
+  isGoing: boolean;
 }
 
 /** An object that an ordered deletion asked to go before its namespace. */
@@ -62,6 +64,8 @@ export interface NamespaceResult {
   outcome: Outcome;
   verdict: Verdict;
   elapsedMs: number;
+  /** Of the Namespace, ISO 8601; what is older is not about it. */
+  createdAt?: string | undefined;
   deletionTimestamp: string | undefined;
   conditions: Condition[];
   /** Absent when there was nothing to explain. */
@@ -91,6 +95,8 @@ export interface Report {
   outcome: Outcome;
   namespaces: ReportNamespace[];
   sharedCauses: SharedCause[];
+  /** Namespaces that a limit kept out of the run; absent where there was none. */
+  leftOut?: { what: string; reason: string }[];
 }
 
 export interface ReportNamespace {
@@ -109,6 +115,10 @@ export interface ReportNamespace {
   timeline: TimelineEntry[];
   forced: ForceRecord | null;
   leftBehind: { apiVersion: string; kind: string; name: string; why: string }[];
+  /** Only of a forecast. */
+  order?: OrderEntry[];
+  /** Only of an ordered deletion. */
+  deletions?: Deletion[];
 }
 
 /** What force-finalizing did or would do; `report.json` carries it as it is. */

@@ -504,6 +504,10 @@ export interface Pointer {
   state: string;
   /** Refuses or loses requests of others while what it points to is not there. */
   breaksOthers: boolean;
+  /** Whoever looks after it takes it away once the namespace is gone, or has been asked to. */
+  isGoing: boolean;
+  /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
+  released?: { at: string | undefined };
 }
 
 /** What a snapshot needs beyond the content to be explained, read already or not. */

@@ -8,6 +8,8 @@ interface Pointed {
   namespace: string;
   field: string;
   breaksOthers?: boolean;
+  /** Garbage collection takes it away. */
+  isOwned?: true;
 }
 
 /** A cluster-scoped type whose objects may point into a namespace. */
@@ -19,6 +21,8 @@ interface PointingType {
   /** Undefined: only its metadata can point (Helm, owner references). */
   points?: (item: JsonObject) => Pointed[];
   state?: (item: JsonObject) => string;
+  /** Its controller takes it away when what it points to is gone. */
+  isGoing?: (item: JsonObject) => boolean;
   isOptional?: true;
 }
 
@@ -34,6 +38,9 @@ export const POINTING_TYPES: readonly PointingType[] = [
     points: (item) => pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef'),
     state: (item) =>
       `${stringAt(item, 'status', 'phase') ?? 'no phase'}, reclaim policy ${stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') ?? 'unknown'}`,
+    isGoing: (item) =>
+      stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') === 'Delete' &&
+      stringAt(item, 'status', 'phase') !== 'Failed',
   },
   {
     group: 'snapshot.storage.k8s.io',
@@ -42,6 +49,9 @@ export const POINTING_TYPES: readonly PointingType[] = [
     kind: 'VolumeSnapshotContent',
     points: (item) => pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef'),
     state: (item) => `deletion policy ${stringAt(item, 'spec', 'deletionPolicy') ?? 'unknown'}`,
+    isGoing: (item) =>
+      stringAt(item, 'spec', 'deletionPolicy') === 'Delete' &&
+      at(item, 'status', 'error') === undefined,
     isOptional: true,
   },
   webhooks('ValidatingWebhookConfiguration'),
@@ -75,12 +85,17 @@ export const POINTING_TYPES: readonly PointingType[] = [
         const namespace = placeOfSubject(subject);
         return namespace === undefined ? [] : [{ namespace, field: `subjects[${index}]` }];
       }),
+    state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
   },
   {
     ...ADMISSION,
     resource: 'validatingadmissionpolicybindings',
     kind: 'ValidatingAdmissionPolicyBinding',
-    points: (item) => breaking(pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef')),
+    points: (item) => {
+      const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef');
+      const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
+      return action === 'Allow' ? points : breaking(points);
+    },
     isOptional: true,
   },
   { ...RBAC, resource: 'clusterroles', kind: 'ClusterRole', points: () => [] },
@@ -113,10 +128,32 @@ function webhooks(
           `webhooks[${index}].clientConfig.service`,
         ).map((point) => ({
           ...point,
-          breaksOthers: (stringAt(webhook, 'failurePolicy') ?? 'Fail') === 'Fail',
+          breaksOthers:
+            (stringAt(webhook, 'failurePolicy') ?? 'Fail') === 'Fail' &&
+            !isOnlyFor(point.namespace, webhook),
         })),
       ),
+    state: (item) => inAll(arrayAt(item, 'webhooks').length, 'webhooks'),
   };
+}
+
+const NAMESPACE_NAME = 'kubernetes.io/metadata.name';
+
+/** It is asked about nothing but what is in the namespace. */
+function isOnlyFor(namespace: string, webhook: Json): boolean {
+  const selector = at(webhook, 'namespaceSelector');
+  const allowed = arrayAt(selector, 'matchExpressions')
+    .filter((one) => stringAt(one, 'key') === NAMESPACE_NAME && stringAt(one, 'operator') === 'In')
+    .map((one) => stringsAt(one, 'values'));
+  return (
+    stringAt(selector, 'matchLabels', NAMESPACE_NAME) === namespace ||
+    allowed.some((names) => names.every((name) => name === namespace))
+  );
+}
+
+/** That it is about more than what points here. */
+function inAll(count: number, what: string): string {
+  return count > 1 ? `${count} ${what} in all` : '';
 }
 
 function pointed(value: Json | undefined, field: string): Pointed[] {
@@ -152,7 +189,7 @@ export async function readPointers(
   const names = new Set(namespaces.map(({ name }) => name));
   const owners = new Map(namespaces.map(({ name, uid }) => [uid, name]));
   const pointers: Pointer[] = [];
-  const attachments: { name: string; volume: string; attacher: string }[] = [];
+  const attachments: { volume: string; item: JsonObject }[] = [];
   const unread: Unread[] = [];
   const reconcilers = new Reconcilers();
   const list = async (
@@ -166,13 +203,15 @@ export async function readPointers(
       maxItems: MANY,
       onItem,
     });
-    const what = `${type.kind}s that may point into a namespace that is gone`;
+    const what = type.group === '' ? type.resource : `${type.resource}.${type.group}`;
+    const because = 'not searched for what points into the namespace';
     if (!end.ok) {
       if (type.isOptional && end.failure.kind === 'not-found') return;
-      const reason = end.failure.message;
+      const reason = `${because}: ${end.failure.message}`;
       unread.push({ source: 'pointers', what, reason, ...missingRight(end.failure, type, 'list') });
     } else if (!end.value.complete) {
-      unread.push({ source: 'pointers', what, reason: `only the first ${MANY} are read` });
+      const reason = `${because}: only the first ${MANY} are read`;
+      unread.push({ source: 'pointers', what, reason });
     }
   };
   await Promise.all([
@@ -182,20 +221,9 @@ export async function readPointers(
         (item) => {
           reconcilers.add(type.kind, item);
           const found = [...(type.points?.(item) ?? []), ...byMetadata(item, owners)];
-          const here = new Map(
-            found.filter(({ namespace }) => names.has(namespace)).map((p) => [p.namespace, p]),
-          );
-          for (const { namespace, field, breaksOthers = false } of here.values()) {
-            if (pointers.length >= MAX_POINTERS) return;
-            pointers.push({
-              apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
-              kind: type.kind,
-              name: stringAt(item, 'metadata', 'name') ?? '',
-              namespace,
-              field,
-              state: type.state?.(item) ?? '',
-              breaksOthers,
-            });
+          for (const [namespace, points] of Map.groupBy(found, (one) => one.namespace)) {
+            if (!names.has(namespace) || pointers.length >= MAX_POINTERS) continue;
+            pointers.push(pointerOf(type, item, points));
           }
         },
         type.points === undefined,
@@ -203,30 +231,22 @@ export async function readPointers(
     ),
     list(
       ATTACHMENTS,
-      (item) =>
-        attachments.push({
-          name: stringAt(item, 'metadata', 'name') ?? '',
-          volume: stringAt(item, 'spec', 'source', 'persistentVolumeName') ?? '',
-          attacher: stringAt(item, 'spec', 'attacher') ?? '',
-        }),
+      (item) => {
+        const volume = stringAt(item, 'spec', 'source', 'persistentVolumeName');
+        if (volume !== undefined) attachments.push({ volume, item });
+      },
       false,
     ),
   ]);
   const volumes = new Map(
     pointers.flatMap((one) => (one.kind === 'PersistentVolume' ? [[one.name, one]] : [])),
   );
-  for (const { name, volume, attacher } of attachments) {
+  for (const { volume, item } of attachments) {
     const of = volumes.get(volume);
     if (of === undefined) continue;
-    pointers.push({
-      apiVersion: 'storage.k8s.io/v1',
-      kind: ATTACHMENTS.kind,
-      name,
-      namespace: of.namespace,
-      field: `spec.source.persistentVolumeName (${volume})`,
-      state: `attacher ${attacher}`,
-      breaksOthers: false,
-    });
+    const field = `spec.source.persistentVolumeName (${volume})`;
+    const pointer = pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, field }]);
+    pointers.push(of.released === undefined ? pointer : { ...pointer, released: of.released });
   }
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length >= MAX_POINTERS) {
@@ -236,12 +256,42 @@ export async function readPointers(
   return { pointers, unread };
 }
 
-const ATTACHMENTS = {
+const ATTACHMENTS: PointingType = {
   group: 'storage.k8s.io',
   version: 'v1',
   resource: 'volumeattachments',
   kind: 'VolumeAttachment',
+  state: (item) => `attacher ${stringAt(item, 'spec', 'attacher') ?? 'unknown'}`,
+  isGoing: (item) => at(item, 'status', 'detachError') === undefined,
 };
+
+/** The worst of what points from an object into one namespace. */
+function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): Pointer {
+  const [first] = points as [Pointed];
+  const {
+    namespace,
+    field,
+    breaksOthers = false,
+  } = points.find((point) => point.breaksOthers) ?? first;
+  const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
+  const states = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : ''];
+  const phase = stringAt(item, 'status', 'phase');
+  const isReleased = type.kind === 'PersistentVolume' && phase !== undefined && phase !== 'Bound';
+  return {
+    apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+    kind: type.kind,
+    name: stringAt(item, 'metadata', 'name') ?? '',
+    namespace,
+    field,
+    state: states.filter((state) => state !== '').join(', '),
+    breaksOthers,
+    isGoing:
+      isDeleted || type.isGoing?.(item) === true || points.some(({ isOwned }) => isOwned === true),
+    ...(isReleased
+      ? { released: { at: stringAt(item, 'status', 'lastPhaseTransitionTime') } }
+      : {}),
+  };
+}
 
 const RELEASE = 'meta.helm.sh/release-namespace';
 
@@ -250,7 +300,9 @@ function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Poin
   const release = stringAt(item, 'metadata', 'annotations', RELEASE);
   const owned = arrayAt(item, 'metadata', 'ownerReferences').flatMap((reference, index) => {
     const namespace = owners.get(stringAt(reference, 'uid') ?? '');
-    return namespace === undefined ? [] : [{ namespace, field: `ownerReferences[${index}]` }];
+    return namespace === undefined
+      ? []
+      : [{ namespace, field: `ownerReferences[${index}]`, isOwned: true as const }];
   });
   return [
     ...(release === undefined ? [] : [{ namespace: release, field: `annotation ${RELEASE}` }]),
@@ -309,6 +361,7 @@ class Reconcilers {
           field: `ClusterRole ${first.role}, which lets only accounts of it write the status of the type`,
           state: '',
           breaksOthers: false,
+          isGoing: false,
         },
       ];
     });

@@ -105,6 +105,7 @@ export function documentOf(
       ? []
       : fold('namespaces', [`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
+    ...namespaces.flatMap((one) => deletionBlocks(one, isMany, detail)),
     ...detailBlocks(view, detail),
   ];
 }
@@ -290,7 +291,7 @@ function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail
   ];
 }
 
-function leftBehindBlocks({ leftBehind, namespaces }: View, detail: Detail): Block[] {
+function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const isMany = namespaces.length > 1;
   const header = ['what', 'how it points there', ...(isMany ? ['namespace'] : [])];
   const table = tableOf([], header, leftBehind, detail.rows, ({ namespace, entry }) => [
@@ -301,7 +302,23 @@ function leftBehindBlocks({ leftBehind, namespaces }: View, detail: Detail): Blo
     [fact(entry.why)],
     ...(isMany ? [[name(namespace)]] : []),
   ]);
-  return fold('left behind', [leftBehindTitle(leftBehind)], table);
+  return fold('left behind', [leftBehindTitle(leftBehind, run)], table);
+}
+
+/** What an ordered deletion deleted inside, before the namespace itself. */
+function deletionBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
+  const { deletions = [] } = result;
+  const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
+  return fold(
+    'details',
+    isMany ? [...title, ' of ', name(result.name)] : title,
+    tableOf([], ['object', 'apiVersion', 'uid', 'result'], deletions, detail.rows, (one) => [
+      [name(`${one.kind} ${one.name}`)],
+      [name(one.apiVersion)],
+      [name(one.uid)],
+      [fact(one.result)],
+    ]),
+  );
 }
 
 /** Everything that is there for whoever wants to check or to dig. */

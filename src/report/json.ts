@@ -1,4 +1,4 @@
-import type { Finding } from '../model/finding.ts';
+import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, Report, ReportNamespace, RunResult } from '../model/result.ts';
 
 /** report.json: what was found, word for word. Texts are not escaped here; secrets are taken out before. */
@@ -14,11 +14,16 @@ export function buildReport(result: RunResult): Report {
       finding: findingReport(finding),
       namespaces,
     })),
+    ...(result.leftOut === undefined ? {} : { leftOut: result.leftOut.map(withoutGrant) }),
   };
 }
 
+function withoutGrant({ what, reason }: NotInspected): { what: string; reason: string } {
+  return { what, reason };
+}
+
 function namespaceReport(namespace: NamespaceResult): ReportNamespace {
-  const { diagnosis } = namespace;
+  const { diagnosis, deletions, leftBehind = [], leftBehindUnread = [], order } = namespace;
   return {
     name: namespace.name,
     uid: namespace.uid,
@@ -30,11 +35,13 @@ function namespaceReport(namespace: NamespaceResult): ReportNamespace {
     rootCauses: diagnosis?.rootCauses ?? [],
     deadlocks: diagnosis?.deadlocks ?? [],
     queued: diagnosis?.queued ?? [],
-    notInspected: (diagnosis?.notInspected ?? []).map(({ what, reason }) => ({ what, reason })),
+    notInspected: [...(diagnosis?.notInspected ?? []), ...leftBehindUnread].map(withoutGrant),
     conditions: namespace.conditions,
     timeline: namespace.timeline,
     forced: namespace.forced,
-    leftBehind: (namespace.leftBehind ?? []).map(({ breaksOthers: _, ...entry }) => entry),
+    leftBehind: leftBehind.map(({ breaksOthers: _b, isGoing: _g, ...entry }) => entry),
+    ...(order === undefined ? {} : { order }),
+    ...(deletions === undefined ? {} : { deletions }),
   };
 }
 

@@ -310,11 +310,14 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
 }
 
 /** "Left behind: 3 things outside of the namespace, 1 of which breaks others". */
-export function leftBehindTitle(all: readonly { entry: LeftBehind }[]): string {
+export function leftBehindTitle(
+  all: readonly { entry: LeftBehind }[],
+  { kind }: Pick<RunResult, 'kind'>,
+): string {
   const breaking = all.filter(({ entry }) => entry.breaksOthers).length;
   const worse =
     breaking === 0 ? '' : `, ${breaking} of which ${breaking === 1 ? 'breaks' : 'break'} others`;
-  return `Left behind: ${counted(all.length, 'thing')} outside of the namespace${worse}`;
+  return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind: ${counted(all.length, 'thing')} outside of the namespace${worse}`;
 }
 
 /** "Kubernetes 1.36.3". */

@@ -188,7 +188,7 @@ function treeOf(rows: readonly Row[]): string[] {
 }
 
 /** One for namespaces that tell the same, unless they simply went; the worst of what is left behind. */
-function annotationsOf({ namespaces, leftBehind }: View): Annotation[] {
+function annotationsOf({ namespaces, leftBehind, run }: View): Annotation[] {
   const told = namespaces.filter(({ result }) => result.verdict !== 'pass');
   const groups = [
     ...Map.groupBy(told, ({ result, sentence }) =>
@@ -206,7 +206,7 @@ function annotationsOf({ namespaces, leftBehind }: View): Annotation[] {
   const [worst] = leftBehind;
   if (worst !== undefined) {
     const { kind, name: object, why, breaksOthers } = worst.entry;
-    const message = plainText(`${leftBehindTitle(leftBehind)}: ${kind} ${object}: ${why}`);
+    const message = plainText(`${leftBehindTitle(leftBehind, run)}: ${kind} ${object}: ${why}`);
     annotations.push({
       level: breaksOthers ? 'warning' : 'notice',
       title: TITLE,

@@ -9,7 +9,7 @@ import {
   type RemedyRole,
 } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
-import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
+import type { LeftBehind, NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
 import { type Cause, causesOf, isHeld, isOwnerOfItself, type Place } from './causes.ts';
 import {
   type Attribution,
@@ -165,10 +165,17 @@ export function viewOf(run: RunResult): View {
   // In a run over several, what held a namespace that went is only told with what was forced.
   const causes = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
   const told = causes.slice(0, MAX_CAUSES);
-  const unread = ordered.flatMap(({ diagnosis }) => diagnosis?.notInspected ?? []);
+  const unread = [
+    ...(run.leftOut ?? []),
+    ...ordered.flatMap(({ diagnosis, leftBehindUnread = [] }) => [
+      ...(diagnosis?.notInspected ?? []),
+      ...leftBehindUnread,
+    ]),
+  ];
   const rules = rulesFor(unread);
   const situations = situationsOf(ordered, rules, run);
-  const whole = { run, causes: causesByNamespace(causes), situations };
+  const byNamespace = causesByNamespace(causes);
+  const whole = { run, causes: byNamespace, situations };
   const namespaces = ordered.map((result) => namespaceView(result, whole));
   const headline = namespaces.length === 1 ? namespaces[0]?.headline : undefined;
   return {
@@ -177,7 +184,10 @@ export function viewOf(run: RunResult): View {
     headline: headline ?? headlineOf(ordered, run),
     commentHeadline: isForecast ? forecastWords(ordered, run) : undefined,
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
-    causes: [...told.map((cause) => causeView(cause, run)), ...situations],
+    causes: [
+      ...told.map((cause) => causeView(cause, run, orderFor(cause, byNamespace))),
+      ...situations,
+    ],
     causeCount: causes.length + situations.length,
     namespaces,
     notSeen: notSeenSentences(unread),
@@ -197,6 +207,17 @@ function causesByNamespace(causes: readonly Cause[]): Map<NamespaceResult, Cause
   const pairs = causes.flatMap((cause) => cause.namespaces.map((one) => [one, cause] as const));
   const byNamespace = Map.groupBy(pairs, ([namespace]) => namespace);
   return new Map([...byNamespace].map(([one, list]) => [one, list.map(([, cause]) => cause)]));
+}
+
+/**
+ * What has to be deleted first in the place where the cause is told: with the first cause that lies in the
+ * namespace, since what is wrong in the cluster is not put right by an order.
+ */
+function orderFor(cause: Cause, causes: Whole['causes']): readonly OrderEntry[] {
+  const [{ namespace }] = cause.places;
+  const mine = causes.get(namespace) ?? [];
+  const isHere = ({ places: [{ root }] }: Cause): boolean => root.finding.scope === 'namespace';
+  return cause === (mine.find(isHere) ?? mine[0]) ? (namespace.order ?? []) : [];
 }
 
 const VERDICTS = ['pass', 'warn', 'fail'] as const;
@@ -247,7 +268,7 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
     : [told, 'namespace ', name(only.name)];
 }
 
-function causeView(cause: Cause, run: RunResult): CauseView {
+function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
   const [{ namespace, root }] = cause.places;
   const scene: Scene = { home: namespace.name, now: run.finishedAt };
   const isLocal = root.links.some(
@@ -262,7 +283,7 @@ function causeView(cause: Cause, run: RunResult): CauseView {
     also: cause.namespaces.length > 1 ? [] : alsoHere(cause.places),
     attribution: isGone ? undefined : attributionOf(cause, run),
     // What was forced went: there is nothing left to do about it.
-    remedies: isGone ? [] : remediesOf(cause.places, run),
+    remedies: isGone ? [] : remediesOf(cause.places, run, order),
     proofs: root.links.map((link) => proofOf(link, scene)),
     namespaces: cause.namespaces.map((one) => one.name),
   };
@@ -335,7 +356,11 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
  * What to do, by what it is for: the root cause before what waits for it. The remedies of equal causes
  * stand at the same place of the same rule, so the commands of the other places go with the first one's.
  */
-function remediesOf(places: Cause['places'], run: RunResult): Remedies[] {
+function remediesOf(
+  places: Cause['places'],
+  run: RunResult,
+  order: readonly OrderEntry[],
+): Remedies[] {
   const [first, ...rest] = places;
   const scene: Scene = { home: first.namespace.name, now: run.finishedAt };
   const found: ByRole = { now: [], or: [], look: [], next: [] };
@@ -361,7 +386,27 @@ function remediesOf(places: Cause['places'], run: RunResult): Remedies[] {
       }
     }
   }
-  return remedyGroups(found, run);
+  return remedyGroups(inOrder(found, order, first.namespace.name), run);
+}
+
+/** What the order says already is not said twice; the same in other places stays with it. */
+function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string): ByRole {
+  if (order.length === 0) return found;
+  const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
+  const first = order.map(({ why, command }) => ({
+    text: ['Delete these, and wait until they are gone: ', said(why)],
+    command,
+    others: found.next
+      .filter((same) => typeOf(same.command) === typeOf(command))
+      .flatMap(({ others }) => others),
+  }));
+  const told = new Set(order.map(({ command }) => typeOf(command)));
+  const next = found.next.filter(({ command }) => !told.has(typeOf(command)));
+  const then = action(
+    ['Then delete the namespace (', name('delete: ordered'), ' does all of this by itself)'],
+    { command: `kubectl delete namespace ${namespace}` },
+  );
+  return { ...found, next: [...first, then, ...next] };
 }
 
 function onTheWay({ root }: Place): Finding[] {

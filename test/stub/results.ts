@@ -95,6 +95,7 @@ export function leavesBehind(): NamespaceResult {
         name: 'pvc-7d1f0a6e',
         why: 'claimRef names PersistentVolumeClaim data; Released, policy Retain',
         breaksOthers: false,
+        isGoing: false,
       },
       {
         apiVersion: 'apiregistration.k8s.io/v1',
@@ -102,6 +103,7 @@ export function leavesBehind(): NamespaceResult {
         name: 'v1.ledger.example.com',
         why: 'spec.service was in it: no other namespace can be deleted before it answers',
         breaksOthers: true,
+        isGoing: false,
       },
     ],
   };

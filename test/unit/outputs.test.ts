@@ -63,7 +63,7 @@ describe('outputs', () => {
       name: 'pv-1',
       why: 'spec.claimRef',
     };
-    const left = { ...gone('a'), leftBehind: [{ ...volume, breaksOthers: false }] };
+    const left = { ...gone('a'), leftBehind: [{ ...volume, breaksOthers: false, isGoing: false }] };
     const outputs = outputsOf(viewOf(runOf([left])), WHERE, 38_000);
     expect(JSON.parse(outputs['left-behind'])).toEqual([{ namespace: 'a', ...volume }]);
   });

@@ -1,0 +1,600 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
+import { createRedactor } from '../../src/base/redact.ts';
+import { systemClock } from '../../src/base/time.ts';
+import { runGate } from '../../src/gate/gate.ts';
+import { type InputName, readInputs } from '../../src/inputs.ts';
+import { connect } from '../../src/kubernetes/connect.ts';
+import type { NamespaceResult } from '../../src/model/result.ts';
+import { renderText } from '../../src/report/text.ts';
+import { viewOf } from '../../src/report/view.ts';
+import { byService, createWebhook } from './admission.ts';
+import { endOf, type Write, writesSince } from './audit.ts';
+import type { Cluster } from './clusters.ts';
+import { foreignKubeconfig, sharedCluster } from './clusters.ts';
+import { storedIn } from './force-world.ts';
+import type { Identity } from './identities.ts';
+import { apiVersionOf } from './inventory.ts';
+import { customObject, customType, deployment, pluralOf, service } from './objects.ts';
+import { createGuarded, install, type Operator, start } from './scenarios/operator.ts';
+import { namespaceRef, World } from './world.ts';
+
+/**
+ * What a deletion leaves: hangs that `delete: true` makes and `delete: ordered` does not, and what is left
+ * outside of a namespace that went. The gate runs in this process, as an identity of its own, and the API
+ * server's audit log tells what it did.
+ */
+const ORDERER: Identity = 'teardown-forecaster';
+
+interface Ran {
+  result: NamespaceResult;
+  log: string;
+  text: string;
+  writes: Write[];
+  requests: number;
+}
+
+let cluster: Cluster;
+
+describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its own', () => {
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+  });
+  afterAll(() => cluster.stop());
+
+  describe.concurrent('an ordered deletion', () => {
+    test('removes what an operator in the namespace has to clean up; an ordinary one hangs', async () => {
+      await within('inside', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        await createGuarded(world, operator, 'b');
+        const foreseen = await gate(world, { forecast: 'true' });
+        expect(foreseen.result.outcome).toBe('would-hang');
+        expect(foreseen.result.order?.map(({ command }) => command)).toEqual([
+          `kubectl delete widgets.${operator.group} --all -n ${world.namespace} --wait`,
+        ]);
+        expect(foreseen.writes).toEqual([]);
+        expect(foreseen.text).toContain('delete: ordered');
+        const { result, writes, text } = await gate(world, { delete: 'ordered' });
+        expect(result.outcome).toBe('deleted');
+        expect(result.deletions).toMatchObject([
+          { kind: 'Widget', result: 'asked to go' },
+          { kind: 'Widget', result: 'asked to go' },
+        ]);
+        expect(text).toContain('was gone');
+        expect(
+          writes.map(({ verb, resource, name }) => `${verb} ${resource}/${name}`).sort(),
+        ).toEqual([`delete namespaces/${world.namespace}`, 'delete widgets/a', 'delete widgets/b']);
+        expect(await leftIn(world)).toEqual([]);
+      });
+      await within('inside-at-once', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        const { result } = await gate(world, { delete: 'true', timeout: '20s' });
+        expect(result.outcome).toBe('stuck');
+        expect(rootsOf(result)).toContainEqual(expect.stringContaining('owner-missing'));
+      });
+    });
+
+    test('deletes parents before the children that they would make again', async () => {
+      await within('parents', async (world) => {
+        const child = await inside(world);
+        const parent = await inside(world, { kind: 'Store' });
+        await createGuarded(world, parent, 'shop');
+        keepMaking(world, parent, 'shop', child);
+        await seen(world, child, 'db');
+        const { result, log } = await gate(world, { delete: 'ordered', timeout: '90s' });
+        expect(log).toMatch(/first 1 stores[^]*first 1 widgets/);
+        expect(result.outcome).toBe('deleted');
+        expect(await leftIn(world)).toEqual([]);
+      });
+    });
+
+    test('deletes what a GitOps tool applies after the object that says so', async () => {
+      await within('gitops', async (world) => {
+        const child = await inside(world);
+        const group = world.domain('kustomize.toolkit.fluxcd.io');
+        await world.createType(customType({ group, kind: 'Kustomization' }));
+        await world.create(customObject(`${group}/v1`, 'Kustomization', world.namespace, 'apps'));
+        keepMaking(world, { ...child, group, version: 'v1', kind: 'Kustomization' }, 'apps', child);
+        await seen(world, child, 'db');
+        const { result } = await gate(world, { delete: 'ordered', timeout: '90s' });
+        expect(result.deletions?.map(({ kind }) => kind)).toEqual(['Kustomization', 'Widget']);
+        expect(result.outcome).toBe('deleted');
+      });
+    });
+
+    test('explains what does not go while its operator is alive, and goes on', async () => {
+      await within('refusing', async (world) => {
+        const operator = await inside(world, {}, () => 'bucket shop-7 is not empty');
+        await createGuarded(world, operator, 'a');
+        const { result, log } = await gate(world, {
+          delete: 'ordered',
+          'order-timeout': '6s',
+          timeout: '15s',
+        });
+        expect(log).toMatch(
+          /Widget a did not go in time: .*bucket shop-7 is not empty.*; the teardown goes on/,
+        );
+        expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ result: 'asked to go' }] });
+        expect(result.deletionTimestamp).toBeDefined();
+        expect(result.timeline.map(({ event }) => event).join('\n')).toContain(
+          'did not go in time',
+        );
+      });
+    });
+
+    test('deletes what a webhook in the namespace guards while it still answers', async () => {
+      await within('guarded', async (world) => {
+        const group = world.domain('guarded.example.com');
+        await world.createType(customType({ group, kind: 'Lock' }));
+        await world.create(service(world.namespace, 'guard'));
+        await world.create(customObject(`${group}/v1`, 'Lock', world.namespace, 'one'));
+        await createWebhook(world, {
+          operations: ['DELETE'],
+          apiGroup: group,
+          resource: '*',
+          clientConfig: byService(world.namespace, 'guard'),
+        });
+        const { result } = await gate(world, { forecast: 'true' });
+        expect(result.outcome).toBe('would-hang');
+        expect(result.order?.map(({ why }) => why).join()).toContain('guard');
+        // It is asked about this namespace only.
+        expect(result.leftBehind).toMatchObject([
+          { kind: 'ValidatingWebhookConfiguration', breaksOthers: false },
+        ]);
+      });
+    });
+
+    test('of many objects, each with its UID as precondition', async () => {
+      await within('many', async (world) => {
+        const operator = await inside(world);
+        const names = Array.from({ length: 120 }, (_, index) => `w-${index}`);
+        const apiVersion = apiVersionOf(operator);
+        for (let at = 0; at < names.length; at += 20) {
+          await Promise.all(
+            names.slice(at, at + 20).map((name) =>
+              world.create(
+                customObject(apiVersion, 'Widget', world.namespace, name, {
+                  finalizers: [operator.finalizer],
+                }),
+                { fieldManager: operator.manager },
+              ),
+            ),
+          );
+        }
+        const { result, writes } = await gate(world, { delete: 'ordered', timeout: '180s' });
+        expect(result.outcome).toBe('deleted');
+        expect(new Set(result.deletions?.map(({ uid }) => uid)).size).toBe(names.length);
+        expect(writes.every(({ verb }) => verb === 'delete')).toBe(true);
+      });
+    });
+
+    test('that is cancelled asks for nothing more', async () => {
+      await within('cancelled', async (world) => {
+        const operator = await inside(world, {}, () => 'not yet');
+        await createGuarded(world, operator, 'a');
+        const cancel = new AbortController();
+        const { result, log } = await gate(
+          world,
+          { delete: 'ordered', timeout: '60s' },
+          cancel,
+          /first 1/,
+        );
+        expect(result.outcome).toBe('cancelled');
+        expect(log).not.toContain('goes on');
+        const namespace = await world.client.get(namespaceRef(world.namespace));
+        expect(namespace.metadata['deletionTimestamp']).toBeUndefined();
+      });
+    });
+
+    test('of a namespace in which nothing has to go first is an ordinary one', async () => {
+      await within('plain', async (world) => {
+        const outside = await inside(world, {
+          namespace: world.name('operators'),
+          scope: 'cluster',
+        });
+        await createGuarded(world, outside, 'a');
+        const { result, log } = await gate(world, { delete: 'ordered' });
+        expect(log).toContain('nothing in it has to go before it');
+        expect(result).toMatchObject({ outcome: 'deleted', deletions: [] });
+      });
+    });
+
+    test('refuses protected namespaces; a forecast may look at them', async () => {
+      const world = new World({ ...cluster, namespace: 'kube-system' });
+      const named = { namespace: 'kube-public' };
+      await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow('never deleted');
+      expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe('clear');
+    });
+  });
+
+  describe.concurrent('what stayed behind', () => {
+    test('is what points into the namespace, and nothing that only looks so', async () => {
+      await within('left', async (world) => {
+        const { namespace } = world;
+        const before = await gate(world, { forecast: 'true' });
+        expect(before.result).toMatchObject({ outcome: 'clear', leftBehind: [] });
+        const wanted = await plant(world, namespace);
+        await plant(world, world.name('other'));
+        await world.create(volume(world.name('old'), { namespace, name: 'x' }, 'Delete'));
+        const foreseen = await gate(world, { forecast: 'true' });
+        expect(namesOf(foreseen.result)).toEqual(
+          wanted.filter((name) => !name.endsWith('-deleted')),
+        );
+        const { result, text } = await gate(world, {
+          delete: 'true',
+          'fail-on-left-behind': 'true',
+        });
+        expect(result).toMatchObject({ outcome: 'deleted', verdict: 'fail' });
+        expect(namesOf(result)).toEqual(expect.arrayContaining(wanted));
+        expect(result.leftBehind?.[0]?.breaksOthers).toBe(true);
+        expect(text).toContain('Left behind');
+      });
+    });
+
+    test('costs the same with thousands of volumes of others, and what nobody may read is said', async () => {
+      await within('crowd', async (world) => {
+        const alone = await gate(world, { forecast: 'true' });
+        const names = Array.from({ length: 600 }, (_, index) => `${world.namespace}-pv-${index}`);
+        for (let at = 0; at < names.length; at += 50) {
+          await Promise.all(
+            names
+              .slice(at, at + 50)
+              .map((name) => world.create(volume(name, { namespace: 'others', name }, 'Retain'))),
+          );
+        }
+        const crowded = await gate(world, { forecast: 'true' });
+        expect(crowded.result.leftBehind).toEqual([]);
+        // One page more for every 500.
+        expect(crowded.requests - alone.requests).toBeLessThanOrEqual(2);
+        const blind = await gate(
+          world,
+          { forecast: 'true' },
+          undefined,
+          undefined,
+          'teardown-partial',
+        );
+        const unread = blind.result.leftBehindUnread?.map(({ what }) => what);
+        expect(unread).toContain('storageclasses.storage.k8s.io');
+        expect(blind.text).toContain('Not inspected');
+      });
+    });
+  });
+
+  describe.concurrent('a forecast calls nothing a hang that goes by itself:', () => {
+    const SITUATIONS: Record<string, (world: World) => Promise<unknown>> = {
+      'nothing in it': async () => {},
+      'workloads with pods': async (world) => {
+        await world.create(deployment(world.namespace, 'web'));
+        await world.create({
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: { namespace: world.namespace, name: 'bare' },
+          spec: { containers: [{ name: 'main', image: 'example.com/none' }] },
+        });
+        await sleep(3_000);
+      },
+      'a Job with tracked pods': (world) =>
+        world.create({
+          apiVersion: 'batch/v1',
+          kind: 'Job',
+          metadata: {
+            namespace: world.namespace,
+            name: 'once',
+            finalizers: ['foregroundDeletion'],
+          },
+          spec: {
+            template: {
+              spec: {
+                restartPolicy: 'Never',
+                containers: [{ name: 'main', image: 'example.com/none' }],
+              },
+            },
+          },
+        }),
+      'a claim that a pod uses': async (world) => {
+        const { namespace } = world;
+        await world.create({
+          apiVersion: 'v1',
+          kind: 'PersistentVolumeClaim',
+          metadata: { namespace, name: 'data' },
+          spec: {
+            accessModes: ['ReadWriteOnce'],
+            resources: { requests: { storage: '1Gi' } },
+            storageClassName: 'none',
+          },
+        });
+        await world.create({
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: { namespace, name: 'user' },
+          spec: {
+            containers: [{ name: 'main', image: 'example.com/none' }],
+            volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+          },
+        });
+      },
+      'an operator that lives elsewhere': async (world) => {
+        const operator = await inside(world, {
+          namespace: world.name('elsewhere'),
+          scope: 'cluster',
+        });
+        await createGuarded(world, operator, 'a');
+      },
+    };
+    for (const [title, build] of Object.entries(SITUATIONS)) {
+      test(title, () =>
+        within(title.replaceAll(' ', '-').slice(0, 24).toLowerCase(), async (world) => {
+          await build(world);
+          const foreseen = await gate(world, { forecast: 'true' });
+          expect([foreseen.result.outcome, rootsOf(foreseen.result)]).toEqual(['clear', []]);
+          expect(foreseen.writes).toEqual([]);
+          const { result } = await gate(world, { delete: 'true', timeout: '90s' });
+          expect(result.outcome).toBe('deleted');
+        }),
+      );
+    }
+
+    test('one that is terminating already is explained as it is, and one that is not there is said', () =>
+      within('going', async (world) => {
+        await world.create({
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { namespace: world.namespace, name: 'held', finalizers: ['example.com/hold'] },
+        });
+        await world.deleteNamespace();
+        await world.settled();
+        const { result, log } = await gate(world, { forecast: 'true' });
+        expect(result.outcome).toBe('would-hang');
+        expect(log).toContain('it is terminating since');
+        const absent = await gate(world, { forecast: 'true', namespace: 'is-not-there' });
+        expect(absent.result.outcome).toBe('not-found');
+      }));
+  });
+});
+
+/** An operator with its process, in the namespace under test unless told otherwise. */
+async function inside(
+  world: World,
+  options: Parameters<typeof install>[1] = {},
+  cleanUp?: () => string,
+): Promise<Operator> {
+  if (options?.namespace !== undefined) await world.ensureNamespace(options.namespace);
+  const operator = await install(world, options);
+  await start(world, operator, cleanUp === undefined ? {} : { cleanUp });
+  return operator;
+}
+
+/** A controller that makes a child as long as nobody has asked its parent to go. */
+function keepMaking(world: World, parent: Operator, name: string, child: Operator): void {
+  const stop = new AbortController();
+  world.atEnd(() => stop.abort());
+  const ref = {
+    apiVersion: apiVersionOf(parent),
+    kind: parent.kind,
+    namespace: world.namespace,
+    name,
+  };
+  void (async () => {
+    while (!stop.signal.aborted) {
+      const there = await world.client.find(ref).catch(() => undefined);
+      if (there !== undefined && there.metadata['deletionTimestamp'] === undefined) {
+        const owned = parent.kind === 'Kustomization' ? {} : { ownerReferences: [ownerOf(there)] };
+        await world.client
+          .create(
+            customObject(apiVersionOf(child), child.kind, world.namespace, 'db', {
+              finalizers: [child.finalizer],
+              ...owned,
+            }),
+            { fieldManager: child.manager },
+          )
+          .catch(() => undefined);
+      }
+      await sleep(200, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  })();
+}
+
+function ownerOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
+  const { name, uid } = metadata as JsonObject;
+  return { apiVersion, kind, name, uid, controller: true } as JsonObject;
+}
+
+function seen(world: World, operator: Operator, name: string): Promise<unknown> {
+  const { kind } = operator;
+  const ref = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace, name };
+  return world.client.waitFor(ref, 'is there', Boolean);
+}
+
+async function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
+  const world = new World({ ...cluster, namespace: `ordered-${name}` });
+  try {
+    await world.createNamespace();
+    await work(world);
+  } finally {
+    await world.end();
+  }
+}
+
+async function gate(
+  world: World,
+  inputs: Partial<Record<InputName, string>>,
+  cancel = new AbortController(),
+  cancelAt?: RegExp,
+  identity = ORDERER,
+): Promise<Ran> {
+  const auditLog = world.plane?.auditLog ?? '';
+  const from = await endOf(auditLog);
+  const api = await connect({
+    kubeconfig: await world.kubeconfig(identity),
+    env: {},
+    redactor: createRedactor(),
+    userAgent: `gate-of-${world.namespace}`,
+    homeDir: '/nonexistent',
+  });
+  const lines: string[] = [];
+  const line = (text: string): void => {
+    lines.push(text);
+    if (cancelAt?.test(text)) cancel.abort();
+  };
+  const all: Partial<Record<InputName, string>> = {
+    namespace: world.namespace,
+    timeout: '60s',
+    ...inputs,
+  };
+  try {
+    const run = await runGate(
+      readInputs((name) => all[name] ?? ''),
+      {
+        api,
+        clock: systemClock,
+        log: {
+          line,
+          group: (_, more) => lines.push(...more),
+          notice: line,
+          warning: line,
+          error: line,
+          debug: () => undefined,
+        },
+        signal: cancel.signal,
+        gateVersion: 'test',
+      },
+    );
+    const writes = await writesSince(auditLog, identity, from);
+    const [result] = run.namespaces as [NamespaceResult];
+    return {
+      result,
+      log: lines.join('\n'),
+      text: renderText(viewOf(run)),
+      writes: writes.filter(
+        ({ namespace, name }) => namespace === world.namespace || name === world.namespace,
+      ),
+      requests: (await readFile(auditLog))
+        .subarray(from)
+        .toString('utf8')
+        .split('\n')
+        .filter((text) => text.includes(`gate-of-${world.namespace}"`)).length,
+    };
+  } finally {
+    await api.close();
+  }
+}
+
+function rootsOf({ diagnosis }: NamespaceResult): string[] {
+  return (diagnosis?.findings ?? [])
+    .filter(({ id }) => diagnosis?.rootCauses.includes(id))
+    .map(({ code, subject, message }) => `${code} ${subject.kind} ${subject.name} ${message}`);
+}
+
+function namesOf({ leftBehind = [] }: NamespaceResult): string[] {
+  return leftBehind.map(({ kind, name }) => `${kind} ${name}`).sort();
+}
+
+async function leftIn(world: World): Promise<string[]> {
+  if (world.plane === undefined) return [];
+  return storedIn(world.plane, world.namespace);
+}
+
+function volume(name: string, claimRef: JsonObject, policy: string): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      capacity: { storage: '1Gi' },
+      csi: { driver: 'csi.example.com', volumeHandle: name },
+      persistentVolumeReclaimPolicy: policy,
+      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claimRef },
+    },
+  };
+}
+
+/** What points into a namespace, of every kind; says what of it has to be listed. */
+async function plant(world: World, namespace: string): Promise<string[]> {
+  const suffix = namespace;
+  const group = `${suffix}.example.com`;
+  const rbac = 'rbac.authorization.k8s.io';
+  const account = { kind: 'ServiceAccount', namespace, name: 'op' };
+  const elsewhere = { kind: 'ServiceAccount', namespace: 'default', name: 'op' };
+  await world.create(volume(`kept-${suffix}`, { namespace, name: 'data' }, 'Retain'));
+  await world.create({
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'VolumeAttachment',
+    metadata: { name: `attached-${suffix}` },
+    spec: {
+      attacher: 'csi.example.com',
+      nodeName: 'none',
+      source: { persistentVolumeName: `kept-${suffix}` },
+    },
+  });
+  for (const [name, subjects] of Object.entries({
+    alone: [account],
+    shared: [elsewhere, account],
+    others: [elsewhere],
+  })) {
+    await world.create({
+      apiVersion: `${rbac}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: `${name}-${suffix}` },
+      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: `role-${suffix}` },
+      subjects,
+    });
+  }
+  await world.create({
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: {
+      name: `class-${suffix}`,
+      annotations: {
+        'meta.helm.sh/release-name': 'x',
+        'meta.helm.sh/release-namespace': namespace,
+      },
+    },
+    provisioner: 'csi.example.com',
+  });
+  await world.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: `hook-${suffix}` },
+    webhooks: [
+      {
+        name: 'hook.example.com',
+        clientConfig: { service: { namespace, name: 'hook' } },
+        rules: [
+          { apiGroups: [group], apiVersions: ['*'], operations: ['CREATE'], resources: ['*'] },
+        ],
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+        failurePolicy: 'Fail',
+      },
+    ],
+  });
+  await world.createType(customType({ group, kind: 'Gadget' }));
+  await world.create({
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name: `controls-${suffix}` },
+    rules: [{ apiGroups: [group], resources: [`${pluralOf('Gadget')}/status`], verbs: ['update'] }],
+  });
+  await world.create({
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `controls-${suffix}` },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: `controls-${suffix}` },
+    subjects: [account],
+  });
+  return [
+    `PersistentVolume kept-${suffix}`,
+    `VolumeAttachment attached-${suffix}`,
+    `ClusterRoleBinding alone-${suffix}`,
+    `ClusterRoleBinding shared-${suffix}`,
+    `ClusterRoleBinding controls-${suffix}`,
+    `StorageClass class-${suffix}`,
+    `ValidatingWebhookConfiguration hook-${suffix}`,
+    `CustomResourceDefinition ${pluralOf('Gadget')}.${group}`,
+  ].sort();
+}
