@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { renderComment } from '../../src/report/comment.ts';
 import {
   type RenderContext,
   renderMarkdownReport,
@@ -13,6 +12,7 @@ import {
   summaryText,
 } from '../../src/report/text.ts';
 import { viewOf } from '../../src/report/view.ts';
+import { commentOf } from '../stub/publishing.ts';
 import {
   deadApiService,
   deadlock,
@@ -116,9 +116,9 @@ test.each([
   },
 ])('the comment on a pull request says what a forecast of $outcome means', ({ outcome, told }) => {
   const verdict = outcome === 'clear' ? 'pass' : 'fail';
-  const view = viewOf(runOf([{ ...settled(outcome, verdict) }], { kind: 'forecast' }));
-  const [headline] = renderComment(view, CONTEXT, '0'.repeat(16), []).match(/^### .*$/m) ?? [];
-  expect(headline?.replaceAll('`', '')).toBe(`### ${view.mark} ${told}`);
+  const run = runOf([settled(outcome, verdict)], { kind: 'forecast' });
+  const [headline] = commentOf(run, CONTEXT).match(/^### .*$/m) ?? [];
+  expect(headline?.replaceAll('`', '')).toBe(`### ${viewOf(run).mark} ${told}`);
 });
 
 test('report.md says the same as the summary, at length', () => {

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import { MAX_COMMENT_CHARS, renderComment } from '../../src/report/comment.ts';
+import { hasMarker, MAX_COMMENT_CHARS } from '../../src/report/comment.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
 import { renderLogLines, renderText } from '../../src/report/text.ts';
 import { viewOf } from '../../src/report/view.ts';
+import { commentOf, KEY } from '../stub/publishing.ts';
 import { MICROMARK, renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
 import {
@@ -25,7 +26,6 @@ import {
 
 const CONTEXT = { finishedAt: FINISHED_AT };
 const WHERE = { reportJsonPath: '', reportMarkdownPath: '', commentUrl: '' };
-const KEY = '0123456789abcdef';
 const KIB = 1024;
 
 /** Every object held by a finalizer of its own, so that nothing folds. */
@@ -77,7 +77,7 @@ describe('a namespace with 20,000 blocked objects', () => {
     const started = process.cpuUsage();
     const view = viewOf(CROWD);
     const summary = renderSummary(view, CONTEXT, 900 * KIB);
-    const comment = renderComment(view, CONTEXT, KEY, []);
+    const comment = commentOf(CROWD, CONTEXT);
     const outputs = outputsOf(view, WHERE, 1_000);
     const text = renderText(view);
     const log = renderLogLines(view);
@@ -103,7 +103,7 @@ describe('one comment', () => {
     { what: '50 namespaces with 11 causes', run: FIFTY, causes: 11 },
   ])('of $what has a remedy for every cause, the most frequent first', ({ run, causes }) => {
     const view = viewOf(run);
-    const body = renderComment(view, CONTEXT, KEY, []);
+    const body = commentOf(run, CONTEXT);
     expect(body.length).toBeLessThanOrEqual(MAX_COMMENT_CHARS);
     expect(view.causes).toHaveLength(causes);
     for (const { remedies } of view.causes) {
@@ -118,10 +118,9 @@ describe('one comment', () => {
     { what: 'what takes four bytes', fill: '\u{1f600}' },
     { what: 'what takes six characters as an entity', fill: '|' },
   ])('stays below its limit with $what', ({ fill }) => {
-    const view = viewOf(runOf([crowded(500), crowded(500, fill.repeat(10))]));
-    const body = renderComment(view, CONTEXT, KEY, []);
+    const body = commentOf(runOf([crowded(500), crowded(500, fill.repeat(10))]), CONTEXT);
     expect(body.length).toBeLessThanOrEqual(MAX_COMMENT_CHARS);
-    expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->`)).toBe(true);
+    expect(hasMarker(body, [KEY])).toBe(true);
   });
 });
 

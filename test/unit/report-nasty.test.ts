@@ -4,8 +4,7 @@ import { logLine, plainText } from '../../src/base/text.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import { renderComment } from '../../src/report/comment.ts';
-import type { Teardown } from '../../src/report/history.ts';
+import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { buildReport, redactResult } from '../../src/report/json.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { toMarkdown } from '../../src/report/markup.ts';
@@ -15,6 +14,7 @@ import { viewOf } from '../../src/report/view.ts';
 import { fact, name, quote, said } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
+import { commentOf, KEY, teardown } from '../stub/publishing.ts';
 import { JUDGES, type Judge, MICROMARK, type Page, renderPage } from '../stub/rendered.ts';
 import {
   diagnosis,
@@ -25,12 +25,12 @@ import {
   leavesBehind,
   namespaceResult,
   runOf,
+  settled,
 } from '../stub/results.ts';
 import { commandsIn } from '../stub/runner-commands.ts';
 
 const RUN_URL = 'https://github.com/octo-org/shop/actions/runs/1';
 const CONTEXT = { runUrl: RUN_URL, finishedAt: FINISHED_AT };
-const KEY = '0123456789abcdef';
 
 /** A finding with every member that can hold text of a cluster. */
 const EVERYTHING: Finding = finding({
@@ -118,15 +118,14 @@ function expectHarmless(page: Page, harmless: Page): void {
 }
 
 function comment(run: RunResult): string {
-  return renderComment(viewOf(run), CONTEXT, KEY, history(run), 10_000_000);
+  return commentOf(run, CONTEXT, history(run), 10_000_000);
 }
 
-/** As read from an earlier comment: with the texts of an earlier cluster in it. */
+/** Of another job, as read from an earlier comment: with the texts of an earlier cluster in it. */
 function history(run: RunResult): Teardown[] {
   const text = run.cluster.version;
-  return [
-    { run: text, at: text, outcome: 'stuck', isPass: false, seconds: 1, code: text, subject: text },
-  ];
+  const given = { job: 'other', where: text, about: text, code: text, subject: text };
+  return [teardown(runOf([settled('stuck', 'fail')]), given)];
 }
 
 /** The comment is the same page with a history; the file alone does not depend on the length of texts. */
@@ -194,7 +193,9 @@ describe('the marker of the comment', () => {
     for (const run of RUNS) {
       const body = comment(poison(run, text));
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
-      expect(body.match(/<!--/g)).toHaveLength(2);
+      // Around the story and in front of what is remembered.
+      expect(body.match(/<!--/g)).toHaveLength(4);
+      expect(teardownsIn(body)).toHaveLength(2);
     }
   });
 });
