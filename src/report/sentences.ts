@@ -92,7 +92,7 @@ export function phrase(text: string, finding: Finding, { now }: Scene): Words {
   if (words === undefined || words === '' || !text.endsWith(words)) {
     return [said(withAges(text, now), special)];
   }
-  const own = text.slice(0, -words.length);
+  const own = text.slice(0, -words.length).trimEnd();
   return [said(withAges(own, now), special), ' ', quote(words)];
 }
 

@@ -40,6 +40,7 @@ import {
   name,
   quote,
   said,
+  toPlain,
   type Words,
 } from './words.ts';
 
@@ -177,7 +178,7 @@ export function viewOf(run: RunResult): View {
     headline: headline ?? headlineOf(ordered, run),
     commentHeadline: isForecast ? forecastWords(ordered, run) : undefined,
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
-    causes: [...told.map((cause) => causeView(cause, run)), ...situations],
+    causes: [...distinct(told, run), ...situations],
     causeCount: causes.length + situations.length,
     namespaces,
     notSeen: notSeenSentences(unread),
@@ -245,6 +246,17 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
   return only === undefined
     ? [told, ofAll(same.length, ordered.length)]
     : [told, 'namespace ', name(only.name)];
+}
+
+/** One finalizer may have a cause per kind of object that it is on. */
+function distinct(causes: readonly Cause[], run: RunResult): CauseView[] {
+  const views = causes.map((cause) => ({ cause, view: causeView(cause, run) }));
+  const alike = Map.groupBy(views, ({ view }) => toPlain(view.title));
+  return views.map(({ cause, view }) => {
+    if (alike.get(toPlain(view.title))?.length === 1) return view;
+    const [held] = cause.places[0].root.links;
+    return { ...view, title: [...view.title, ' on ', said(held?.subject.kind ?? '')] };
+  });
 }
 
 function causeView(cause: Cause, run: RunResult): CauseView {

@@ -238,9 +238,11 @@ function notReady(
           .filter(isAdmissionError)
           .map((error) => admissionResult(context, error, `CREATE of pods of ${actorText(actor)}`));
   const hasPods = actor.pods.length > 0;
-  const state = hasPods
-    ? `none of its ${actor.wanted} replicas is ready`
-    : 'no pod of it can be created';
+  const unready =
+    actor.wanted === 1
+      ? 'its one replica is not ready'
+      : `none of its ${actor.wanted} replicas is ready`;
+  const state = hasPods ? unready : 'no pod of it can be created';
   const { namespace, deletionTimestamp } = actor;
   const ownNamespace = listed(context.now.cluster.namespaces).find(
     ({ name }) => name === namespace,
@@ -250,7 +252,7 @@ function notReady(
     {
       ...common,
       code: 'owner-not-ready',
-      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : `none of its ${actor.wanted} replicas is ready`}${why === undefined ? '' : `: ${why}`}`,
+      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : unready}${why === undefined ? '' : `: ${why}`}`,
       ...(why === undefined ? {} : { quote: why }),
       evidence: [
         ...common.evidence,
@@ -478,7 +480,11 @@ function missing(
   const writer = writerOf(held);
   const product =
     known?.owner ??
-    (gone === undefined ? `the controller of ${held.subject.kind}` : actorText(gone));
+    (gone !== undefined
+      ? actorText(gone)
+      : definition === undefined
+        ? `what has set ${finalizer}`
+        : `the controller of ${held.subject.kind}`);
   const subject: Subject =
     gone !== undefined
       ? actorSubject(gone)
@@ -523,7 +529,7 @@ function missing(
     certainty,
     remedies: [
       ...(inside && held.objects.length > 0
-        ? orderRemedies(context, held, gone === undefined ? 'its controller' : actorText(gone))
+        ? orderRemedies(context, held, gone === undefined ? 'their controller' : actorText(gone))
         : []),
       ...(isGoing(context, gone?.namespace)
         ? []
