@@ -638,7 +638,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
   const objects = `${counted(total, 'other object')} ${total === 1 ? 'waits' : 'wait'} behind it`;
-  return [`${objects}; nobody has asked for their deletion yet.`];
+  return [`${objects}; nobody has asked for ${total === 1 ? 'its' : 'their'} deletion yet.`];
 }
 
 /** Words of the trade that the author of a change need not know. At most one line each. */
@@ -658,6 +658,7 @@ const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
   },
   {
     term: 'Webhook: a program that Kubernetes asks before it changes or reads an object.',
-    isUsed: ({ code }) => code.startsWith('admission-') || code.startsWith('conversion-'),
+    isUsed: ({ code, subject }) =>
+      subject.kind.endsWith('WebhookConfiguration') || code.startsWith('conversion-'),
   },
 ];

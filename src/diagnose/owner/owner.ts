@@ -322,14 +322,14 @@ function running(
       first === undefined
         ? lacksRight
           ? `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
-          : (causes[0]?.message ?? '')
+          : undefined // What stands in the way is told next.
         : inShort(first.error.text);
     return [
       {
         ...common,
         code: 'owner-failing',
-        message: `${duty} and runs, but what it must do for that is refused: ${why}`,
-        ...(first === undefined ? {} : { quote: why }),
+        message: `${duty} and runs, but what it must do for that is refused${why === undefined ? '' : `: ${why}`}`,
+        ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
           ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
@@ -537,7 +537,7 @@ function missing(
             role('now', {
               text: `Install ${product} again${inside ? ' in another namespace' : ''}: it removes ${finalizer}, and the namespace then goes within 10 s`,
             }),
-            ...knownRemedies(held),
+            ...knownRemedies(held, 'or'),
             ...removal,
           ]),
     ],
@@ -613,7 +613,7 @@ function unknown(
     scope: 'namespace',
     certainty: 'unknown',
     remedies: [
-      ...knownRemedies(held),
+      ...knownRemedies(held, 'now'),
       role('look', {
         text: `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
         command: kubectl(
@@ -705,7 +705,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ? {
           ...common,
           code: 'owner-failing',
-          message: `should remove ${held.finalizer}, but what it must do for that is refused: ${first === undefined ? obstacles[0]?.message : inShort(first.error.text)}`,
+          message: `should remove ${held.finalizer}, but what it must do for that is refused${first === undefined ? '' : `: ${inShort(first.error.text)}`}`,
           ...(first === undefined ? {} : { quote: inShort(first.error.text) }),
           remedies: [],
           waitsFor: obstacles.map((cause) => ({

@@ -262,7 +262,7 @@ function leakText(held: Held): string {
     : withoutPeriod(known.leakIfRemoved);
 }
 
-export function knownRemedies(held: Held): Remedy[] {
+export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
   const known = catalogued(held);
-  return known === undefined ? [] : [role('now', { text: withoutPeriod(known.remedy) })];
+  return known === undefined ? [] : [role(when, { text: withoutPeriod(known.remedy) })];
 }

@@ -423,7 +423,7 @@ function storageUnreadable(
   return {
     code: 'storage-unreadable',
     subject,
-    message: `has an object${name === undefined ? '' : `, ${name},`} that the API server cannot read from its storage, which stops every list of the type`,
+    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, which stops every list of the type`,
     evidence: [error.text],
     scope: 'cluster',
     remedies: storageRemedies(context, type, name),
@@ -456,7 +456,7 @@ function storageRemedies(
   return [
     restore,
     role('or', {
-      text: `If the content of ${name} is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
+      text: `If the content of "${name}" is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
       command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
       risk: 'finalizers and owner references of the object are not looked at: whatever they protect stays behind',
     }),
