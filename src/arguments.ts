@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ActionError, describeError } from './base/errors.ts';
-import { INPUT_DEFAULTS, type InputName, list } from './inputs.ts';
+import { choicesOf, INPUT_ROWS, INPUTS, type InputName, type InputRow, list } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
 export const STATS_FORMATS = ['text', 'markdown', 'csv'] as const;
@@ -18,25 +18,10 @@ export type Command =
       now: boolean;
     };
 
-/** These concern the pull request of a workflow run, which a terminal does not have. */
-const ONLY_IN_THE_ACTION: readonly string[] = [
-  'comment',
-  'github-token',
-  'pr-number',
-  'comment-key',
-  'matrix',
-];
-const FLAGS: readonly string[] = [
-  'delete',
-  'fail-fast',
-  'force-pods',
-  'forecast',
-  'terminating',
-  'fail-on-left-behind',
-  'now',
-  'help',
-  'version',
-];
+/** Options that are no inputs, and may stand without a value. */
+const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
+const ONLY_IN_THE_ACTION = INPUT_ROWS.flatMap(([name, row]) => (row.onlyInAction ? [name] : []));
+const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 
 export function parseArguments(args: readonly string[]): Command {
   if (args.length === 0) return { run: 'help', isMistake: true };
@@ -51,7 +36,7 @@ export function parseArguments(args: readonly string[]): Command {
   const isForecast = positionals[0] === 'forecast';
   if (isForecast) positionals.shift();
   const inputs: Partial<Record<InputName, string>> = isForecast ? { forecast: 'true' } : {};
-  for (const name of Object.keys(INPUT_DEFAULTS) as InputName[]) {
+  for (const [name] of IN_THE_TERMINAL) {
     const value = values[name];
     if (value === undefined) continue;
     if (value === '') throw usage(`option --${name} needs a value`);
@@ -70,9 +55,9 @@ function parse(args: readonly string[]): {
   values: Record<string, string | undefined>;
   positionals: string[];
 } {
-  const names = Object.keys(INPUT_DEFAULTS).filter((name) => !ONLY_IN_THE_ACTION.includes(name));
+  const names = IN_THE_TERMINAL.map(([name]) => name as string);
   const options = Object.fromEntries(
-    [...names, 'format', 'now', 'help', 'version'].map((name) => [
+    [...names, 'format', ...OWN_FLAGS].map((name) => [
       name,
       { type: 'string' as const, ...(name === 'help' ? { short: 'h' } : {}) },
     ]),
@@ -106,18 +91,22 @@ function withFlagValues(args: readonly string[]): string[] {
   for (let index = 0; index < args.length; index++) {
     const arg = args[index] as string;
     if (arg === '--') return [...out, ...args.slice(index)];
-    const isFlag = arg === '-h' || (arg.startsWith('--') && FLAGS.includes(arg.slice(2)));
-    if (!isFlag) {
+    const option = arg === '-h' ? '--help' : arg;
+    const legal = option.startsWith('--') ? valuesOfFlag(option.slice(2)) : undefined;
+    if (legal === undefined) {
       out.push(arg);
       continue;
     }
-    const next = args[index + 1];
-    const hasValue =
-      next === 'true' || next === 'false' || (arg === '--delete' && next === 'ordered');
-    out.push(`${arg === '-h' ? '--help' : arg}=${hasValue ? next : 'true'}`);
-    if (hasValue) index++;
+    const hasValue = legal.includes(args[index + 1] ?? '');
+    out.push(`${option}=${hasValue ? args[++index] : 'true'}`);
   }
   return out;
+}
+
+function valuesOfFlag(name: string): readonly string[] | undefined {
+  if (OWN_FLAGS.includes(name)) return ['true', 'false'];
+  const row = (INPUTS as Record<string, InputRow | undefined>)[name];
+  return row?.default === 'false' && !row.onlyInAction ? row.legal : undefined;
 }
 
 function choice<T extends string>(value: string | undefined, legal: readonly T[], fallback: T): T {
@@ -145,39 +134,52 @@ function usage(message: string): ActionError {
 /** Of the process, as the help says. */
 export const EXIT = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
 
+/** Where descriptions begin and end in the help. */
+const COLUMN = 30;
+const WIDTH = 100;
+
+function optionLines(option: string, text: string): string {
+  const lines = text.match(new RegExp(`.{1,${WIDTH - COLUMN}}(?: |$)`, 'g')) ?? [];
+  const wrapped = lines.map((line) => line.trimEnd()).join(`\n${' '.repeat(COLUMN)}`);
+  return `${`  --${option}`.padEnd(COLUMN)}${wrapped}\n`;
+}
+
+const FORMAT_HELP = optionLines(
+  `format ${FORMATS[0]}`,
+  `What goes to standard output: ${FORMATS.join(', ')} (stats: ${STATS_FORMATS.join(', ')})`,
+);
+
+/** What stands before the first option of each group. */
+const GROUPS: Partial<Record<InputName, string>> = {
+  selector: 'What to wait for\n',
+  kubeconfig: 'Which cluster\n',
+  'report-dir': `What to write\n${FORMAT_HELP}`,
+  'force-finalize': 'Force-finalize: off unless asked for; read the documentation first\n',
+};
+
+function optionHelp([name, row]: [InputName, InputRow]): string {
+  const isFlag = row.default === 'false';
+  const choices = choicesOf(row);
+  const value = isFlag
+    ? choices.slice(2).map((choice) => `[=${choice}]`)
+    : ` ${row.default || row.value}`;
+  const legal = isFlag || choices.length === 0 ? '' : `: ${choices.join(', ')}`;
+  const heading = GROUPS[name];
+  const lines = optionLines(`${name}${value}`, `${row.description}${legal}`);
+  return heading === undefined ? lines : `\n${heading}${lines}`;
+}
+
 export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are really gone and,
 when one hangs, says what holds it and who should have dealt with it.
 
 Usage
-  namespace-teardown-gate NAMESPACE… [OPTION…]     wait, then explain
-  namespace-teardown-gate NAMESPACE… --now         do not wait: explain at once
-  namespace-teardown-gate stats FILE…              which causes hang how often, from report.json files
-
-What to wait for
-  --selector LABELS          also every namespace with these labels
-  --terminating              also every namespace that is terminating (with --selector: both must hold)
-  --terminating-for 10m      of those, the ones that are terminating for at least so long
-  --delete                   ask for the deletion first
-  --timeout 5m               90s, 10m, 1h
-  --fail-fast                stop early once the hang is proven permanent
-  --fail-on not-deleted      not-deleted, stuck, never
-  --if-not-found ok          ok, error
-
-Which cluster (otherwise as kubectl: KUBECONFIG, ~/.kube/config, in-cluster)
-  --kubeconfig FILE
-  --context NAME
-
-What to write
-  --format text              text, markdown, json (stats: text, markdown, csv); goes to standard output
-  --report-dir DIR           also write report.json and report.md there
-
-Force-finalize: off unless asked for; read the documentation first
-  --force-finalize off       off, plan, objects, namespace
-  --force-namespaces LIST    patterns of namespaces that may be forced
-  --force-label KEY=VALUE    label that the namespace must carry as well
-  --force-finalizers LIST    patterns of finalizers that may be removed
-  --force-pods               also delete overdue pods whose node is gone
-  --force-orphans refuse     refuse, accept
-
+  namespace-teardown-gate NAMESPACE… [OPTION…]   wait, then explain
+  namespace-teardown-gate NAMESPACE… --now       do not wait: explain at once
+  namespace-teardown-gate forecast NAMESPACE…    delete nothing: what would hold it if it were deleted?
+  namespace-teardown-gate --terminating --now    explain all that are terminating in the cluster
+  namespace-teardown-gate stats FILE…            which causes hang how often, from report.json files
+${IN_THE_TERMINAL.filter(([name]) => name !== 'namespace')
+  .map(optionHelp)
+  .join('')}
 Exit codes: 0 the gate passed, 1 it failed, 2 inconclusive or could not work, 3 wrong usage.
 `;

@@ -7,38 +7,184 @@ export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 export const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
 export const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
-/** Every input by its name in action.yml; the terminal takes the same words as options. */
-export const INPUT_DEFAULTS = {
-  namespace: '',
-  selector: '',
-  terminating: 'false',
-  'terminating-for': '',
-  delete: 'false',
-  'order-timeout': '',
-  forecast: 'false',
-  timeout: '5m',
-  'fail-fast': 'false',
-  'fail-on': 'not-deleted',
-  'if-not-found': 'ok',
-  kubeconfig: '',
-  context: '',
-  comment: 'on-failure',
-  'github-token': '',
-  'pr-number': '',
-  'comment-key': '',
-  matrix: '',
-  'force-finalize': 'off',
-  'force-namespaces': '',
-  'force-label': '',
-  'force-finalizers': '',
-  'force-pods': 'false',
-  'force-orphans': 'refuse',
-  'fail-on-left-behind': 'false',
-  'report-dir': '',
-} as const;
+const YES_OR_NO = ['true', 'false'] as const;
 
-export type InputName = keyof typeof INPUT_DEFAULTS;
-export type RawInputs = Record<InputName, string>;
+/** One input. Its default is the text that stands for "not given"; `'false'` makes it a flag in a terminal. */
+export interface InputRow {
+  default: string;
+  /** Plain text, without a full stop: action.yml, the README and --help print it. */
+  description: string;
+  legal?: readonly string[];
+  /** How --help writes a value that is free text. */
+  value?: string;
+  /** Concerns the pull request of a workflow run, which a terminal does not have. */
+  onlyInAction?: true;
+  /** The expression by which action.yml asks the runner for it. */
+  fromRunner?: string;
+}
+
+/**
+ * Every input by its name in action.yml; the terminal takes the same words as options. action.yml, --help and
+ * the tables of the README are written from it (`npm run docs`).
+ */
+export const INPUTS = {
+  namespace: {
+    default: '',
+    description: 'Names of the namespaces, separated by newline or comma',
+    value: 'LIST',
+  },
+  selector: {
+    default: '',
+    description: 'Label selector; every namespace that matches at the start joins the list',
+    value: 'LABELS',
+  },
+  terminating: {
+    default: 'false',
+    legal: YES_OR_NO,
+    description:
+      'Every namespace that is terminating at the start joins the list; with a selector, those of them that match',
+  },
+  'terminating-for': {
+    default: '',
+    description: 'With terminating: only those whose deletion was asked for at least this long ago',
+    value: '10m',
+  },
+  delete: {
+    default: 'false',
+    legal: [...YES_OR_NO, 'ordered'],
+    description:
+      'Ask for the deletion first (of exactly the namespace that was read), then wait; ordered: before that delete, inside the namespace, what needs a living controller to go, and wait for it',
+  },
+  'order-timeout': {
+    default: '',
+    description:
+      'With delete ordered: how long to wait inside the namespace before its own deletion; half of timeout unless given',
+    value: '3m',
+  },
+  forecast: {
+    default: 'false',
+    legal: YES_OR_NO,
+    description:
+      'Change nothing and wait for nothing: say what would hold the namespaces if they were deleted now',
+  },
+  timeout: {
+    default: '5m',
+    description: 'How long to wait, for the whole run; a unit is required (90s, 10m, 1h)',
+  },
+  'fail-fast': {
+    default: 'false',
+    legal: YES_OR_NO,
+    description:
+      'Stop before the timeout once the hang is proven permanent (unchanged for 90 s and of a kind that cannot heal by itself)',
+  },
+  'fail-on': {
+    default: 'not-deleted',
+    legal: FAIL_ON,
+    description: 'Which outcomes fail the step',
+  },
+  'if-not-found': {
+    default: 'ok',
+    legal: IF_NOT_FOUND,
+    description: 'What a namespace that was not there at the start is',
+  },
+  'fail-on-left-behind': {
+    default: 'false',
+    legal: YES_OR_NO,
+    description:
+      'Whether the step fails when something outside of a namespace still points into it after it went (in a forecast: would)',
+  },
+  kubeconfig: {
+    default: '',
+    description:
+      "Path of a kubeconfig file; otherwise KUBECONFIG, ~/.kube/config or the in-cluster configuration, in kubectl's order",
+    value: 'FILE',
+  },
+  context: {
+    default: '',
+    description: 'Context of the kubeconfig; its current context unless given',
+    value: 'NAME',
+  },
+  'report-dir': {
+    default: '',
+    description:
+      'Folder for report.json and report.md; in the action a folder under RUNNER_TEMP unless given',
+    value: 'FOLDER',
+  },
+  comment: {
+    default: 'on-failure',
+    legal: COMMENT_MODES,
+    description:
+      'Pull request comment; on-failure: when something did not go, also with fail-on never (an existing one turns green later)',
+    onlyInAction: true,
+  },
+  'github-token': {
+    default: '',
+    fromRunner: 'github.token',
+    description:
+      'Token for the comment; needs pull-requests write (a token of a person on Gitea or Forgejo: write:issue and read:repository)',
+    onlyInAction: true,
+  },
+  'pr-number': {
+    default: '',
+    description: 'Pull request to comment on; found from the event unless given',
+    onlyInAction: true,
+  },
+  'comment-key': {
+    default: '',
+    description:
+      'Which comment this run writes into. Jobs, workflows and clusters with the same key share one, with a row each; without it every job (with its matrix) has its own',
+    onlyInAction: true,
+  },
+  matrix: {
+    default: '',
+    fromRunner: 'toJSON(matrix)',
+    description: 'Set by the runner, not by you; it tells the jobs of a matrix apart',
+    onlyInAction: true,
+  },
+  'force-finalize': {
+    default: 'off',
+    legal: FORCE_MODES,
+    description:
+      "What may be forced after the timeout; plan: say what would be done; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own finalizers",
+  },
+  'force-namespaces': {
+    default: '',
+    description:
+      'Patterns (preview-*) of namespaces that may be forced; required for objects and namespace',
+    value: 'LIST',
+  },
+  'force-label': {
+    default: '',
+    description: 'Label (ephemeral=true) that the namespace must carry as well',
+    value: 'KEY=VALUE',
+  },
+  'force-finalizers': {
+    default: '',
+    description:
+      'Patterns of finalizers that may be removed, from objects and from the namespace itself',
+    value: 'LIST',
+  },
+  'force-pods': {
+    default: 'false',
+    legal: YES_OR_NO,
+    description: 'Whether overdue pods whose node is gone may be deleted with grace period 0',
+  },
+  'force-orphans': {
+    default: 'refuse',
+    legal: FORCE_ORPHANS,
+    description:
+      'Whether the namespace may be finalized while content remains or could not be read',
+  },
+} as const satisfies Record<string, InputRow>;
+
+export type InputName = keyof typeof INPUTS;
+/** The table as its readers see it. */
+export const INPUT_ROWS = Object.entries(INPUTS) as [InputName, InputRow][];
+
+/** The legal values that are more than yes and no. */
+export function choicesOf({ legal }: InputRow): readonly string[] {
+  return legal === undefined || legal === YES_OR_NO ? [] : legal;
+}
 
 export interface Inputs {
   namespaces: string[];
@@ -68,24 +214,22 @@ export interface Inputs {
 /** Reads every input through `get` (an empty text means "not given") and validates them all. */
 export function readInputs(get: (name: InputName) => string): Inputs {
   const raw = Object.fromEntries(
-    Object.entries(INPUT_DEFAULTS).map(([name, fallback]) => [
-      name,
-      get(name as InputName).trim() || fallback,
-    ]),
-  ) as RawInputs;
+    INPUT_ROWS.map(([name, row]) => [name, get(name).trim() || row.default]),
+  ) as Record<InputName, string>;
+  const yes = (name: InputName): boolean => boolean(name, raw[name]);
   const timeoutMs = parseDuration('timeout', raw.timeout);
   const inputs: Inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
     selector: selector(raw.selector),
-    terminating: terminating(raw.terminating, raw['terminating-for']),
-    delete: raw.delete === 'ordered' ? 'ordered' : boolean('delete', raw.delete),
+    terminating: terminating(yes('terminating'), raw['terminating-for']),
+    delete: raw.delete === 'ordered' ? 'ordered' : yes('delete'),
     orderTimeoutMs:
       raw['order-timeout'] === ''
         ? timeoutMs / 2
         : parseDuration('order-timeout', raw['order-timeout']),
-    forecast: boolean('forecast', raw.forecast),
+    forecast: yes('forecast'),
     timeoutMs,
-    failFast: boolean('fail-fast', raw['fail-fast']),
+    failFast: yes('fail-fast'),
     policy: {
       failOn: choice('fail-on', raw['fail-on'], FAIL_ON),
       ifNotFound: choice('if-not-found', raw['if-not-found'], IF_NOT_FOUND),
@@ -101,10 +245,10 @@ export function readInputs(get: (name: InputName) => string): Inputs {
       namespaces: list(raw['force-namespaces']),
       label: label(raw['force-label']),
       finalizers: list(raw['force-finalizers']),
-      pods: boolean('force-pods', raw['force-pods']),
+      pods: yes('force-pods'),
       orphans: choice('force-orphans', raw['force-orphans'], FORCE_ORPHANS),
     },
-    failOnLeftBehind: boolean('fail-on-left-behind', raw['fail-on-left-behind']),
+    failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],
   };
   checkTogether(inputs);
@@ -172,7 +316,8 @@ function choice<T extends string>(name: InputName, value: string, legal: readonl
 function boolean(name: InputName, value: string): boolean {
   if (/^(true|True|TRUE)$/.test(value)) return true;
   if (/^(false|False|FALSE)$/.test(value)) return false;
-  throw invalid(`input "${name}" is "${shown(value)}"; use one of: true, false`);
+  const { legal = YES_OR_NO }: InputRow = INPUTS[name];
+  throw invalid(`input "${name}" is "${shown(value)}"; use one of: ${legal.join(', ')}`);
 }
 
 /** Namespace names are DNS labels (apimachinery, validation.IsDNS1123Label). */
@@ -194,8 +339,8 @@ function selector(value: string): string {
   return value;
 }
 
-function terminating(value: string, atLeast: string): Inputs['terminating'] {
-  if (boolean('terminating', value)) {
+function terminating(isAsked: boolean, atLeast: string): Inputs['terminating'] {
+  if (isAsked) {
     return { forMs: atLeast === '' ? 0 : parseDuration('terminating-for', atLeast) };
   }
   if (atLeast === '') return undefined;

@@ -4,23 +4,27 @@ import type { NamespaceResult, RunResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/text.ts';
 import type { View } from './report/view.ts';
 
-export const OUTPUT_NAMES = [
-  'outcome',
-  'outcomes',
-  'elapsed-seconds',
-  'root-cause',
-  'summary-text',
-  'blockers',
-  'blocking-finalizer',
-  'blocking-resource',
-  'blocking-apiservice',
-  'report-json',
-  'report-markdown',
-  'comment-url',
-  'forced',
-] as const;
+/** Every output with its description; action.yml and the table of the README are written from it. */
+export const OUTPUTS = {
+  outcome: 'The worst outcome of all namespaces, or error when the gate could not work',
+  outcomes: 'JSON object, namespace name to outcome',
+  'elapsed-seconds': 'How long the gate took, in whole seconds',
+  'root-cause':
+    'One sentence that follows the chain to its end; empty when there is nothing to explain',
+  'summary-text': 'One line for chat',
+  blockers: 'JSON array of what the namespaces wait for, at most 50 KB',
+  'blocking-finalizer': 'The first finalizer that blocks, or empty',
+  'blocking-resource': 'The first object that blocks, as kind/name, or empty',
+  'blocking-apiservice': 'The first APIService that blocks, or empty',
+  'left-behind':
+    'JSON array of what outside of the namespaces still points into one that went (in a forecast: would), at most 50 KB',
+  'report-json': 'Path of report.json',
+  'report-markdown': 'Path of report.md',
+  'comment-url': 'Address of the pull request comment that was written, or empty',
+  forced: 'Whether the gate force-finalized a namespace: true or false',
+} as const;
 
-export type OutputName = (typeof OUTPUT_NAMES)[number];
+export type OutputName = keyof typeof OUTPUTS;
 
 export interface OutputContext {
   reportJsonPath: string;
@@ -29,7 +33,7 @@ export interface OutputContext {
 }
 
 /** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
-const MAX_BLOCKERS_BYTES = 50_000;
+const MAX_LIST_BYTES = 50_000;
 const MAX_OUTCOMES_BYTES = 100_000;
 const MAX_NAME_CHARS = 1_000;
 const MAX_MESSAGE_CHARS = 1_000;
@@ -52,7 +56,7 @@ export function outputsOf(
     'root-cause': view === undefined ? '' : rootCauseSentence(view),
     'summary-text':
       view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
-    blockers: boundedJson(blocking.map(blockerEntry), MAX_BLOCKERS_BYTES),
+    blockers: boundedJson(blocking.map(blockerEntry), MAX_LIST_BYTES),
     'blocking-finalizer': one(
       blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer,
     ),
@@ -60,6 +64,7 @@ export function outputsOf(
     'blocking-apiservice': one(
       blocking.find(({ finding }) => finding.subject.kind === 'APIService')?.finding.subject.name,
     ),
+    'left-behind': boundedJson((view?.leftBehind ?? []).map(leftBehindEntry), MAX_LIST_BYTES),
     'report-json': context.reportJsonPath,
     'report-markdown': context.reportMarkdownPath,
     'comment-url': context.commentUrl,
@@ -96,6 +101,11 @@ function blockerEntry({ namespace, finding, isRootCause }: Blocking): object {
     count: finding.count ?? 1,
     rootCause: isRootCause,
   };
+}
+
+function leftBehindEntry({ namespace, entry }: View['leftBehind'][number]): object {
+  const { apiVersion, kind, name, why } = entry;
+  return { namespace, apiVersion, kind, name, why: shorten(why, MAX_MESSAGE_CHARS) };
 }
 
 /** An object that somebody could look at: not a registration, a type, or the namespace itself. */

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { treeLines } from '../../src/report/text.ts';
-import { REPOSITORY, readActionYml } from '../../test/stub/action-yml.ts';
-import { readRecordedLooks } from '../../test/unit/recorded-looks.ts';
+import { REPOSITORY } from '../../test/stub/action-yml.ts';
+import { readRecordedLook } from '../../test/unit/recorded-looks.ts';
+import { actionYml } from './action-yml.ts';
 import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
+import { sourceRules } from './rights.ts';
 import { findingTable, inputTable, outcomeTable, outputTable, readFindingDocs } from './tables.ts';
 
 /** Blocks by the names of their markers. */
@@ -19,6 +21,8 @@ const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
 export async function generateBlocks(): Promise<Record<string, Blocks>> {
   return {
     'README.md': await readmeBlocks(),
+    'docs/terminal.md': { help: fenced(HELP) },
+    'docs/permissions.md': { sources: sourceRules() },
     'docs/how-it-works.md': exampleBlocks(),
     'docs/performance.md': performancePages().blocks,
   };
@@ -26,31 +30,27 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
 
 /** Files that are generated as a whole. */
 export function generateFiles(): Record<string, string> {
-  return performancePages().files;
+  return { 'action.yml': actionYml(), ...performancePages().files };
 }
 
 async function readmeBlocks(): Promise<Blocks> {
-  const action = readActionYml();
   const findings = readFileSync(join(REPOSITORY, 'docs', 'findings.md'), 'utf8');
   return {
     picture: await commentPicture(),
     outcomes: outcomeTable(),
     findings: findingTable(readFindingDocs(findings)),
-    inputs: inputTable(action),
-    outputs: outputTable(action),
-    help: fenced(HELP),
+    inputs: inputTable('everywhere'),
+    'action-inputs': inputTable('only in the action'),
+    outputs: outputTable(),
   };
 }
 
 /** The gate's own words about what it saw on a real control plane. */
 function exampleBlocks(): Blocks {
-  const recorded = readRecordedLooks();
   return Object.fromEntries(
     EXAMPLES.map((id) => {
-      const looks = recorded.find(({ scenario }) => scenario === id);
-      if (looks === undefined) throw new Error(`there is no recording of ${id}`);
-      const diagnosis = diagnose(looks.now, looks.before);
-      const lines = treeLines(diagnosis, looks.now.namespace.name, looks.now.takenAt);
+      const { before, now } = readRecordedLook(id);
+      const lines = treeLines(diagnose(now, before), now.namespace.name, now.takenAt);
       return [id, fenced(`${lines.join('\n')}\n`)];
     }),
   );

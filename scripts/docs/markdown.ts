@@ -1,3 +1,7 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPOSITORY } from '../../test/stub/action-yml.ts';
+
 /** Fenced blocks of a language, without their common indentation. */
 export function fences(markdown: string, language: string): string[] {
   const pattern = new RegExp(`^( *)\`\`\`${language}\n([\\s\\S]*?)^\\1\`\`\`$`, 'gm');
@@ -9,6 +13,13 @@ export function fences(markdown: string, language: string): string[] {
 /** Fences that can be saved as a workflow as they are; the others are parts of one. */
 export function workflowsIn(markdown: string): string[] {
   return fences(markdown, 'yaml').filter((text) => /^on:/m.test(text) && /^jobs:/m.test(text));
+}
+
+/** All of them, those of the README first. */
+export function documentedWorkflows(): string[] {
+  return ['README.md', ...globSync('docs/*.md', { cwd: REPOSITORY }).sort()].flatMap((file) =>
+    workflowsIn(readFileSync(join(REPOSITORY, file), 'utf8')),
+  );
 }
 
 /** Headings outside of fences and quotes. */

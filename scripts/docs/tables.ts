@@ -1,6 +1,7 @@
+import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
 import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/model/outcome.ts';
-import type { ActionYml } from '../../test/stub/action-yml.ts';
+import { OUTPUTS } from '../../src/outputs.ts';
 
 const OUTCOME_MEANINGS: Record<Outcome, string> = {
   clear: 'forecast only: nothing that could be seen would hold it',
@@ -20,45 +21,48 @@ const VERDICT_WORDS = { pass: 'passes', warn: 'passes, with a warning', fail: 'f
 
 /** The verdicts are asked of the code, so that they cannot be told wrong. */
 export function outcomeTable(): string {
-  const columns = FAIL_ON.map((failOn) => `\`fail-on: ${failOn}\``);
-  const rows = OUTCOMES.map((outcome) => [
-    `\`${outcome}\``,
-    OUTCOME_MEANINGS[outcome],
-    ...FAIL_ON.map((failOn) => VERDICT_WORDS[verdict(outcome, { failOn, ifNotFound: 'ok' })]),
-  ]);
-  return table(['outcome', 'meaning', ...columns], rows);
+  const rows = OUTCOMES.map((outcome) => {
+    const verdicts = FAIL_ON.map((failOn) => verdict(outcome, { failOn, ifNotFound: 'ok' }));
+    const passing = FAIL_ON.filter((_, index) => verdicts[index] !== 'fail').map(code);
+    const [first = 'fail'] = verdicts;
+    const unless = first === 'fail' && passing.length > 0 ? `, unless ${passing.join(' or ')}` : '';
+    return [code(outcome), OUTCOME_MEANINGS[outcome], VERDICT_WORDS[first] + unless];
+  });
+  return table(['outcome', 'meaning', 'the gate (`fail-on`)'], rows);
 }
 
-export function inputTable(action: ActionYml): string {
-  const rows = Object.entries(action.inputs).map(([name, { description, default: fallback }]) => [
-    `\`${name}\``,
-    fallback === undefined ? '' : `\`${fallback}\``,
-    escapeText(description),
+/** The inputs that a terminal has as well, or those that only a workflow run has. */
+export function inputTable(which: 'everywhere' | 'only in the action'): string {
+  const rows = INPUT_ROWS.filter(
+    ([, { onlyInAction }]) => Boolean(onlyInAction) === (which === 'only in the action'),
+  ).map(([name, row]) => [
+    code(name),
+    row.default === '' ? '' : code(row.default),
+    [escapeText(row.description), choicesOf(row).map(code).join(', ')].filter(Boolean).join(': '),
   ]);
   return table(['input', 'default', 'meaning'], rows);
 }
 
-export function outputTable(action: ActionYml): string {
-  const rows = Object.entries(action.outputs).map(([name, { description }]) => [
-    `\`${name}\``,
-    escapeText(description),
-  ]);
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+export function outputTable(): string {
+  const rows = Object.entries(OUTPUTS).map(([name, text]) => [code(name), escapeText(text)]);
   return table(['output', 'meaning'], rows);
 }
 
 export interface FindingDoc {
   code: string;
   meaning: string;
-  fix: string;
 }
 
 export function findingTable(docs: readonly FindingDoc[]): string {
-  const rows = docs.map(({ code, meaning, fix }) => [
-    `[\`${code}\`](docs/findings.md#${code})`,
+  const rows = docs.map(({ code: name, meaning }) => [
+    `[\`${name}\`](docs/findings.md#${name})`,
     meaning,
-    fix,
   ]);
-  return table(['code', 'meaning', 'usual fix'], rows);
+  return table(['code', 'meaning'], rows);
 }
 
 /** docs/findings.md: one section per code, in the order of the code's own list. */
@@ -70,7 +74,7 @@ export function readFindingDocs(markdown: string): FindingDoc[] {
     if (!fix.startsWith('**Usual fix.** ')) {
       throw new Error(`docs/findings.md, ${code}: the second paragraph is not "**Usual fix.** …"`);
     }
-    return { code, meaning: oneLine(meaning), fix: oneLine(fix.slice('**Usual fix.** '.length)) };
+    return { code, meaning: oneLine(meaning) };
   });
   const found = docs.map(({ code }) => code);
   const missing = FINDING_CODES.filter((code) => !found.includes(code));

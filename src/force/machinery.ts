@@ -1,10 +1,9 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import { stringAt } from '../base/json.ts';
 import { listNames, typeName } from '../diagnose/context.ts';
 import type { KubernetesApi, ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { type Read, read } from '../model/read.ts';
 import type { MatchRule, ServiceRef, WebhookFacts } from '../model/snapshot.ts';
-import { definitionDetail } from '../observe/parse.ts';
 import { CLUSTER, readSource } from '../observe/sources.ts';
 
 /** Something of the cluster that calls a Service: a webhook, an APIService, a CRD's conversion. */

@@ -54,7 +54,10 @@ export async function examine(
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const { api, requests } = counted(deps.api);
-  const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(Math.max(1, limitMs))]);
+  const signal = AbortSignal.any([
+    deps.signal,
+    AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),
+  ]);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
   const complete = (snapshot: Snapshot): Snapshot => {
     const baseline = byName.get(snapshot.namespace.name)?.baseline;

@@ -44,9 +44,13 @@ export function withQuery(
   return `${path}${path.includes('?') ? '&' : '?'}${pairs.join('&')}`;
 }
 
+/** Encoding leaves the others alone, and a server would resolve them to another object. */
+export function isPathSegment(name: string): boolean {
+  return name !== '' && name !== '.' && name !== '..';
+}
+
 function segment(name: string): string {
-  // Encoding leaves these alone, and a server would resolve them to another object.
-  if (name === '' || name === '.' || name === '..') {
+  if (!isPathSegment(name)) {
     throw new TypeError(`"${name}" cannot be part of an API path`);
   }
   return encodeURIComponent(name);

@@ -377,8 +377,6 @@ export interface PolicyFacts {
   namespaceSelector: LabelRequirement[];
   objectSelector: LabelRequirement[];
   hasMatchConditions: boolean;
-  /** Kind of its parameters; undefined when it takes none. */
-  paramKind: string | undefined;
   /** Its CEL text looks at who asks, so that what it answers us says nothing about others. */
   dependsOnUser: boolean;
 }

@@ -1,6 +1,6 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import { isObject, type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
-import { collectionPath } from '../kubernetes/paths.ts';
+import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
 import { type Read, read } from '../model/read.ts';
 import type { ResourceType } from '../model/snapshot.ts';
 
@@ -87,6 +87,8 @@ export async function listIn(
   const take = (namespace: string, item: JsonObject): void => {
     const count = handedOver.get(namespace);
     if (count === undefined) return; // a foreign one
+    // No request can reach it; only a broken extension API server lists such a thing.
+    if (!isPathSegment(stringAt(item, 'metadata', 'name') ?? '')) return;
     if (count >= maxItems || inAll >= maxInAll) {
       cut.add(namespace);
       return;
@@ -134,7 +136,9 @@ export async function listIn(
       maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
       // A broken extension API server may ignore the namespace in the path.
       onItem: (item) => {
-        if ((stringAt(item, 'metadata', 'namespace') ?? name) === name) take(name, item);
+        const { metadata } = item;
+        if (isObject(metadata)) metadata['namespace'] ??= name;
+        if (stringAt(item, 'metadata', 'namespace') === name) take(name, item);
       },
       onRestart: () => forget(name),
     });

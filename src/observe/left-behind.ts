@@ -25,7 +25,7 @@ interface PointingType {
 const ADMISSION = { group: 'admissionregistration.k8s.io', version: 'v1' };
 const RBAC = { group: 'rbac.authorization.k8s.io', version: 'v1' };
 
-const TYPES: readonly PointingType[] = [
+export const POINTING_TYPES: readonly PointingType[] = [
   {
     group: '',
     version: 'v1',
@@ -176,7 +176,7 @@ export async function readPointers(
     }
   };
   await Promise.all([
-    ...TYPES.map((type) =>
+    ...POINTING_TYPES.map((type) =>
       list(
         type,
         (item) => {

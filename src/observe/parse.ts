@@ -446,7 +446,6 @@ export function policyFacts(kind: PolicyFacts['kind']): (object: JsonObject) => 
     namespaceSelector: selectorOf(at(object, 'spec', 'matchConstraints', 'namespaceSelector')),
     objectSelector: selectorOf(at(object, 'spec', 'matchConstraints', 'objectSelector')),
     hasMatchConditions: arrayAt(object, 'spec', 'matchConditions').length > 0,
-    paramKind: stringAt(object, 'spec', 'paramKind', 'kind'),
     dependsOnUser: looksAtUser(at(object, 'spec')),
   });
 }

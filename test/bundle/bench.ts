@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '../../src/base/json.ts';
-import { OUTPUT_NAMES } from '../../src/outputs.ts';
+import { OUTPUTS } from '../../src/outputs.ts';
 import type { ApiServer } from '../stub/api-server.ts';
 import type { Github } from '../stub/github.ts';
 import { leaksIn, withoutMasks } from '../stub/planted.ts';
@@ -88,7 +88,7 @@ export function everythingWritten(run: StepRun, github?: Github, pull?: number):
 /** What no run may ever do, as a list of what this one did. */
 export function misdeeds(run: StepRun, secrets: readonly string[] = []): string[] {
   const shown = shownLines(run);
-  const missing = OUTPUT_NAMES.filter((name) => run.outputs[name] === undefined);
+  const missing = Object.keys(OUTPUTS).filter((name) => run.outputs[name] === undefined);
   return [
     ...(run.signal === null ? [] : [`ended by ${run.signal}`]),
     ...missing.map((name) => `output "${name}" is not set`),

@@ -11,8 +11,6 @@ import {
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { INPUT_DEFAULTS } from '../../src/inputs.ts';
-import { OUTPUT_NAMES } from '../../src/outputs.ts';
 import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
 import { runStep } from '../stub/runner.ts';
 import { parseLog } from '../stub/step-log.ts';
@@ -132,19 +130,6 @@ describe('action.yml', () => {
 
   test('starts the bundle on Node 24', () => {
     expect(action.runs).toEqual({ using: 'node24', main: 'dist/index.js' });
-  });
-
-  test('declares exactly the inputs of the code, with the same defaults', () => {
-    const declared = Object.entries(action.inputs).map(([name, input]) => [
-      name,
-      // Only the runner can fill in its own token and the matrix of the job.
-      ['github-token', 'matrix'].includes(name) ? '' : String(input.default ?? ''),
-    ]);
-    expect(Object.fromEntries(declared)).toEqual(INPUT_DEFAULTS);
-  });
-
-  test('declares exactly the outputs of the code', () => {
-    expect(Object.keys(action.outputs).sort()).toEqual([...OUTPUT_NAMES].sort());
   });
 
   test('has a description that the Marketplace takes', () => {

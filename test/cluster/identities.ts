@@ -1,4 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadAll } from 'js-yaml';
 import type { JsonObject } from '../../src/base/json.ts';
+import { REPOSITORY } from '../stub/action-yml.ts';
 
 /**
  * Who the gate is in the tests: users with as few rights as the feature under test needs. Never the
@@ -34,6 +38,11 @@ function rule(apiGroup: string, resources: string[], verbs: string[]): Rule {
   return { apiGroups: [apiGroup], resources, verbs };
 }
 
+function shipped(name: string): Rule[] {
+  const text = readFileSync(join(REPOSITORY, 'rbac', `${name}.yaml`), 'utf8');
+  return (loadAll(text) as { rules: Rule[] }[]).flatMap(({ rules }) => rules);
+}
+
 const WAIT = [rule('', ['namespaces'], ['get', 'list', 'watch'])];
 const CLUSTER = [
   rule('', ['nodes'], ['get', 'list']),
@@ -44,8 +53,9 @@ const CLUSTER = [
   rule('storage.k8s.io', ['volumeattachments'], ['get', 'list']),
   rule('', ['persistentvolumes'], ['get', 'list']),
 ];
-const READ = [...WAIT, rule('*', ['*'], ['get', 'list'])];
-const DELETE = [rule('', ['namespaces'], ['delete'])];
+/** As shipped: whatever the gate reads in any scenario, these files have to grant. */
+const READ = shipped('reader');
+const DELETE = shipped('delete');
 const FORCE = [
   rule('*', ['*'], ['patch']),
   rule('', ['namespaces/finalize'], ['update']),

@@ -4,12 +4,13 @@
  * for the unit tests of the diagnosis; without arguments, all of them. What a snapshot consists of is the
  * gate's business: here it is JSON. Names and addresses of this machine do not get into the files.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { isObject, type Json, numberAt } from '../../src/base/json.ts';
+import { isObject, type Json } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { EXAMINE_LIMIT_MS, examine } from '../../src/gate/examine.ts';
@@ -17,7 +18,15 @@ import { readNamespace } from '../../src/gate/wait.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { type ObserveDeps, readBaselines } from '../../src/observe/observe.ts';
-import { SNAPSHOTS_FOLDER } from '../unit/recorded-looks.ts';
+import {
+  COMMON_FILE,
+  type Common,
+  folded,
+  keyOf,
+  recordingNames,
+  SNAPSHOTS_FOLDER,
+  unfolded,
+} from '../unit/recorded-looks.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { type Cluster, clusterFor } from './clusters.ts';
 import { gateInputs, prepare } from './run-scenario.ts';
@@ -115,37 +124,54 @@ async function readIt(world: World, { api, signal }: ObserveDeps): Promise<Names
 }
 
 /** Of the first look only what two looks are compared by: content that is there. */
-const COMPARED = ['takenAt', 'namespace', 'discovery', 'content', 'pods'];
-
-function reduced(before: Json): Json {
-  if (!isObject(before)) return before;
-  const isEmpty = (entry: Json): boolean => numberAt(entry, 'read', 'value', 'total') === 0;
-  return Object.fromEntries(
-    Object.entries(before)
-      .filter(([key]) => COMPARED.includes(key))
-      .map(([key, value = null]) => [
-        key,
-        Array.isArray(value) ? value.filter((entry) => !isEmpty(entry)) : value,
-      ]),
-  );
+function reduced({ takenAt, content }: Snapshot): Pick<Snapshot, 'takenAt' | 'content'> {
+  return { takenAt, content: content.filter(({ read }) => !read.ok || read.value.total > 0) };
 }
 
-/** Roles of Kubernetes' own are on every cluster, and no diagnosis looks at them. */
-const BOOTSTRAP = /^(?:Cluster)?Role system:/;
+/** In so many recordings an element of a list comes with the control plane, not with the scenario. */
+const COMMON_IN = 5;
 
-function withoutBootstrap(value: Json, leftOut: { grants: number }): Json {
-  if (Array.isArray(value)) {
-    const kept = value.filter(
-      (item) =>
-        !isObject(item) || !BOOTSTRAP.test(typeof item['role'] === 'string' ? item['role'] : ''),
-    );
-    leftOut.grants += value.length - kept.length;
-    return kept.map((item) => withoutBootstrap(item, leftOut));
-  }
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, withoutBootstrap(item ?? null, leftOut)]),
+/** Keeps once what many recordings share. */
+async function share(): Promise<void> {
+  const recordings = new Map(
+    recordingNames().map((name) => {
+      const file = join(SNAPSHOTS_FOLDER, `${name}.json`);
+      const pool = existsSync(COMMON_FILE) ? (readJson(COMMON_FILE) as Common) : {};
+      return [file, unfolded(readJson(file), pool)] as const;
+    }),
   );
+  const counts = new Map<string, { element: Json; files: number }>();
+  for (const recording of recordings.values()) {
+    const own = new Map<string, Json>();
+    elementsOf(recording, (element) => own.set(keyOf(element), element));
+    for (const [key, element] of own) {
+      const files = (counts.get(key)?.files ?? 0) + 1;
+      counts.set(key, { element, files });
+    }
+  }
+  const pool: Common = Object.fromEntries(
+    [...counts]
+      .filter(([, { files, element }]) => files >= COMMON_IN && JSON.stringify(element).length > 60)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, { element }]) => [key, element]),
+  );
+  const lines = Object.entries(pool).map(([key, item]) => `"${key}": ${JSON.stringify(item)}`);
+  await writeFile(COMMON_FILE, `{\n${lines.join(',\n')}\n}\n`);
+  for (const [file, recording] of recordings) {
+    await writeFile(file, `${format(folded(recording, pool))}\n`);
+  }
+}
+
+function readJson(file: string): Json {
+  return JSON.parse(readFileSync(file, 'utf8')) as Json;
+}
+
+function elementsOf(value: Json, visit: (element: Json) => void): void {
+  if (!isObject(value) && !Array.isArray(value)) return;
+  for (const item of Object.values(value)) {
+    if (Array.isArray(value) && isObject(item)) visit(item);
+    elementsOf(item ?? null, visit);
+  }
 }
 
 /** Broad enough to be small, deep enough for a re-recording to be reviewed. */
@@ -214,11 +240,9 @@ async function record(
       return { outcome: isForced ? 'forced' : outcome };
     }
     const looks = await lookTwice(scenario, world);
-    const { before, now } = JSON.parse(JSON.stringify(looks)) as Record<'before' | 'now', Json>;
+    const { before, now } = JSON.parse(JSON.stringify(looks)) as typeof looks;
     const { id, title } = scenario;
-    const leftOut = { grants: 0 };
-    const kept = withoutBootstrap(now, leftOut);
-    const recorded = { scenario: id, title, version, before: reduced(before), now: kept, leftOut };
+    const recorded = { scenario: id, title, version, before: reduced(before), now };
     return anonymous(`${format(recorded)}\n`, cluster.client.connection.server);
   } finally {
     await world.end();
@@ -263,6 +287,7 @@ async function main(): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, next));
+  await share();
 }
 
 await main();

@@ -210,7 +210,8 @@ export class FakeCluster implements KubernetesApi {
     if (line.endsWith('/selfsubjectaccessreviews')) return read({ status: { allowed: true } });
     if (request.dryRun === true) {
       this.dryRuns.push(line);
-      return this.#answerTo(`DRY ${line}`) ?? failed(MAY_NOT_PATCH);
+      const usual = request.method === 'DELETE' ? read({}) : failed(MAY_NOT_PATCH);
+      return this.#answerTo(`DRY ${line}`) ?? usual;
     }
     this.mutations.push(
       `${line} ${JSON.stringify(at(request.body as JsonObject, 'preconditions'))}`,

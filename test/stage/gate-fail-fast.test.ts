@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import { lookTimes } from '../../src/gate/examine.ts';
+import { examinationTimes } from '../../src/gate/examine.ts';
 import { CONFIG_MAPS, type FakeCluster, PODS, WIDGETS } from './fake-cluster.ts';
 import { causes, DEMO, events, type Stage, stage } from './gate-run.ts';
 
@@ -24,14 +24,20 @@ function abandoned(): Stage {
 function install(cluster: FakeCluster, status: JsonObject): void {
   const rbac = '/apis/rbac.authorization.k8s.io/v1';
   const metadata = (name: string) => ({ metadata: { name, namespace: 'ops', uid: `uid-${name}` } });
-  cluster.put('/apis/apps/v1/namespaces/ops/deployments/operator', {
-    ...metadata('operator'),
+  cluster.put('/apis/apps/v1/namespaces/ops/deployments/widget-operator', {
+    ...metadata('widget-operator'),
     spec: { replicas: 1, template: { spec: { serviceAccountName: 'operator' } } },
     status,
   });
   cluster.put(`${rbac}/clusterroles/operator`, {
     metadata: { name: 'operator' },
-    rules: [{ apiGroups: ['example.com'], resources: ['widgets/finalizers'], verbs: ['update'] }],
+    rules: [
+      {
+        apiGroups: ['example.com'],
+        resources: ['widgets', 'widgets/finalizers'],
+        verbs: ['list', 'watch', 'update'],
+      },
+    ],
   });
   cluster.put(`${rbac}/clusterrolebindings/operator`, {
     metadata: { name: 'operator' },
@@ -152,7 +158,7 @@ describe('fail-fast', () => {
   });
 });
 
-describe('lookTimes', () => {
+describe('examinationTimes', () => {
   test.each([
     { timeoutMs: 0, failFast: false, times: [] },
     { timeoutMs: 0, failFast: true, times: [] },
@@ -164,7 +170,7 @@ describe('lookTimes', () => {
     { timeoutMs: 120_000, failFast: true, times: [30_000, 60_000, 90_000] },
     { timeoutMs: 125_000, failFast: true, times: [30_000, 60_000, 90_000, 95_000] },
   ])('timeout $timeoutMs ms, fail-fast $failFast: $times', ({ timeoutMs, failFast, times }) => {
-    expect(lookTimes({ timeoutMs, failFast }, 0)).toEqual(times);
-    expect(lookTimes({ timeoutMs, failFast }, 7).map((at) => at - 7)).toEqual(times);
+    expect(examinationTimes({ timeoutMs, failFast }, 0)).toEqual(times);
+    expect(examinationTimes({ timeoutMs, failFast }, 7).map((at) => at - 7)).toEqual(times);
   });
 });

@@ -1,5 +1,6 @@
 import type { Log } from '../../src/base/log.ts';
-import { type GateDeps, runGate } from '../../src/gate/gate.ts';
+import { runGate } from '../../src/gate/gate.ts';
+import type { GateDeps } from '../../src/gate/run.ts';
 import { type InputName, type Inputs, readInputs } from '../../src/inputs.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { FakeClock } from './fake-clock.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { PODS } from './fake-cluster.ts';
 import { DEMO, stage } from './gate-run.ts';
 
-test('says what is left, and when the next look is, once nothing has changed for a minute', async () => {
+test('says what is left, and when the next examination is, once nothing has changed for a minute', async () => {
   const { cluster, lines, runOne } = stage();
   cluster.namespace(DEMO);
   cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
@@ -11,7 +11,7 @@ test('says what is left, and when the next look is, once nothing has changed for
   expect(quiet[0]).toMatch(
     / 1:00 .*no change for 1m 00s: Pod web-0 is held by example\.com\/drain/,
   );
-  expect(quiet[0]).toContain('next look at 4:30');
+  expect(quiet[0]).toContain('next examination at 4:30');
   // Ever more seldom: after one minute, two and four.
   expect(quiet).toHaveLength(3);
 });

@@ -2,16 +2,20 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
-import { generateBlocks, insertBlock } from '../../scripts/docs/generate.ts';
-import { anchors, fences, headings, links, workflowsIn } from '../../scripts/docs/markdown.ts';
+import { generateBlocks, generateFiles, insertBlock } from '../../scripts/docs/generate.ts';
+import {
+  anchors,
+  documentedWorkflows,
+  fences,
+  headings,
+  links,
+} from '../../scripts/docs/markdown.ts';
 import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
 
 const FILES = [
   ...globSync('*.md', { cwd: REPOSITORY }),
   ...globSync(['{docs,.github}/**/*.md', 'test/*/README.md'], { cwd: REPOSITORY }),
 ].sort();
-
-const readme = read('README.md');
 
 function read(file: string): string {
   return readFileSync(join(REPOSITORY, file), 'utf8');
@@ -24,12 +28,21 @@ test('the generated parts are as "npm run docs" writes them', async () => {
       expect(insertBlock(text, name, block), `${file}, out of date: ${name}`).toBe(text);
     }
   }
+  for (const [file, text] of Object.entries(generateFiles())) expect(read(file), file).toBe(text);
 });
 
-describe('README.md', () => {
-  test('uses only inputs and outputs that exist in its recipes', () => {
+test('the README has at most 2,500 words', () => {
+  expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_500);
+});
+
+describe('the examples', () => {
+  const all = ['README.md', ...globSync('docs/*.md', { cwd: REPOSITORY })].flatMap((file) =>
+    fences(read(file), 'yaml'),
+  );
+
+  test('use only inputs and outputs that exist', () => {
     const { inputs, outputs } = readActionYml();
-    const yaml = fences(readme, 'yaml').join('\n');
+    const yaml = all.join('\n');
     // After our own `uses:`, and in excerpts that begin with `with:`.
     const blocks = yaml.matchAll(/(?:namespace-teardown-gate@.*|^)\n\s+with:\n((?: {8,}.*\n)+)/gm);
     const used = [...blocks]
@@ -42,11 +55,13 @@ describe('README.md', () => {
     expect(asked.filter((name) => !Object.hasOwn(outputs, name ?? ''))).toEqual([]);
   });
 
-  test('has recipes that are YAML', () => {
-    expect(workflowsIn(readme).length).toBeGreaterThanOrEqual(4);
-    for (const text of fences(readme, 'yaml')) expect(() => load(text), text).not.toThrow();
+  test('are YAML, the complete workflows among them', () => {
+    expect(documentedWorkflows().length).toBeGreaterThanOrEqual(7);
+    for (const text of all) expect(() => load(text), text).not.toThrow();
   });
+});
 
+describe('docs/troubleshooting.md', () => {
   /** Words of others, and a situation without a message. */
   const NOT_OURS = [
     'Resource not accessible by integration',
@@ -55,11 +70,7 @@ describe('README.md', () => {
 
   test('has headings for trouble that are messages of the program', () => {
     const sources = globSync('src/**/*.ts', { cwd: REPOSITORY }).map(read).join('\n');
-    const section = readme.slice(
-      readme.indexOf('\n## Troubleshooting'),
-      readme.indexOf('\n## How it works'),
-    );
-    const messages = headings(section)
+    const messages = headings(read('docs/troubleshooting.md'))
       .slice(1)
       .map((heading) => heading.replaceAll('`', ''))
       .filter((heading) => !NOT_OURS.includes(heading));

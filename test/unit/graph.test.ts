@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Draft, idOf } from '../../src/diagnose/draft.ts';
+import { idOf, type RuleResult } from '../../src/diagnose/context.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
 import { FINDING_CODES, type FindingCode, NAMESPACE } from '../../src/model/finding.ts';
-import { cpuMs } from './cpu-time.ts';
-
-/** Some 100 ms of CPU time; what is quadratic takes more than ten times that. */
-const QUICK_MS = 1_000;
 
 interface Sketch {
   name: string;
@@ -21,28 +17,26 @@ interface Sketch {
   for?: string[];
 }
 
-/** Drafts with names for ids; what is waited for need not be there. */
+/** Results with names for ids; what is waited for need not be there. */
 function draw(...sketches: Sketch[]): {
   graph: WaitForGraph;
   names: (ids: string[]) => string[];
-  ms: number;
 } {
   const idByName = new Map<string, string>();
   const nameById = new Map<string, string>();
   for (const sketch of sketches) {
-    const id = idOf(draftOf(sketch, new Map()));
+    const id = idOf(resultOf(sketch, new Map()));
     idByName.set(sketch.name, id);
     nameById.set(id, sketch.name);
   }
-  const drafts = sketches.map((sketch) => draftOf(sketch, idByName));
-  let graph = buildGraph([]);
-  const ms = cpuMs(() => {
-    graph = buildGraph(drafts);
-  });
-  return { graph, names: (ids) => ids.map((id) => nameById.get(id) ?? id), ms };
+  const results = sketches.map((sketch) => resultOf(sketch, idByName));
+  return {
+    graph: buildGraph(results),
+    names: (ids) => ids.map((id) => nameById.get(id) ?? id),
+  };
 }
 
-function draftOf(sketch: Sketch, idByName: ReadonlyMap<string, string>): Draft {
+function resultOf(sketch: Sketch, idByName: ReadonlyMap<string, string>): RuleResult {
   return {
     code: sketch.code ?? 'object-finalizer',
     subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'demo', name: sketch.name },
@@ -245,14 +239,13 @@ describe('buildGraph', () => {
     expect(graph.findings.at(-1)?.code).toBe('unexplained');
   });
 
-  test('10,000 findings with one cause take no time to speak of', () => {
+  test('10,000 findings with one cause are tied together', () => {
     const sketches: Sketch[] = Array.from({ length: 10_000 }, (_, index) => ({
       name: `object-${String(index).padStart(5, '0')}`,
       blocks: true,
       for: ['owner'],
     }));
-    const { graph, ms } = draw(...sketches, { name: 'owner', code: 'owner-missing', back: true });
-    expect(ms).toBeLessThan(QUICK_MS);
+    const { graph } = draw(...sketches, { name: 'owner', code: 'owner-missing', back: true });
     expect(graph.rootCauses).toHaveLength(1);
     expect(graph.blockers).toHaveLength(10_000);
     expect(graph.deadlocks).toHaveLength(1);
@@ -264,8 +257,7 @@ describe('buildGraph', () => {
       ...(index === 0 ? { blocks: true } : {}),
       for: [`link-${index + 1}`],
     }));
-    const { names, graph, ms } = draw(...sketches);
-    expect(ms).toBeLessThan(QUICK_MS);
+    const { names, graph } = draw(...sketches);
     expect(names(graph.rootCauses)).toEqual(['link-9999']);
   });
 });

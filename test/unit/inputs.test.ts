@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ActionError } from '../../src/base/errors.ts';
-import { INPUT_DEFAULTS, type InputName, list, readInputs } from '../../src/inputs.ts';
+import { INPUTS, type InputName, list, readInputs } from '../../src/inputs.ts';
 
 type Given = Partial<Record<InputName, string>>;
 
@@ -33,7 +33,10 @@ describe('readInputs', () => {
     expect(inputs({ namespace: 'preview-7' })).toEqual({
       namespaces: ['preview-7'],
       selector: '',
+      terminating: undefined,
       delete: false,
+      orderTimeoutMs: 150_000,
+      forecast: false,
       timeoutMs: 300_000,
       failFast: false,
       policy: { failOn: 'not-deleted', ifNotFound: 'ok' },
@@ -51,17 +54,18 @@ describe('readInputs', () => {
         pods: false,
         orphans: 'refuse',
       },
+      failOnLeftBehind: false,
       reportDir: '',
     });
   });
 
-  test('reads every input by the name that action.yml gives it', () => {
+  test('reads every input of the table', () => {
     const asked: string[] = [];
     readInputs((name) => {
       asked.push(name);
       return name === 'namespace' ? 'preview-7' : '';
     });
-    expect(asked.sort()).toEqual(Object.keys(INPUT_DEFAULTS).sort());
+    expect(asked.sort()).toEqual(Object.keys(INPUTS).sort());
   });
 
   test.each<{ what: string; given: Given; path: string; value: unknown }>([
@@ -211,7 +215,7 @@ describe('readInputs refuses, with one sentence that names the input, the value 
       given: { timeout: value },
       message: `input "timeout" is "${value}"; ${DURATION_RULE}`,
     })),
-    ...(['delete', 'fail-fast', 'force-pods'] as const).flatMap((name) =>
+    ...(['terminating', 'fail-fast', 'force-pods'] as const).flatMap((name) =>
       ['yes', '1', 'tRuE'].map((value) => ({
         why: `${name}: ${value}`,
         given: { [name]: value },
@@ -220,6 +224,7 @@ describe('readInputs refuses, with one sentence that names the input, the value 
     ),
     ...(
       [
+        ['delete', 'yes', 'true, false, ordered'],
         ['fail-on', 'always', 'not-deleted, stuck, never'],
         ['fail-on', 'Stuck', 'not-deleted, stuck, never'],
         ['if-not-found', 'fail', 'ok, error'],
@@ -258,7 +263,7 @@ describe('readInputs refuses, with one sentence that names the input, the value 
       why: 'nothing to wait for',
       given: { namespace: ' ,\n, ' },
       message:
-        'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector',
+        'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',
     },
   ])('$why', ({ given, message }) => {
     const error = refusal(given);

@@ -1,15 +1,36 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { type Diagnosis, FINDING_CODES, type Finding } from '../../src/model/finding.ts';
 import {
   FAIL_ON,
+  forecastOf,
   IF_NOT_FOUND,
+  isPermanent,
   OUTCOMES,
   type Outcome,
+  outcomeOf,
   type Policy,
+  patternVeto,
   type Verdict,
   verdict,
   worstOutcome,
 } from '../../src/model/outcome.ts';
+import { failed } from '../../src/model/read.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import {
+  CLEANUP,
+  CONFIG_MAPS,
+  contentOf,
+  earlier,
+  failureOf,
+  group,
+  podFacts,
+  snapshot,
+  unreadable,
+  WIDGETS,
+  withPods,
+} from './snapshots.ts';
 
 const DEFAULT: Policy = { failOn: 'not-deleted', ifNotFound: 'ok' };
 
@@ -106,4 +127,154 @@ describe('worstOutcome', () => {
       ),
     );
   });
+});
+
+describe('outcomeOf', () => {
+  const held = [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, ['x/y'])])];
+  const widgets = (count: number) => [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count })])];
+
+  test.each<{ what: string; now: Snapshot; before?: Snapshot; is: string }>([
+    { what: 'a held object', now: snapshot({ content: held }), before: earlier(held), is: 'stuck' },
+    { what: 'a held object, seen once', now: snapshot({ content: held }), is: 'stuck' },
+    {
+      what: 'nothing that explains it, all read',
+      now: snapshot({ content: [contentOf(CONFIG_MAPS)] }),
+      is: 'stuck',
+    },
+    {
+      what: 'nothing that explains it, and something unread',
+      now: snapshot({ content: [contentOf(CONFIG_MAPS), unreadable(WIDGETS)] }),
+      is: 'inconclusive',
+    },
+    {
+      what: 'a held object, and something unread',
+      now: snapshot({ content: [...held, unreadable(WIDGETS)] }),
+      is: 'stuck',
+    },
+    {
+      what: 'a held object in a namespace that may be gone by now',
+      now: snapshot({ content: held, trouble: failureOf() }),
+      is: 'inconclusive',
+    },
+    {
+      what: 'nothing readable at all',
+      now: snapshot({
+        discovery: failed(failureOf()),
+        pods: failed(failureOf()),
+        unread: [{ source: 'discovery', what: 'API discovery', reason: '403' }],
+      }),
+      is: 'inconclusive',
+    },
+    {
+      what: 'objects that get fewer',
+      now: snapshot({ content: widgets(5) }),
+      before: earlier(widgets(9)),
+      is: 'progressing',
+    },
+    {
+      what: 'a grace period',
+      now: withPods([podFacts('a', { deletionTimestamp: '2026-03-02T10:09:00Z' })]),
+      is: 'progressing',
+    },
+  ])('$what: $is', ({ now, before, is }) => {
+    expect(outcomeOf(diagnose(now, before))).toBe(is);
+  });
+});
+
+/** A diagnosis with one cause that holds one object. */
+function caused(given: Partial<Finding>, more: Partial<Diagnosis> = {}): Diagnosis {
+  const finding = (id: string, waitsFor: string[], over: Partial<Finding>): Finding => ({
+    id,
+    code: 'object-finalizer',
+    subject: { apiVersion: 'v1', kind: 'ConfigMap', name: id },
+    message: 'is held',
+    evidence: [],
+    scope: 'namespace',
+    waitsFor,
+    remedies: [],
+    ...over,
+  });
+  return {
+    ...diagnose(snapshot()),
+    findings: [finding('held', ['cause'], {}), finding('cause', [], given)],
+    blockers: ['held'],
+    rootCauses: ['cause'],
+    movement: { kind: 'none', comparedMs: 30_000 },
+    ...more,
+  };
+}
+
+describe('what needs somebody to act', () => {
+  const PERMANENT = [
+    'owner-missing',
+    'owner-scaled-to-zero',
+    'owner-unknown',
+    'apiservice-unavailable',
+    'conversion-webhook-failing',
+    'admission-webhook-failing',
+    'admission-denied',
+    'deletion-forbidden',
+    'storage-unreadable',
+  ];
+
+  test.each(FINDING_CODES)('%s', (code) => {
+    expect(isPermanent(caused({ code }))).toBe(PERMANENT.includes(code));
+  });
+
+  test.each<{ what: string; given?: Partial<Finding>; more?: Partial<Diagnosis> }>([
+    { what: 'it is no root cause', more: { rootCauses: [] } },
+    { what: 'the owner is only likely', given: { certainty: 'likely' } },
+    { what: 'somebody else lives who could be the owner', more: { reservations: { held: ['x'] } } },
+    { what: 'the namespace may be gone', more: { namespaceUnread: true } },
+    {
+      what: 'it was seen once',
+      more: { movement: { kind: 'unknown' } },
+      given: { code: 'unexplained' },
+    },
+    { what: 'a grace period runs', more: { movement: { kind: 'grace-period', until: 'x' } } },
+    {
+      what: 'content shrinks',
+      more: { movement: { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 } },
+    },
+  ])('nothing is permanent when $what', ({ given = {}, more }) => {
+    expect(isPermanent(caused({ code: 'owner-missing', ...given }, more))).toBe(false);
+  });
+
+  test.each<{ what: string; more: Partial<Diagnosis>; veto: string | undefined }>([
+    { what: 'nothing speaks against it', more: {}, veto: undefined },
+    { what: 'it was seen once', more: { movement: { kind: 'unknown' } }, veto: 'only once' },
+    {
+      what: 'content shrinks',
+      more: { movement: { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 } },
+      veto: 'still goes away',
+    },
+    {
+      what: 'somebody may own it',
+      more: { reservations: { held: ['Pod a/b runs'] } },
+      veto: 'a/b',
+    },
+  ])('a pattern and a finalizer when $what', ({ more, veto }) => {
+    const diagnosis = caused({ code: 'owner-missing' }, more);
+    const given = patternVeto(diagnosis, diagnosis.findings.slice(0, 1));
+    if (veto === undefined) expect(given).toBeUndefined();
+    else expect(given).toContain(veto);
+    expect(patternVeto(diagnosis, [])).toBeDefined();
+  });
+});
+
+test.each<{ what: string; diagnosis: Diagnosis; is: string }>([
+  { what: 'a cause', diagnosis: caused({ code: 'owner-missing' }), is: 'would-hang' },
+  {
+    what: 'an owner of whom nothing is known',
+    diagnosis: caused({ code: 'owner-unknown', certainty: 'unknown' }),
+    is: 'inconclusive',
+  },
+  { what: 'no cause', diagnosis: caused({}, { rootCauses: [] }), is: 'clear' },
+  {
+    what: 'no cause, and something unread',
+    diagnosis: caused({}, { rootCauses: [], undecided: true }),
+    is: 'inconclusive',
+  },
+])('a forecast with $what: $is', ({ diagnosis, is }) => {
+  expect(forecastOf(diagnosis)).toBe(is);
 });

@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { Log } from '../../src/base/log.ts';
 import type { Clock } from '../../src/base/time.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { describeRemaining, describeStart, Progress } from '../../src/gate/progress.ts';
+import {
+  describeRemaining,
+  describeStart,
+  Progress,
+  ProgressLog,
+} from '../../src/gate/progress.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
 import {
   CONFIG_MAPS,
@@ -32,9 +37,8 @@ function watch() {
     error: line,
     debug: line,
   };
-  const progress = new Progress(namespaceFacts(), START, {
+  const progress = new Progress(namespaceFacts(), new ProgressLog(START, 1, { clock, log }), {
     clock,
-    log,
     api: { clockOffsetMs: () => 0 },
   });
   const at = (ms: number): Progress => {
@@ -139,14 +143,14 @@ describe('Progress', () => {
         group(CONFIG_MAPS, ['c/d'], { names: ['y'] }),
       ]),
     ];
-    at(9_000).looked(diagnose(snapshot({ content })));
+    at(9_000).examined(diagnose(snapshot({ content })));
     expect(lines[0]).toContain('ConfigMap x has finalizer a/b');
     expect(lines[0]).toContain('(and 1 more)');
   });
 
   test('says nothing after a look that found nothing', () => {
     const { lines, at } = watch();
-    at(9_000).looked({ ...diagnose(snapshot()), rootCauses: [] });
+    at(9_000).examined({ ...diagnose(snapshot()), rootCauses: [] });
     expect(lines).toEqual([]);
   });
 

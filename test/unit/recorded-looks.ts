@@ -1,33 +1,99 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 
 /**
- * What the gate's own look at a real control plane saw: `npm run record:snapshots` writes these files
- * and this reads them. Two looks at one hang, a few seconds apart, as during a wait.
+ * What the gate saw on a real control plane: `npm run record:snapshots` writes these files and this reads
+ * them. Two looks at one hang, a few seconds apart, as during a wait.
  */
 export interface RecordedLooks {
   scenario: string;
   title: string;
   /** Kubernetes version of the control plane. */
   version: string;
-  /** Without what only a look of its own needs: types without content, details, nodes. */
+  /** Only its time and its content are of then: two looks are compared by nothing else. */
   before: Snapshot;
   now: Snapshot;
-  /** RBAC grants of Kubernetes' own controllers, which every cluster has. */
-  leftOut: { grants: number };
 }
 
 export const SNAPSHOTS_FOLDER = join(import.meta.dirname, '..', 'fixtures', 'snapshots');
+/** What every control plane brings along (its own roles, types, APIServices) is kept once, by its hash. */
+export const COMMON_FILE = join(SNAPSHOTS_FOLDER, 'common.json');
+
+/** Elements of lists that several recordings share, by their hash. */
+export type Common = Record<string, Json>;
 
 export function readRecordedLooks(): RecordedLooks[] {
-  return readdirSync(SNAPSHOTS_FOLDER)
-    .filter((file) => file.endsWith('.json'))
-    .sort()
-    .map((file) => readRecordedLook(file.slice(0, -'.json'.length)));
+  return recordingNames().map(readRecordedLook);
 }
 
-/** `id`: of the scenario, with what tells two recordings of it apart: "S4-watched". */
+export function recordingNames(): string[] {
+  return readdirSync(SNAPSHOTS_FOLDER)
+    .filter((file) => file.endsWith('.json') && file !== 'common.json')
+    .sort()
+    .map((file) => file.slice(0, -'.json'.length));
+}
+
+/** `id`: of the scenario, with what tells two recordings of it apart: "S4-watched", "S5@1.32.2". */
 export function readRecordedLook(id: string): RecordedLooks {
-  return JSON.parse(readFileSync(join(SNAPSHOTS_FOLDER, `${id}.json`), 'utf8')) as RecordedLooks;
+  const looks = unfolded(readJson(join(SNAPSHOTS_FOLDER, `${id}.json`)), common());
+  const { before, now, ...rest } = looks as unknown as RecordedLooks;
+  return { ...rest, before: { ...now, ...before }, now };
+}
+
+let known: Common | undefined;
+
+function common(): Common {
+  known ??= readJson(COMMON_FILE) as Common;
+  return known;
+}
+
+function readJson(file: string): JsonObject {
+  return JSON.parse(readFileSync(file, 'utf8')) as JsonObject;
+}
+
+export function keyOf(element: Json): string {
+  return createHash('sha256').update(JSON.stringify(element)).digest('hex').slice(0, 8);
+}
+
+/** Neighbours that are common become one word: `#1f0a33c2 8be01d47`. */
+export function folded(value: Json, pool: Common): Json {
+  if (Array.isArray(value)) {
+    const list: Json[] = [];
+    for (const element of value) {
+      const key = isObject(element) ? keyOf(element) : '';
+      const last = list.at(-1);
+      if (!(key in pool)) list.push(folded(element, pool));
+      else if (isReference(last)) list[list.length - 1] = `${last} ${key}`;
+      else list.push(`#${key}`);
+    }
+    return list;
+  }
+  if (!isObject(value)) return value;
+  return mapValues(value, (item) => folded(item, pool));
+}
+
+export function unfolded(value: Json, pool: Common): Json {
+  if (Array.isArray(value)) {
+    return value.flatMap((element) =>
+      isReference(element)
+        ? element
+            .slice(1)
+            .split(' ')
+            .map((key) => structuredClone(pool[key] as Json))
+        : [unfolded(element, pool)],
+    );
+  }
+  if (!isObject(value)) return value;
+  return mapValues(value, (item) => unfolded(item, pool));
+}
+
+function isReference(value: Json | undefined): value is string {
+  return typeof value === 'string' && /^#[0-9a-f]{8}(?: [0-9a-f]{8})*$/.test(value);
+}
+
+function mapValues(value: JsonObject, change: (item: Json) => Json): JsonObject {
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, change(item ?? null)]));
 }

@@ -124,7 +124,7 @@ function comment(run: RunResult): string {
 /** Of another job, as read from an earlier comment: with the texts of an earlier cluster in it. */
 function history(run: RunResult): Teardown[] {
   const text = run.cluster.version;
-  const given = { job: 'other', where: text, about: text, code: text, subject: text };
+  const given = { job: 'other', where: text, about: text, left: [text], code: text, subject: text };
   return [teardown(runOf([settled('stuck', 'fail')]), given)];
 }
 

@@ -1,39 +1,28 @@
-import { viewOf } from '../../src/diagnose/ask.ts';
-import type { View } from '../../src/diagnose/draft.ts';
 import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
 import type {
-  ApiServiceFacts,
+  ClusterSources,
   Condition,
   NamespaceFacts,
-  NodeFacts,
   ObjectFacts,
   ObjectGroup,
+  PlaceSources,
   PodFacts,
   ResourceType,
   Snapshot,
   TypeContent,
 } from '../../src/model/snapshot.ts';
-import {
-  type CrdFacts,
-  type Details,
-  type Grant,
-  noDetails,
-  type ServiceFacts,
-  type WebhookFacts,
-  type WorkloadFacts,
-} from '../../src/model/snapshot.ts';
+import { CLUSTER, PLACE } from '../../src/observe/sources.ts';
 
 /** Snapshots for one question at a time. What whole clusters look like is recorded, not built. */
 
 export const DEMO = 'preview-7';
 export const DELETED_AT = '2026-03-02T10:00:00Z';
-/** Half a minute after the first look, a good minute after the deletion. */
+/** Half a minute after the first snapshot, a good minute after the deletion. */
 export const NOW = '2026-03-02T10:01:30.000Z';
 export const EARLIER = '2026-03-02T10:01:00.000Z';
 
 export const PODS = typeOf('', 'pods', 'Pod');
 export const CONFIG_MAPS = typeOf('', 'configmaps', 'ConfigMap');
-export const CLAIMS = typeOf('', 'persistentvolumeclaims', 'PersistentVolumeClaim');
 export const WIDGETS = typeOf('example.com', 'widgets', 'Widget');
 export const CLEANUP = 'widgets.example.com/cleanup';
 
@@ -92,10 +81,13 @@ export function objectFacts(
     resourceVersion: '1',
     creationTimestamp: '2026-03-02T09:00:00Z',
     deletionTimestamp: DELETED_AT,
+    generation: undefined,
     finalizers: [],
     labels: {},
+    annotations: {},
     ownerReferences: [],
     writers: [],
+    statusWriters: [],
     ...given,
   };
 }
@@ -104,10 +96,15 @@ export function podFacts(name: string, given: Partial<PodFacts> = {}): PodFacts 
   return {
     ...objectFacts(PODS, name),
     phase: 'Running',
+    ready: true,
     nodeName: 'node-1',
     deletionGracePeriodSeconds: 30,
-    serviceAccountName: 'default',
     claims: [],
+    troubles: [],
+    account: 'default',
+    podLabels: {},
+    programs: [],
+    watches: undefined,
     ...given,
   };
 }
@@ -122,7 +119,14 @@ export function group(
   const called =
     names ?? Array.from({ length: Math.min(count, 10) }, (_, index) => `${type.resource}-${index}`);
   const writers =
-    manager === undefined ? [] : finalizers.map((finalizer) => writer(finalizer, manager));
+    manager === undefined
+      ? []
+      : finalizers.map((finalizer) => ({
+          finalizer,
+          manager,
+          operation: 'Update',
+          time: '2026-03-02T09:30:00Z',
+        }));
   return {
     finalizers,
     managers: Object.fromEntries(writers.map((entry) => [entry.finalizer, entry.manager])),
@@ -133,50 +137,60 @@ export function group(
   };
 }
 
-export function writer(finalizer: string, manager: string) {
-  return { finalizer, manager, operation: 'Update', time: '2026-03-02T09:30:00Z' };
-}
-
 export function contentOf(
   type: ResourceType,
   terminating: ObjectGroup[] = [],
   queued = 0,
 ): TypeContent {
   const total = terminating.reduce((sum, { count }) => sum + count, 0) + queued;
-  return { type, read: read({ total, queued, terminating }) };
+  return { type, read: read({ total, queued, terminating, guarded: [] }) };
 }
 
-export function unreadable(type: ResourceType, failure: Partial<ReadFailure> = {}): TypeContent {
-  return { type, read: failed(failureOf(failure)) };
+export function unreadable(type: ResourceType): TypeContent {
+  return { type, read: failed(failureOf()) };
 }
 
 export function failureOf(given: Partial<ReadFailure> = {}): ReadFailure {
   return { kind: 'forbidden', status: 403, message: '403 Forbidden: no', ...given };
 }
 
+/** Everything that a diagnosis may ask for was read, and is empty. */
 export function snapshot(given: Partial<Snapshot> = {}): Snapshot {
   const content = given.content ?? [];
+  const unread = content
+    .filter((entry) => !entry.read.ok)
+    .map(({ type }) => ({ source: 'content', what: type.resource, reason: '403 Forbidden: no' }));
   return {
     takenAt: NOW,
     namespace: namespaceFacts(),
-    discovery: read({
-      namespacedTypes: content.length,
-      groups: [...new Set(content.map(({ type }) => type.group))].filter((name) => name !== ''),
-      failedGroups: [],
-    }),
+    discovery: read({ types: content.map(({ type }) => type), failedGroups: [] }),
     content,
     pods: read([]),
+    cluster: emptySources<ClusterSources>(CLUSTER),
+    places: { [DEMO]: emptySources<PlaceSources>(PLACE) },
+    nodes: {},
+    definitions: {},
+    details: {},
+    partners: {},
+    trials: {},
+    unread,
     ...given,
   };
 }
 
-/** The same cluster half a minute before. */
-export function earlier(content: TypeContent[], given: Partial<Snapshot> = {}): Snapshot {
-  return snapshot({ takenAt: EARLIER, content, ...given });
+export function emptySources<Sources extends object>(
+  table: {
+    [K in keyof Sources]: unknown;
+  },
+): { [K in keyof Sources]: Read<Sources[K]> } {
+  return Object.fromEntries(Object.keys(table).map((key) => [key, read([])])) as {
+    [K in keyof Sources]: Read<Sources[K]>;
+  };
 }
 
-export function view(now: Partial<Snapshot> = {}, before?: Snapshot): View {
-  return viewOf(snapshot(now), before);
+/** The same cluster half a minute before. */
+export function earlier(content: TypeContent[]): Snapshot {
+  return snapshot({ takenAt: EARLIER, content });
 }
 
 /** A namespace whose terminating pods are these; their content is in step with them. */
@@ -189,120 +203,4 @@ export function withPods(pods: PodFacts[], given: Partial<Snapshot> = {}): Snaps
     examples: [pod],
   }));
   return snapshot({ content: [contentOf(PODS, terminating)], pods: read(pods), ...given });
-}
-
-export function nodeFacts(
-  name: string,
-  given: Partial<NodeFacts> = {},
-): Record<string, Read<NodeFacts>> {
-  return {
-    [name]: read({
-      name,
-      exists: true,
-      ready: 'True',
-      readyReason: 'KubeletReady: kubelet is posting ready status',
-      readySince: '2026-03-02T08:00:00Z',
-      taints: [],
-      ...given,
-    }),
-  };
-}
-
-export function detailsOf(given: Partial<Details> = {}): Details {
-  return { ...noDetails(), ...given };
-}
-
-/** Everything that was asked for was there to be read, and empty. */
-export function lookedEverywhere(given: Partial<Details> = {}): Details {
-  return detailsOf({
-    workloads: read([]),
-    grants: read([]),
-    webhooks: read([]),
-    apiServices: read([]),
-    isOnProvider: read(false),
-    ...given,
-  });
-}
-
-export function workload(name: string, given: Partial<WorkloadFacts> = {}): WorkloadFacts {
-  return {
-    kind: 'Deployment',
-    namespace: 'ops',
-    name,
-    uid: `uid-${name}`,
-    deletionTimestamp: undefined,
-    wanted: 1,
-    ready: 1,
-    serviceAccount: name,
-    podLabels: { app: name },
-    containers: ['main'],
-    labels: {},
-    conditions: [],
-    ...given,
-  };
-}
-
-export function grant(serviceAccount: string, given: Partial<Grant> = {}): Grant {
-  const [namespace = '', name = ''] = serviceAccount.split('/');
-  return {
-    serviceAccount: { namespace, name },
-    role: `ClusterRole ${name}`,
-    binding: name,
-    namespace: undefined,
-    apiGroups: ['example.com'],
-    resources: ['widgets', 'widgets/finalizers'],
-    verbs: ['watch', 'update', 'patch'],
-    ...given,
-  };
-}
-
-export function crd(given: Partial<CrdFacts> = {}): Record<string, Read<CrdFacts | undefined>> {
-  const name = given.name ?? 'widgets.example.com';
-  return {
-    [name]: read({
-      name,
-      group: 'example.com',
-      kind: 'Widget',
-      deletionTimestamp: undefined,
-      conditions: [],
-      conversionService: undefined,
-      labels: {},
-      ...given,
-    }),
-  };
-}
-
-export function webhook(given: Partial<WebhookFacts> = {}): WebhookFacts {
-  return {
-    configuration: { kind: 'ValidatingWebhookConfiguration', name: 'guard' },
-    name: 'guard.example.com',
-    failurePolicy: 'Fail',
-    service: { namespace: 'ops', name: 'guard' },
-    url: undefined,
-    rules: [{ apiGroups: ['example.com'], resources: ['widgets'], operations: ['*'] }],
-    namespaceSelector: [],
-    objectSelector: [],
-    hasMatchConditions: false,
-    ...given,
-  };
-}
-
-export function service(
-  key: string,
-  selector: Record<string, string> | undefined,
-): Record<string, Read<ServiceFacts | undefined>> {
-  const [namespace = '', name = ''] = key.split('/');
-  return { [key]: read(selector === undefined ? undefined : { namespace, name, selector }) };
-}
-
-export function apiService(name: string, given: Partial<ApiServiceFacts> = {}): ApiServiceFacts {
-  const [version = '', ...rest] = name.split('.');
-  return {
-    name,
-    group: rest.join('.'),
-    version,
-    service: { namespace: 'ops', name: 'backend', port: 443 },
-    available: { status: 'True', reason: 'Passed', message: 'all checks passed' },
-    ...given,
-  };
 }

@@ -32,7 +32,7 @@ import {
   ableAccounts,
   isRbacRead,
   NO_RIGHTS,
-  outsideGroups,
+  outsiders,
   type Rights,
   rightsOf,
 } from './rights.ts';
@@ -222,16 +222,28 @@ function choose(
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
-    const { relation } = meantBy(context, held);
-    // A finalizer of another group than its object's: who made that group may not be who put it here.
-    const isContested = relation === 'other' && !isBuiltIn(held.type.group);
-    return { candidate, isClear: identified.length === 1 && !isContested };
+    return {
+      candidate,
+      isClear: identified.length === 1 && isAboutFinalizer(context, held, candidate),
+    };
   }
   const dedicated = candidates.filter((candidate) => isDedicated(context, held, candidate));
   const [only] = dedicated;
   return dedicated.length === 1 && only !== undefined
     ? { candidate: only, isClear: false }
     : undefined;
+}
+
+/**
+ * Whether what points to it indirectly is about the finalizer as well. Who made the type has not put every
+ * finalizer on its objects: one of another group, or of no group at all, may be anybody's (a backup's, a
+ * platform's), unless it is known whose it is.
+ */
+function isAboutFinalizer(context: Context, held: Held, { evidence }: Candidate): boolean {
+  const { relation } = meantBy(context, held);
+  if (relation === 'own') return true;
+  if (relation === 'other') return isBuiltIn(held.type.group);
+  return evidence.some(({ kind }) => kind === 'catalogue');
 }
 
 /** The one with the most kinds of evidence; undefined on a tie. */
@@ -287,13 +299,7 @@ function livingReservations(
   const leases = leasesOf(context, meant)
     .filter((lease) => isFresh(context, lease))
     .map(({ namespace, name, holder }) => `Lease ${namespace}/${name} is renewed by ${holder}`);
-  const outside = ableAccounts(context, held.type)
-    .accounts.filter(({ namespace }) => namespace === undefined)
-    .filter((account) => {
-      const rights = rightsOf(context, account, held.type, []);
-      return rights.change === 'named' && rights.watch !== undefined && rights.reconciles;
-    })
-    .map((account) => `${accountText(account)} may change it, from outside of the cluster`);
+  const outside = outsiders(context, held.type).map(mayFromOutside);
   return [
     ...actors,
     ...leases,
@@ -394,9 +400,13 @@ function signsOfLife(context: Context, held: Held, candidates: readonly Candidat
         return account.namespace === undefined && change === 'named' && watch !== undefined;
       })
       .map(accountText),
-    ...outsideGroups(context, held.type).map((name) => `group ${name}`),
-  ].map((who) => `${who} may change it, from outside of the cluster`);
+    ...outsiders(context, held.type),
+  ].map(mayFromOutside);
   return [...new Set([...namesakes, ...pointedTo, ...late, ...outside])];
+}
+
+function mayFromOutside(who: string): string {
+  return `${who} may change it, from outside of the cluster`;
 }
 
 function mayRun(actor: Actor): boolean {

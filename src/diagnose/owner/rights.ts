@@ -225,13 +225,15 @@ export function ableAccounts(
 }
 
 /**
- * Groups of no ServiceAccounts that may write the type's status or finalizers, as controllers do: one
- * that runs outside of the cluster may be in them.
+ * Users and groups of no ServiceAccounts that may write the type's status or finalizers, as controllers
+ * do: one that runs outside of the cluster may be among them.
  */
-export function outsideGroups(context: Context, type: ResourceType): string[] {
+export function outsiders(context: Context, type: ResourceType): string[] {
   const own = [`${type.resource}/status`, `${type.resource}/finalizers`];
-  const groups = grantsOf(context)
-    .filter(({ subject: { kind, name } }) => kind === 'Group' && !name.startsWith('system:'))
+  const grants = grantsOf(context)
+    .filter(
+      ({ subject: { kind, name } }) => kind !== 'ServiceAccount' && !name.startsWith('system:'),
+    )
     .filter(({ namespace }) => reachesPlace(context, namespace, type))
     .filter(({ rule: { apiGroups, resources, verbs } }) => {
       const changes = verbs.some((verb) => verb !== 'list' && verb !== 'watch');
@@ -239,7 +241,7 @@ export function outsideGroups(context: Context, type: ResourceType): string[] {
         apiGroups.includes(type.group) && changes && own.some((one) => resources.includes(one))
       );
     });
-  return [...new Set(groups.map(({ subject }) => subject.name))];
+  return [...new Set(grants.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }
 
 /** What the namespace's own bindings had granted before they were deleted with it. */

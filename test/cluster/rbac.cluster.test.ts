@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { bind, connectAs, GATE_NAMESPACE, manifest, prepareIdentities } from './force-world.ts';
+import { configMap } from './objects.ts';
+import { waitUntil } from './wait-until.ts';
+
+/** The name that rbac/forecast.yaml has in its marked line. */
+const ACCOUNT = 'forecast';
+const NAMESPACE = 'preview';
+
+describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
+  let plane: ControlPlane;
+  let api: KubernetesApi;
+
+  beforeAll(async () => {
+    plane = await startControlPlane({ version: wantedVersion() });
+    await prepareIdentities(plane);
+    const { admin } = plane;
+    for (const object of await manifest('forecast')) await admin.apply(object);
+    await admin.create({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace: GATE_NAMESPACE, name: ACCOUNT },
+    });
+    await bind(admin, ACCOUNT, 'namespace-teardown-gate-forecast');
+    await admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+    await admin.create(configMap(NAMESPACE, 'settings'));
+    api = await connectAs(plane, ACCOUNT);
+  });
+
+  afterAll(async () => {
+    await api?.close();
+    await plane?.stop();
+  });
+
+  test.each([
+    ['an object', `/api/v1/namespaces/${NAMESPACE}/configmaps/settings`],
+    ['the namespace', `/api/v1/namespaces/${NAMESPACE}`],
+  ])('lets %s be deleted as a dry run, and not for real', async (_, path) => {
+    const remove = (dryRun: boolean) => api.send({ method: 'DELETE', path, dryRun });
+    // Policies take effect some seconds after they were made; until then a dry run shows nothing.
+    await waitUntil('the policy is in force', async () => {
+      const probe = `/api/v1/namespaces/${NAMESPACE}/configmaps/not-there`;
+      await plane.admin.apply(configMap(NAMESPACE, 'not-there'));
+      return !(await api.send({ method: 'DELETE', path: probe })).ok;
+    });
+    expect(await remove(true)).toMatchObject({ ok: true });
+    expect(await remove(false)).toMatchObject({
+      ok: false,
+      failure: { message: expect.stringContaining('the forecast deletes nothing') },
+    });
+  });
+});

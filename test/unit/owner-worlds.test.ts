@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import type { Diagnosis, Finding } from '../../src/model/finding.ts';
+import { isPermanent, patternVeto } from '../../src/model/outcome.ts';
+import { look, ownerName, type World, worlds } from './owner-worlds.ts';
+import { EARLIER } from './snapshots.ts';
+
+const RUNS = { numRuns: 3_000 };
+
+interface Told {
+  diagnosis: Diagnosis;
+  /** What is said about whose the finalizer is; undefined where the owner is presumed to do its work. */
+  owner: Finding | undefined;
+  held: Finding[];
+  hasUnread: boolean;
+}
+
+function tell(world: World): Told {
+  const now = look(world);
+  const diagnosis = diagnose(now, { ...now, takenAt: EARLIER });
+  return {
+    diagnosis,
+    owner: diagnosis.findings.find(({ code }) => code.startsWith('owner-')),
+    held: diagnosis.findings.filter(({ code }) => code === 'object-finalizer'),
+    hasUnread: now.unread.length > 0,
+  };
+}
+
+function nameOf({ subject: { kind, namespace, name } }: Finding): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+const NAMES_NOBODY = ['owner-missing', 'owner-unknown'];
+
+/** It is there, whatever its state; or it runs where only its rights can be seen. */
+function isThere({ owner: { state } }: World): boolean {
+  return state !== 'gone';
+}
+
+function always(holds: (told: Told, world: World) => void): void {
+  fc.assert(
+    fc.property(worlds, (world) => holds(tell(world), world)),
+    RUNS,
+  );
+}
+
+describe('in any cluster', () => {
+  test('nobody but the owner is named with certainty', () => {
+    always(({ owner }, world) => {
+      if (owner === undefined || NAMES_NOBODY.includes(owner.code)) return;
+      if (owner.certainty === 'proven') expect(nameOf(owner)).toBe(ownerName(world));
+      else expect(owner.message).toContain('most likely');
+    });
+  });
+
+  test('nobody is called missing who is there', () => {
+    always(({ owner }, world) => {
+      if (isThere(world)) expect(owner?.code).not.toBe('owner-missing');
+    });
+  });
+
+  test('nothing is permanent and no pattern reaches a finalizer while a source could not be read', () => {
+    always(({ diagnosis, held, hasUnread }) => {
+      if (!hasUnread) return;
+      expect(isPermanent(diagnosis)).toBe(false);
+      expect(patternVeto(diagnosis, held)).toBeDefined();
+    });
+  });
+
+  test('nothing is permanent and no pattern reaches a finalizer whose owner runs', () => {
+    always(({ diagnosis, held }, { owner: { state } }) => {
+      if (state !== 'runs' && state !== 'outside' && state !== 'crashes') return;
+      expect(isPermanent(diagnosis)).toBe(false);
+      expect(patternVeto(diagnosis, held)).toBeDefined();
+    });
+  });
+
+  test('a finalizer is held, and something is said about its owner', () => {
+    always(({ held, owner }) => {
+      expect(held).toHaveLength(1);
+      expect(owner).toBeDefined();
+    });
+  });
+});
