@@ -25,6 +25,7 @@ const ASKED = [
   'get /repos/{owner}/{repo}/pulls/{}',
   'get /repos/{owner}/{repo}/commits/{}/pulls',
   'get /repos/{owner}/{repo}/commits/{}/pull',
+  'get /repos/{owner}/{repo}/actions/runs/{}',
   'get /user',
   'get /version',
 ];

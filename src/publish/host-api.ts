@@ -118,6 +118,13 @@ export async function connectHost(options: HostApiOptions) {
     /** Hosts that cannot filter give those that changed last, whatever their branch. */
     pullsOfBranch: (from: string, branch: string) =>
       ask(() => pullsOfBranch(octokit, host, here, from, branch)),
+    /** "ci.yml": the file of a run's workflow, as Gitea and Forgejo call it. */
+    workflowFile: (run: string) =>
+      ask(async () => {
+        const route = 'GET /repos/{owner}/{repo}/actions/runs/{run}';
+        const data = (await octokit.request(route, { ...here, run })).data as Json;
+        return stringAt(data, 'workflow_id') ?? stringAt(data, 'path')?.replace(/@.*$/, '');
+      }),
     /** Gitea and Forgejo tell. */
     version: () =>
       ask(async () => stringAt((await octokit.request('GET /version')).data as Json, 'version')),

@@ -33,7 +33,7 @@ import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { type CommentTask, putComment } from './put-comment.ts';
-import { commentKey, formerKey, hash, runUrl, type WorkflowRun } from './run.ts';
+import { calledAfter, commentKey, formerKey, hash, runUrl, type WorkflowRun } from './run.ts';
 
 /** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
@@ -192,7 +192,8 @@ export class Publisher {
       return '';
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
-    const task = await this.#task(found.number, told, inputs, run, api);
+    const named = await withName(run, api);
+    const task = await this.#task(found.number, told, inputs, named, api);
     const end = await putComment(task, api, clock, signal);
     if (end.kind === 'none') return '';
     if (end.kind !== 'failed') return end.url;
@@ -287,6 +288,14 @@ export class Publisher {
     this.#deps.log.warning(message);
     for (const line of fix) this.#deps.log.line(`    ${line}`);
   }
+}
+
+/** Two workflows without a name, whose jobs are called the same, are still two. */
+async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
+  const { host, id, names } = run;
+  if (names.workflow !== '' || host.kind === 'github' || id === '') return run;
+  const file = await api.workflowFile(id);
+  return file.ok ? calledAfter(file.value, run) : run;
 }
 
 function storyOf(told: Told, context: RenderContext): Story {

@@ -46,6 +46,8 @@ export interface WorkflowRun {
   /** Hashes: what the job is called may be anything. */
   workflow: string;
   job: string;
+  /** What the three above are made of; Gitea's runner says nothing of a workflow without a name. */
+  names: { workflow: string; job: string; matrix: readonly string[] };
   /** When the job began, ms since the epoch. */
   startedAt: number | undefined;
 }
@@ -60,8 +62,6 @@ export function readWorkflowRun(env: Environment, matrix: string): WorkflowRun |
   const eventPath = env['GITHUB_EVENT_PATH'] ?? '';
   const [id, number] = [digits(env['GITHUB_RUN_ID']), digits(env['GITHUB_RUN_NUMBER'])];
   const attempt = Number(digits(env['GITHUB_RUN_ATTEMPT'])) || 1;
-  const names = [env['GITHUB_WORKFLOW'] ?? '', env['GITHUB_JOB'] ?? ''] as const;
-  const values = matrixValues(matrix);
   return {
     host: readHost(env),
     event: {
@@ -76,11 +76,30 @@ export function readWorkflowRun(env: Environment, matrix: string): WorkflowRun |
     attempt,
     number,
     label: `run ${number === '' ? '?' : number}, attempt ${attempt}`,
-    where: describeJob(...names, values),
-    workflow: hash(names[0]),
-    job: hash([...names, values]),
+    ...identity({
+      workflow: env['GITHUB_WORKFLOW'] ?? '',
+      job: env['GITHUB_JOB'] ?? '',
+      matrix: matrixValues(matrix),
+    }),
     startedAt: startOf(eventPath),
   };
+}
+
+type Identity = Pick<WorkflowRun, 'where' | 'workflow' | 'job' | 'names'>;
+
+function identity(names: WorkflowRun['names']): Identity {
+  const { workflow, job, matrix } = names;
+  return {
+    where: describeJob(workflow, job, matrix),
+    workflow: hash(workflow),
+    job: hash([workflow, job, matrix]),
+    names,
+  };
+}
+
+/** As on GitHub, where a workflow without a name is called after its file. */
+export function calledAfter(file: string, run: WorkflowRun): WorkflowRun {
+  return { ...run, ...identity({ ...run.names, workflow: file }) };
 }
 
 function readHost(env: Environment): Host {

@@ -93,7 +93,7 @@ export function renderComment(content: CommentContent, maxChars = MAX_COMMENT_CH
       markerLine(key),
       ...(isAlone ? [] : [overview(rows, teardowns), rowTable(rows, teardowns, linkTo)]),
       ...parts,
-      ...historySections(teardowns, own, rows),
+      ...historySections(teardowns, own, rows, linkTo),
       stateBlock(teardowns, signature),
     ].join('\n\n')}\n`;
   };
@@ -202,7 +202,10 @@ function causeOf({ code, subject }: Teardown): string {
 }
 
 function runOf(row: Teardown, linkTo: CommentContent['linkTo']): string {
-  const [label, url] = [labelOf(row), linkTo(row)];
+  return linked(labelOf(row), linkTo(row));
+}
+
+function linked(label: string, url: string | undefined): string {
   return url === undefined ? label : `[${label}](${url})`;
 }
 
@@ -214,6 +217,7 @@ function historySections(
   all: readonly Teardown[],
   own: Teardown,
   rows: readonly Teardown[],
+  linkTo: CommentContent['linkTo'],
 ): string[] {
   if (all.length < 2) return [];
   const items = all.map(
@@ -224,18 +228,18 @@ function historySections(
   );
   const line = items.join(' · ');
   if (!rows.every(({ isPass }) => isPass)) return [folded('Teardowns of this pull request', line)];
-  return [`${pastOf(all)}Teardowns: ${line}`];
+  return [`${pastOf(all, linkTo)}Teardowns: ${line}`];
 }
 
 /** "Run 12 hung 5m 02s on Widget db; gone since run 13. " */
-function pastOf(all: readonly Teardown[]): string {
+function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): string {
   const at = all.findLastIndex(({ isPass }) => !isPass);
   const failure = all[at];
   if (failure === undefined) return '';
-  const label = sentence(labelOf(failure));
+  const label = linked(sentence(labelOf(failure)), linkTo(failure));
   const later = all.slice(at + 1);
   const since = later.find(({ job, isPass }) => isPass && job === failure.job) ?? later[0];
-  const end = since === undefined ? '. ' : `; gone since ${labelOf(since)}. `;
+  const end = since === undefined ? '. ' : `; gone since ${runOf(since, linkTo)}. `;
   if (failure.outcome === 'error') return `${label} could not look${end}`;
   const cause = failure.subject ?? failure.code;
   const on = cause === undefined ? '' : ` on ${codeHtml(cause)}`;

@@ -92,7 +92,7 @@ export function phrase(text: string, finding: Finding, { now }: Scene): Words {
   if (words === undefined || words === '' || !text.endsWith(words)) {
     return [said(withAges(text, now), special)];
   }
-  const own = text.slice(0, -words.length);
+  const own = text.slice(0, -words.length).trimEnd();
   return [said(withAges(own, now), special), ' ', quote(words)];
 }
 
@@ -196,9 +196,9 @@ export function attributionOf(cause: Cause, run: RunResult): Attribution | undef
       ? { answer: 'Not caused by this change.', because: joinWords([[where], also], ' ') }
       : { answer: where, because: also };
   }
-  return root.finding.code === 'owner-unknown'
-    ? { answer: 'Who should act could not be found out.', because: [] }
-    : { answer: 'The cause lies in this environment.', because: [] };
+  // What is said about it is that nobody knows.
+  if (root.finding.code === 'owner-unknown') return undefined;
+  return { answer: 'The cause lies in this environment.', because: [] };
 }
 
 function clusterRoots({ findings, rootCauses }: Diagnosis): Finding[] {

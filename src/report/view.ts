@@ -40,6 +40,7 @@ import {
   name,
   quote,
   said,
+  toPlain,
   type Words,
 } from './words.ts';
 
@@ -184,10 +185,7 @@ export function viewOf(run: RunResult): View {
     headline: headline ?? headlineOf(ordered, run),
     commentHeadline: isForecast ? forecastWords(ordered, run) : undefined,
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
-    causes: [
-      ...told.map((cause) => causeView(cause, run, orderFor(cause, byNamespace))),
-      ...situations,
-    ],
+    causes: [...distinct(told, run, byNamespace), ...situations],
     causeCount: causes.length + situations.length,
     namespaces,
     notSeen: notSeenSentences(unread),
@@ -266,6 +264,24 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
   return only === undefined
     ? [told, ofAll(same.length, ordered.length)]
     : [told, 'namespace ', name(only.name)];
+}
+
+/** One finalizer may have a cause per kind of object that it is on. */
+function distinct(
+  causes: readonly Cause[],
+  run: RunResult,
+  byNamespace: Parameters<typeof orderFor>[1],
+): CauseView[] {
+  const views = causes.map((cause) => ({
+    cause,
+    view: causeView(cause, run, orderFor(cause, byNamespace)),
+  }));
+  const alike = Map.groupBy(views, ({ view }) => toPlain(view.title));
+  return views.map(({ cause, view }) => {
+    if (alike.get(toPlain(view.title))?.length === 1) return view;
+    const [held] = cause.places[0].root.links;
+    return { ...view, title: [...view.title, ' on ', said(held?.subject.kind ?? '')] };
+  });
 }
 
 function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
@@ -671,7 +687,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
   const objects = `${counted(total, 'other object')} ${total === 1 ? 'waits' : 'wait'} behind it`;
-  return [`${objects}; nobody has asked for their deletion yet.`];
+  return [`${objects}; nobody has asked for ${total === 1 ? 'its' : 'their'} deletion yet.`];
 }
 
 /** Words of the trade that the author of a change need not know. At most one line each. */
@@ -691,6 +707,7 @@ const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
   },
   {
     term: 'Webhook: a program that Kubernetes asks before it changes or reads an object.',
-    isUsed: ({ code }) => code.startsWith('admission-') || code.startsWith('conversion-'),
+    isUsed: ({ code, subject }) =>
+      subject.kind.endsWith('WebhookConfiguration') || code.startsWith('conversion-'),
   },
 ];

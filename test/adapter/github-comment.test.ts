@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
 import { formerKey } from '../../src/publish/run.ts';
@@ -79,7 +80,9 @@ describe('a comment over time', () => {
     expect(headline(await say(RED, 1))).toContain('🔴');
     const green = await say(GREEN, 2);
     expect(headline(green)).toContain('✅');
-    expect(green).toMatch(/Run 1 hung 5m 02s on <code>Widget db<\/code>; gone since run 2\./);
+    expect(green).toMatch(
+      /\[Run 1\]\(\S+\/9001\/attempts\/1\) hung 5m 02s on <code>Widget db<\/code>; gone since \[run 2\]\(\S+\/9002\//,
+    );
     expect(headline(await say(RED, 3))).toContain('🔴');
     expect(await say(GREEN, 4)).toContain('🔴 5m 02s stuck · ✅ 38 s ← this run');
     expect(teardownsIn(body(github)).map(({ isPass }) => isPass)).toEqual([
@@ -372,7 +375,7 @@ describe('what people and earlier versions left', () => {
     await report(github, GREEN, { run: { id: 1, number: 8 } });
     expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id }]);
     expect(body(github)).toMatch(
-      /Run 7, attempt 2 hung 5m 02s on <code>Widget db<\/code>; gone since run 8\./,
+      /Run 7, attempt 2 hung 5m 02s on <code>Widget db<\/code>; gone since \[run 8\]\(/,
     );
     expect(headline(body(github))).toContain('✅');
     // The next finds it by its new key, whatever the address of the cluster is then.
@@ -786,6 +789,35 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     };
     await report(github, RED, { event: removed });
     expect(github.commentsOn(4)).toHaveLength(1);
+  });
+
+  test('two workflows without a name, whose jobs are called the same, have a comment each', async () => {
+    const github = await serveGithub({ flavour });
+    const file = (name: string): JsonObject =>
+      flavour === 'gitea'
+        ? { path: `${name}.yml@refs/heads/main` }
+        : { workflow_id: `${name}.yml` };
+    const tell = async (run: number, name: string, result: RunResult): Promise<void> => {
+      const request = new RegExp(`/actions/runs/${run}$`);
+      github.fail({ request, answer: { status: 200, body: file(name) } });
+      await report(github, result, { workflow: '', run: { id: run } });
+    };
+    await tell(101, 'api', RED);
+    await tell(102, 'web', RED);
+    await tell(103, 'web', GREEN);
+    expect(github.commentsOn(PULL_REQUEST).map((one) => headline(one.body).split(' ')[0])).toEqual([
+      '🔴',
+      '✅',
+    ]);
+  });
+
+  test('where the token may not read which file it is, they share one, with a row each', async () => {
+    const github = await serveGithub({ flavour });
+    const tell = (id: number, namespace: string, result: RunResult) =>
+      report(github, result, { workflow: '', run: { id }, namespaces: [namespace] });
+    await tell(101, 'api', RED);
+    await tell(102, 'web', GREEN);
+    expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
   });
 
   test('links to the run as that host has it, and says nothing of GitHub or a summary', async () => {

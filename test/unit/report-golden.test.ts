@@ -116,7 +116,7 @@ test.each([
   },
 ])('the comment on a pull request says what a forecast of $outcome means', ({ outcome, told }) => {
   const verdict = outcome === 'clear' ? 'pass' : 'fail';
-  const run = runOf([{ ...settled(outcome, verdict) }], { kind: 'forecast' });
+  const run = runOf([settled(outcome, verdict)], { kind: 'forecast' });
   const [headline] = commentOf(run, CONTEXT).match(/^### .*$/m) ?? [];
   expect(headline?.replaceAll('`', '')).toBe(`### ${viewOf(run).mark} ${told}`);
 });

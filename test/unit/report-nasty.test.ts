@@ -4,7 +4,7 @@ import { logLine, plainText } from '../../src/base/text.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import type { Teardown } from '../../src/report/comment-state.ts';
+import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { buildReport, redactResult } from '../../src/report/json.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { toMarkdown } from '../../src/report/markup.ts';
@@ -25,6 +25,7 @@ import {
   leavesBehind,
   namespaceResult,
   runOf,
+  settled,
 } from '../stub/results.ts';
 import { commandsIn } from '../stub/runner-commands.ts';
 
@@ -120,11 +121,11 @@ function comment(run: RunResult): string {
   return commentOf(run, CONTEXT, history(run), 10_000_000);
 }
 
-/** As read from an earlier comment: with the texts of an earlier cluster in it. */
+/** Of another job, as read from an earlier comment: with the texts of an earlier cluster in it. */
 function history(run: RunResult): Teardown[] {
   const text = run.cluster.version;
-  const said = { number: text, where: text, about: text, left: [text], code: text, subject: text };
-  return [teardown(run, { run: '9000', ...said })];
+  const given = { job: 'other', where: text, about: text, left: [text], code: text, subject: text };
+  return [teardown(runOf([settled('stuck', 'fail')]), given)];
 }
 
 /** The comment is the same page with a history; the file alone does not depend on the length of texts. */
@@ -192,7 +193,9 @@ describe('the marker of the comment', () => {
     for (const run of RUNS) {
       const body = comment(poison(run, text));
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
-      expect(body.match(/<!--/g)).toHaveLength(2);
+      // Around the story and in front of what is remembered.
+      expect(body.match(/<!--/g)).toHaveLength(4);
+      expect(teardownsIn(body)).toHaveLength(2);
     }
   });
 });

@@ -238,9 +238,11 @@ function notReady(
           .filter(isAdmissionError)
           .map((error) => admissionResult(context, error, `CREATE of pods of ${actorText(actor)}`));
   const hasPods = actor.pods.length > 0;
-  const state = hasPods
-    ? `none of its ${actor.wanted} replicas is ready`
-    : 'no pod of it can be created';
+  const unready =
+    actor.wanted === 1
+      ? 'its one replica is not ready'
+      : `none of its ${actor.wanted} replicas is ready`;
+  const state = hasPods ? unready : 'no pod of it can be created';
   const { namespace, deletionTimestamp } = actor;
   const ownNamespace = listed(context.now.cluster.namespaces).find(
     ({ name }) => name === namespace,
@@ -250,7 +252,7 @@ function notReady(
     {
       ...common,
       code: 'owner-not-ready',
-      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : `none of its ${actor.wanted} replicas is ready`}${why === undefined ? '' : `: ${why}`}`,
+      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : unready}${why === undefined ? '' : `: ${why}`}`,
       ...(why === undefined ? {} : { quote: why }),
       evidence: [
         ...common.evidence,
@@ -320,14 +322,14 @@ function running(
       first === undefined
         ? lacksRight
           ? `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
-          : (causes[0]?.message ?? '')
+          : undefined // What stands in the way is told next.
         : inShort(first.error.text);
     return [
       {
         ...common,
         code: 'owner-failing',
-        message: `${duty} and runs, but what it must do for that is refused: ${why}`,
-        ...(first === undefined ? {} : { quote: why }),
+        message: `${duty} and runs, but what it must do for that is refused${why === undefined ? '' : `: ${why}`}`,
+        ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
           ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
@@ -478,7 +480,11 @@ function missing(
   const writer = writerOf(held);
   const product =
     known?.owner ??
-    (gone === undefined ? `the controller of ${held.subject.kind}` : actorText(gone));
+    (gone !== undefined
+      ? actorText(gone)
+      : definition === undefined
+        ? `what has set ${finalizer}`
+        : `the controller of ${held.subject.kind}`);
   const subject: Subject =
     gone !== undefined
       ? actorSubject(gone)
@@ -523,7 +529,7 @@ function missing(
     certainty,
     remedies: [
       ...(inside && held.objects.length > 0
-        ? orderRemedies(context, held, gone === undefined ? 'its controller' : actorText(gone))
+        ? orderRemedies(context, held, gone === undefined ? 'their controller' : actorText(gone))
         : []),
       ...(isGoing(context, gone?.namespace)
         ? []
@@ -531,7 +537,7 @@ function missing(
             role('now', {
               text: `Install ${product} again${inside ? ' in another namespace' : ''}: it removes ${finalizer}, and the namespace then goes within 10 s`,
             }),
-            ...knownRemedies(held),
+            ...knownRemedies(held, 'or'),
             ...removal,
           ]),
     ],
@@ -607,7 +613,7 @@ function unknown(
     scope: 'namespace',
     certainty: 'unknown',
     remedies: [
-      ...knownRemedies(held),
+      ...knownRemedies(held, 'now'),
       role('look', {
         text: `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
         command: kubectl(
@@ -699,7 +705,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ? {
           ...common,
           code: 'owner-failing',
-          message: `should remove ${held.finalizer}, but what it must do for that is refused: ${first === undefined ? obstacles[0]?.message : inShort(first.error.text)}`,
+          message: `should remove ${held.finalizer}, but what it must do for that is refused${first === undefined ? '' : `: ${inShort(first.error.text)}`}`,
           ...(first === undefined ? {} : { quote: inShort(first.error.text) }),
           remedies: [],
           waitsFor: obstacles.map((cause) => ({

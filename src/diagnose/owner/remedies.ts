@@ -133,7 +133,7 @@ export function cureRemedies(
           text: `Grant ${verb} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
         }),
         role('look', {
-          text: `Whether ${who} may do it now`,
+          text: `See whether ${who} may do it now`,
           command: `${kubectl('auth', 'can-i', verb, type, ...place, `--as=${who}`)} || true`,
         }),
         ...first,
@@ -174,7 +174,7 @@ export function cureRemedies(
     case 'unavailable':
     case 'timeout':
       return [
-        role('now', { text: 'Make the service answer that the controller needs for its clean-up' }),
+        role('now', { text: 'Bring back the service that the controller needs for its clean-up' }),
       ];
     case undefined:
       return [];
@@ -262,7 +262,7 @@ function leakText(held: Held): string {
     : withoutPeriod(known.leakIfRemoved);
 }
 
-export function knownRemedies(held: Held): Remedy[] {
+export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
   const known = catalogued(held);
-  return known === undefined ? [] : [role('now', { text: withoutPeriod(known.remedy) })];
+  return known === undefined ? [] : [role(when, { text: withoutPeriod(known.remedy) })];
 }

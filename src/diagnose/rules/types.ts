@@ -394,7 +394,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
         text: `Give ${who} the right back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       }),
       role('look', {
-        text: `Whether ${who} may do it now`,
+        text: `See whether ${who} may do it now`,
         command: `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
       }),
       role('look', {
@@ -423,7 +423,7 @@ function storageUnreadable(
   return {
     code: 'storage-unreadable',
     subject,
-    message: `has an object${name === undefined ? '' : `, ${name},`} that the API server cannot read from its storage, which stops every list of the type`,
+    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, which stops every list of the type`,
     evidence: [error.text],
     scope: 'cluster',
     remedies: storageRemedies(context, type, name),
@@ -456,7 +456,7 @@ function storageRemedies(
   return [
     restore,
     role('or', {
-      text: `If the content of ${name} is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
+      text: `If the content of "${name}" is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
       command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
       risk: 'finalizers and owner references of the object are not looked at: whatever they protect stays behind',
     }),
@@ -587,17 +587,13 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
       ],
       scope: 'namespace',
       ...(left > 1 ? { count: left } : {}),
-      remedies: [moreTime(content.type)],
+      remedies: [MORE_TIME],
       blocksNamespace: `${left} of them are left`,
     };
   });
 }
 
-function moreTime(type: ResourceType): Remedy {
-  return role('now', {
-    text: `Give it more time: raise the timeout; ${typeName(type)} are still going away`,
-  });
-}
+const MORE_TIME = role('now', { text: 'Give it more time: raise the timeout' });
 
 /** The API server cuts a collection delete off after 60 s; seen with 100,000 objects on two cores. */
 const CROWD = 5_000;
@@ -622,7 +618,7 @@ function crowdedType(context: Context, type: ResourceType, text: string): RuleRe
       evidence: [text, `our own LIST of ${typeName(type)} was answered: ${total} objects`],
       scope: 'namespace',
       count: queued,
-      remedies: [moreTime(type)],
+      remedies: [MORE_TIME],
       blocksNamespace: `${queued} of them have not been asked to go yet`,
     },
   ];
