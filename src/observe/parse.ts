@@ -191,11 +191,19 @@ function templateFacts(template: Json | undefined, namespace: string): TemplateF
     podLabels: recordAt(template, 'metadata', 'labels'),
     programs: [
       ...new Set(
-        containers.flatMap((container) => [
-          stringAt(container, 'name') ?? '',
-          baseName(stringsAt(container, 'command')[0] ?? ''),
-          baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, ''),
-        ]),
+        containers.flatMap((container) => {
+          const [command = '', ...more] = stringsAt(container, 'command');
+          const image = baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, '');
+          const [word = ''] = [...more, ...stringsAt(container, 'args')];
+          const program = baseName(command) || image;
+          return [
+            stringAt(container, 'name') ?? '',
+            baseName(command),
+            image,
+            // Programs of many commands write as `program-command`.
+            ...(/^[a-z][a-z-]*$/.test(word) ? [`${program}-${word}`] : []),
+          ];
+        }),
       ),
     ].filter((name) => name !== ''),
     watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],

@@ -73,10 +73,13 @@ function findActors(context: Context): Actor[] {
     return actor;
   };
   for (const workload of workloads) {
-    if (workload.owner === undefined) add(ofWorkload(workload));
-    else if (!byUid.has(workload.owner.uid) && isReplicaSet(workload)) {
+    const { owner } = workload;
+    if (owner !== undefined && byUid.has(owner.uid)) continue;
+    // What an operator of operators has made for an object of its own is still what runs the program.
+    if (owner === undefined || !isReplicaSet(workload)) add(ofWorkload(workload));
+    else {
       // Of a Rollout or the like: its own type is not listed, so its ReplicaSets speak for it.
-      const actor = add(ofReference(workload.owner, workload));
+      const actor = add(ofReference(owner, workload));
       actor.wanted += workload.wanted;
       actor.ready += workload.ready;
     }

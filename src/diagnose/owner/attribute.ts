@@ -13,11 +13,13 @@ import {
 import {
   type Evidence,
   isFresh,
+  isOfAnyController,
   isOfProduct,
   isTelling,
   leasesOf,
   type Pointer,
   pointersFor,
+  sharesAccount,
 } from './evidence.ts';
 import {
   catalogued,
@@ -218,20 +220,48 @@ function choose(
     );
     return { candidate, isClear: direct.length === 1 && !contradicts };
   }
-  const identified = candidates.filter(hasIdentity);
+  // Where the finalizer is not of the type's own domain, and its writer has a name of its own, who works on the
+  // type has nothing to do with it.
+  const isSomeoneElses =
+    meantBy(context, held).relation !== 'own' && isTelling(writerOf(held)?.manager ?? '');
+  const identified = candidates.filter(({ evidence }) =>
+    evidence.some((one) => isIdentity(one) && !(isSomeoneElses && one.kind === 'status')),
+  );
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
+<<<<<<< HEAD
     return {
       candidate,
       isClear: identified.length === 1 && isAboutFinalizer(context, held, candidate),
     };
+=======
+    const { relation } = meantBy(context, held);
+    // A domain that is not that of the object's type: who made either may not be who put it here.
+    const isContested =
+      relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
+    return { candidate, isClear: identified.length === 1 && !isContested };
+>>>>>>> ops2
   }
-  const dedicated = candidates.filter((candidate) => isDedicated(context, held, candidate));
-  const [only] = dedicated;
-  return dedicated.length === 1 && only !== undefined
-    ? { candidate: only, isClear: false }
-    : undefined;
+  const namesakes = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
+  const [namesake] = namesakes;
+  const isRuled = namesake?.rights.change === 'named' && namesake.rights.watch !== undefined;
+  const guesses = new Set([
+    ...candidates.filter((candidate) => isDedicated(context, held, candidate)),
+    ...(namesakes.length === 1 && isRuled ? namesakes : []),
+  ]);
+  const [only] = guesses;
+  return guesses.size === 1 && only !== undefined ? { candidate: only, isClear: false } : undefined;
+}
+
+/**
+ * `manager` or `controller` is what any program may be called. Where rules about the type leave few, and the
+ * finalizer's writer is called as just one of all who may write it, that one may be meant.
+ */
+function isCalledAsWriter(held: Held, { actor, rights }: Candidate): boolean {
+  const writer = writerOf(held)?.manager ?? '';
+  if (!isOfAnyController(writer) || rights.change === undefined) return false;
+  return actor?.programs.includes(writer) ?? false;
 }
 
 /**
@@ -270,11 +300,13 @@ function isDedicated(
   held: Held,
   { actor, evidence, rights }: Candidate,
 ): boolean {
+  // What wrote the finalizer has a name of its own, which this one does not have.
+  if (isTelling(writerOf(held)?.manager ?? '')) return false;
   // Many controllers reconcile built-in types, and a known product has other names.
   if (isBuiltIn(held.type.group) || catalogued(held) !== undefined) return false;
   if (meantBy(context, held).relation === 'other') return false;
   if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
-  if (!rights.reconciles) return false;
+  if (!rights.reconciles || sharesAccount(context, actor)) return false;
   const words = [held.type.kind.toLowerCase(), ...held.type.group.split('.').slice(0, 1)];
   const isKin = words.some((word) => word.length > 2 && actor.name.includes(word));
   return isKin || evidence.some(({ kind }) => kind === 'labels');
@@ -313,7 +345,7 @@ function livingReservations(
 function isSomebodyElse(held: Held, { name }: Actor, rights: Rights): boolean {
   if (rights.change !== undefined && rights.watch === undefined) return true;
   if (rights.change === 'named' || rights.watch === 'named') return false;
-  const products = productsOf(name);
+  const products = isTelling(name) ? productsOf(name) : [];
   const own = catalogued(held);
   return products.length > 0 && !products.some((product) => product.owner === own?.owner);
 }

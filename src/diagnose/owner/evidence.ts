@@ -52,21 +52,31 @@ export function pointersFor(context: Context, held: Held): Pointer[] {
   ];
 }
 
-/** Tools of people, GitOps, and the names that frameworks give to any controller. */
+/** Names that frameworks give to any controller. */
+const ANY_CONTROLLER = /^(?:manager|controller|controller-manager|operator|main|app|server)$/i;
+
+/** Tools of people, GitOps, and client libraries. */
 const ANYBODY =
-  /^(?:kubectl.*|helm|manager|controller|controller-manager|operator|main|app|server|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
+  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
 
 /** Whether the name of a field manager says who it is. */
 export function isTelling(manager: string): boolean {
-  return manager !== '' && !ANYBODY.test(manager);
+  return manager !== '' && !ANYBODY.test(manager) && !isOfAnyController(manager);
+}
+
+/** Whether the name is one that says only that a controller wrote. */
+export function isOfAnyController(manager: string): boolean {
+  return ANY_CONTROLLER.test(manager);
 }
 
 /**
  * Names of one program: equal, or one with the prefix of a release or a distribution before it
- * (`gotk-kustomize-controller`, `prod-aws-load-balancer-controller`).
+ * (`gotk-kustomize-controller`, `prod-aws-load-balancer-controller`), or with the hash of a revision behind it
+ * (`provider-aws-s3-dc4dc9c3f5b1`).
  */
 function isSameProgram(a: string, b: string): boolean {
-  const [long, short] = a.length >= b.length ? [a, b] : [b, a];
+  const names = [a, b].map((name) => name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, ''));
+  const [short = '', long = ''] = names.toSorted((x, y) => x.length - y.length);
   return long === short || (short.includes('-') && long.endsWith(`-${short}`));
 }
 
@@ -330,8 +340,24 @@ function fromBackends(context: Context, { groups }: Meant): Pointer[] {
   }
   return found.flatMap(({ service, evidence }) => {
     const selector = serviceAt(context, service)?.selector ?? {};
-    return pointing(behindService(context, service.namespace, selector), evidence);
+    return behindService(context, service.namespace, selector).flatMap((actor) =>
+      pointing(
+        [actor],
+        sharesAccount(context, actor) ? { ...evidence, strength: 'hint' } : evidence,
+      ),
+    );
   });
+}
+
+/** It serves what another program with the same rights may reconcile: it shows the install, not who acts. */
+export function sharesAccount(context: Context, actor: Actor): boolean {
+  return actorsOf(context).some(
+    ({ kind, namespace, name, account }) =>
+      namespace === actor.namespace &&
+      account.name === actor.account.name &&
+      ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind) &&
+      !(kind === actor.kind && name === actor.name),
+  );
 }
 
 export function webhooksOf({ now }: Context): WebhookFacts[] {

@@ -55,7 +55,8 @@ export function isOftenManaged(held: Held): boolean {
 
 /**
  * Whose controllers a finalizer speaks for. `own`: those of the object's type. `other`: its domain names
- * another API group that is served, so whoever made that one is meant. `unclear`: nothing says.
+ * another API group that is served, so whoever made that one is meant; or it is a name below the type's group
+ * that is none of its types: a product beside the first one (`chains.tekton.dev`). `unclear`: nothing says.
  */
 export interface Meant {
   relation: 'own' | 'other' | 'unclear';
@@ -66,7 +67,8 @@ export interface Meant {
 export function meantBy({ now }: Context, held: Held): Meant {
   const own = held.type.group;
   const ownGroups = isBuiltIn(own) ? [] : [own];
-  const domain = held.finalizer.includes('/') ? (held.finalizer.split('/')[0] ?? '') : '';
+  // `widgets.example.com` is a domain as well as `example.com/widgets` is one.
+  const [domain = ''] = held.finalizer.split('/');
   // Without a domain it can only be meant for whoever made the type; a built-in type has many users.
   if (!domain.includes('.')) {
     return { relation: ownGroups.length > 0 ? 'own' : 'unclear', groups: ownGroups };
@@ -74,6 +76,9 @@ export function meantBy({ now }: Context, held: Held): Meant {
   const types = now.discovery.ok ? now.discovery.value.types : [];
   const fits = (group: string): boolean => speaksFor(domain, group, types);
   if (ownGroups.some(fits)) return { relation: 'own', groups: ownGroups };
+  if (ownGroups.some((group) => domain.endsWith(`.${group}`))) {
+    return { relation: 'other', groups: [] };
+  }
   const served = [...new Set(types.map(({ group }) => group))].filter(
     (group) => !isBuiltIn(group) && group !== own,
   );
@@ -84,22 +89,23 @@ export function meantBy({ now }: Context, held: Held): Meant {
 }
 
 /** What projects put in front of their group to make a finalizer's domain. */
-const COMMON_PREFIX = /^(?:finalizers?|cleanup|operator|controller|protection|foreground)$/;
+const COMMON_LABEL =
+  /^(?:operator|controller|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
 /**
  * The domain is the group, or below or above it. One below has to be a type of the group, or a word that
  * any project uses: `crowd.example.com/keep` is not the business of whoever made `widgets.example.com`.
  */
 function speaksFor(domain: string, group: string, types: readonly ResourceType[]): boolean {
-  if (group === domain || group.endsWith(`.${domain}`)) return true;
+  const project = domain.replace(/^[a-z0-9-]*finalizers?\./, '');
+  if ([domain, project].some((name) => group === name || group.endsWith(`.${name}`))) return true;
   if (!domain.endsWith(`.${group}`)) return false;
   const prefix = domain.slice(0, -group.length - 1);
-  if (COMMON_PREFIX.test(prefix)) return true;
   const own = types.filter((type) => type.group === group);
-  return (
-    own.length === 0 ||
-    own.some(({ resource, kind }) => [resource, kind.toLowerCase()].includes(prefix))
-  );
+  const names = own.flatMap(({ resource, kind }) => [resource, kind.toLowerCase()]);
+  return prefix
+    .split('.')
+    .every((label) => COMMON_LABEL.test(label) || own.length === 0 || names.includes(label));
 }
 
 /** Types of the meant groups: the object's own where that is meant, else all that are served. */

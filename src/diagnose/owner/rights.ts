@@ -109,10 +109,10 @@ export function rightsOf(
     const isOwn = isNamed && type.group !== '';
     const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
     if (isOwn && rule.verbs.some((verb) => verb !== 'watch' && verb !== 'list')) {
-      const reconciled = [`${type.resource}/status`, `${type.resource}/finalizers`];
-      if (reconciled.some((name) => rule.resources.includes(name))) rights.reconciles = true;
+      rights.reconciles ||= namesStatus(rule, type);
     }
-    if (!rule.resources.includes(resource) && !rule.resources.includes('*')) continue;
+    const all = subresource === undefined ? '*' : `*/${subresource}`;
+    if (![resource, all, '*'].some((name) => rule.resources.includes(name))) continue;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
     if (!isAboutThem) continue;
@@ -132,6 +132,13 @@ export function rightsOf(
   rights.isLocal = rights.change !== undefined && !isGlobal;
   rights.watch = has(['list', 'watch'], true);
   return rights;
+}
+
+/** By its own name or that of all resources: kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (ResourceMatches). */
+function namesStatus({ resources }: RuleFacts, type: ResourceType): boolean {
+  return [type.resource, '*'].some(
+    (name) => resources.includes(`${name}/status`) || resources.includes(`${name}/finalizers`),
+  );
 }
 
 /** A RoleBinding reaches the namespace's content only; cluster-scoped objects need more. */
@@ -228,18 +235,22 @@ export function ableAccounts(
  * Users and groups of no ServiceAccounts that may write the type's status or finalizers, as controllers
  * do: one that runs outside of the cluster may be among them.
  */
+<<<<<<< HEAD
 export function outsiders(context: Context, type: ResourceType): string[] {
   const own = [`${type.resource}/status`, `${type.resource}/finalizers`];
   const grants = grantsOf(context)
     .filter(
       ({ subject: { kind, name } }) => kind !== 'ServiceAccount' && !name.startsWith('system:'),
     )
+=======
+export function outsideGroups(context: Context, type: ResourceType): string[] {
+  const groups = grantsOf(context)
+    .filter(({ subject: { kind, name } }) => kind === 'Group' && !name.startsWith('system:'))
+>>>>>>> ops2
     .filter(({ namespace }) => reachesPlace(context, namespace, type))
-    .filter(({ rule: { apiGroups, resources, verbs } }) => {
-      const changes = verbs.some((verb) => verb !== 'list' && verb !== 'watch');
-      return (
-        apiGroups.includes(type.group) && changes && own.some((one) => resources.includes(one))
-      );
+    .filter(({ rule }) => {
+      const changes = rule.verbs.some((verb) => verb !== 'list' && verb !== 'watch');
+      return rule.apiGroups.includes(type.group) && changes && namesStatus(rule, type);
     });
   return [...new Set(grants.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }

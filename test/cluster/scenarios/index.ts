@@ -17,6 +17,7 @@ import { owners } from './owners.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
 import { products } from './products.ts';
+import { shapes } from './shapes.ts';
 import { unreadableTypes } from './unreadable-types.ts';
 import { volumes } from './volumes.ts';
 import { webhooks } from './webhooks.ts';
@@ -32,6 +33,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...whose,
   ...why,
   ...beyond,
+  ...shapes,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,
