@@ -230,18 +230,10 @@ function choose(
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
-<<<<<<< HEAD
     return {
       candidate,
       isClear: identified.length === 1 && isAboutFinalizer(context, held, candidate),
     };
-=======
-    const { relation } = meantBy(context, held);
-    // A domain that is not that of the object's type: who made either may not be who put it here.
-    const isContested =
-      relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
-    return { candidate, isClear: identified.length === 1 && !isContested };
->>>>>>> ops2
   }
   const namesakes = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const [namesake] = namesakes;

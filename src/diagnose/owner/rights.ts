@@ -235,18 +235,11 @@ export function ableAccounts(
  * Users and groups of no ServiceAccounts that may write the type's status or finalizers, as controllers
  * do: one that runs outside of the cluster may be among them.
  */
-<<<<<<< HEAD
 export function outsiders(context: Context, type: ResourceType): string[] {
-  const own = [`${type.resource}/status`, `${type.resource}/finalizers`];
   const grants = grantsOf(context)
     .filter(
       ({ subject: { kind, name } }) => kind !== 'ServiceAccount' && !name.startsWith('system:'),
     )
-=======
-export function outsideGroups(context: Context, type: ResourceType): string[] {
-  const groups = grantsOf(context)
-    .filter(({ subject: { kind, name } }) => kind === 'Group' && !name.startsWith('system:'))
->>>>>>> ops2
     .filter(({ namespace }) => reachesPlace(context, namespace, type))
     .filter(({ rule }) => {
       const changes = rule.verbs.some((verb) => verb !== 'list' && verb !== 'watch');
