@@ -16,6 +16,7 @@ import {
   isOfProduct,
   isTelling,
   leasesOf,
+  leasesOfWriters,
   type Pointer,
   pointersFor,
 } from './evidence.ts';
@@ -222,28 +223,17 @@ function choose(
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
-    return {
-      candidate,
-      isClear: identified.length === 1 && isAboutFinalizer(context, held, candidate),
-    };
+    const { relation } = meantBy(context, held);
+    // A domain that is not that of the object's type: who made either may not be who put it here.
+    const isContested =
+      relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
+    return { candidate, isClear: identified.length === 1 && !isContested };
   }
   const dedicated = candidates.filter((candidate) => isDedicated(context, held, candidate));
   const [only] = dedicated;
   return dedicated.length === 1 && only !== undefined
     ? { candidate: only, isClear: false }
     : undefined;
-}
-
-/**
- * Whether what points to it indirectly is about the finalizer as well. Who made the type has not put every
- * finalizer on its objects: one of another group, or of no group at all, may be anybody's (a backup's, a
- * platform's), unless it is known whose it is.
- */
-function isAboutFinalizer(context: Context, held: Held, { evidence }: Candidate): boolean {
-  const { relation } = meantBy(context, held);
-  if (relation === 'own') return true;
-  if (relation === 'other') return isBuiltIn(held.type.group);
-  return evidence.some(({ kind }) => kind === 'catalogue');
 }
 
 /** The one with the most kinds of evidence; undefined on a tie. */
@@ -296,7 +286,7 @@ function livingReservations(
       ? [`${actorText(actor)} ${stateText(actor)} and may ${abilityText(rights)}`]
       : [],
   );
-  const leases = leasesOf(context, meant)
+  const leases = [...leasesOf(context, meant), ...leasesOfWriters(context, held)]
     .filter((lease) => isFresh(context, lease))
     .map(({ namespace, name, holder }) => `Lease ${namespace}/${name} is renewed by ${holder}`);
   const outside = outsiders(context, held.type).map(mayFromOutside);

@@ -120,13 +120,23 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
     writerOf(held)?.manager ?? '',
     ...(isForeign ? [] : held.objects.flatMap((o) => o.statusWriters.map((w) => w.manager))),
   ].filter(isTelling);
-  const [domain = ''] = held.finalizer.split('/');
+  const [domain = '', task = ''] = held.finalizer.split('/');
   const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
+  const names = task
+    .toLowerCase()
+    .split(/[^a-z]+/)
+    .filter((word) => !ANY_TASK.test(word));
   const isTied = ({ component }: EventFacts): boolean => {
     const name = component.toLowerCase();
     const isOfDomain = domain.includes('.') && name.includes(domain);
     const isOfType = !isForeign && words.some((word) => word.length > 3 && name.includes(word));
-    return isOfDomain || isOfType || managers.some((manager) => isSameProgram(manager, component));
+    const isOfTask = names.some((word) => word.length > 3 && name.includes(word));
+    return (
+      isOfDomain ||
+      isOfType ||
+      isOfTask ||
+      managers.some((manager) => isSameProgram(manager, component))
+    );
   };
   return eventsAbout(context, held)
     .filter(isTied)
@@ -141,6 +151,9 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
       ),
     );
 }
+
+/** What any finalizer may be called after its slash. */
+const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
 
 /** controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname: that of the pod. */
 function isInstance(actor: Actor, instance: string): boolean {
@@ -226,6 +239,13 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
       );
     }),
   );
+}
+
+/** Leases that are called as what wrote the finalizer, wherever that runs. */
+export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
+  const manager = writerOf(held)?.manager ?? '';
+  if (!isTelling(manager)) return [];
+  return listed(now.cluster.leases).filter(({ name }) => isSameProgram(name, manager));
 }
 
 function fromLeases(context: Context, meant: Meant): Pointer[] {
