@@ -1,5 +1,5 @@
 import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
+import { type CatalogueEntry, isWorkloadOf, productsOf } from '../catalogue.ts';
 import { type Context, listed, serviceText } from '../context.ts';
 import { type Actor, accountText, actorsOf, actorText, behindService } from './actors.ts';
 import { catalogued, type Held, type Meant, meantBy, meantTypes, writerOf } from './held.ts';
@@ -80,10 +80,19 @@ function fromWriter(context: Context, held: Held): Pointer[] {
   const writer = writerOf(held);
   if (writer === undefined || !isTelling(writer.manager)) return [];
   const text = `it wrote the finalizer, by its name: field manager "${writer.manager}" (managedFields)`;
-  return pointing(
-    actorsOf(context).filter((actor) => goesBy(actor, writer.manager)),
-    { strength: 'direct', kind: 'writer', text },
-  );
+  const known = catalogued(held);
+  // One program of a product may set what another one removes, as snapshot-controller and csi-snapshotter do.
+  const isSetter = (actor: Actor): boolean =>
+    known !== undefined && productsOf(writer.manager).length > 0 && !isOfProduct(known, actor);
+  return actorsOf(context)
+    .filter((actor) => goesBy(actor, writer.manager))
+    .flatMap((actor) =>
+      pointing([actor], {
+        strength: isSetter(actor) ? 'hint' : 'direct',
+        kind: 'writer',
+        text,
+      }),
+    );
 }
 
 function fromStatusWriters(context: Context, { objects }: Held): Pointer[] {
