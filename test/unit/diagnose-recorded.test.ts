@@ -101,7 +101,9 @@ describe('every recorded hang', () => {
     ({ looks }) => {
       const diagnosis = diagnosisOf(looks);
       const waiting = looks.now.content.flatMap(({ type, read }) =>
-        read.ok && read.value.total > 0 && read.value.total === read.value.queued ? [type.kind] : [],
+        read.ok && read.value.total > 0 && read.value.total === read.value.queued
+          ? [type.kind]
+          : [],
       );
       const held = diagnosis.findings.filter(({ code }) => code === 'object-finalizer');
       expect(held.filter(({ subject }) => waiting.includes(subject.kind))).toEqual([]);

@@ -95,5 +95,7 @@ function isReference(value: Json | undefined): value is string {
 }
 
 function mapValues(value: JsonObject, change: (item: Json) => Json): JsonObject {
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, change(item ?? null)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, change(item ?? null)]),
+  );
 }

@@ -122,8 +122,8 @@ function comment(run: RunResult): string {
 
 /** As read from an earlier comment: with the texts of an earlier cluster in it. */
 function history(run: RunResult): Teardown[] {
-  const text = run.cluster.version;
-  const said = { number: text, where: text, about: text, left: [text], code: text, subject: text };
+  const text = run.cluster.version.slice(0, 100); // longer ones are not read back
+  const said = { number: text, where: text, about: text, code: text, subject: text };
   return [teardown(run, { run: '9000', ...said })];
 }
 
@@ -192,7 +192,7 @@ describe('the marker of the comment', () => {
     for (const run of RUNS) {
       const body = comment(poison(run, text));
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
-      expect(body.match(/<!--/g)).toHaveLength(2);
+      expect(body.match(/<!--/g)).toHaveLength(comment(run).match(/<!--/g)?.length ?? 0);
     }
   });
 });

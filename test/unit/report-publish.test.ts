@@ -6,6 +6,7 @@ import { createRedactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
 import { teardownsIn } from '../../src/report/comment-state.ts';
+import { redactResult } from '../../src/report/json.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';
@@ -107,14 +108,19 @@ describe('a secret in any text', () => {
   const secret = (text: string): string => `${text} ${SECRET} ${BEARER}`;
   const failure = { message: secret('cannot'), hints: [secret('try')], at: FINISHED_AT };
 
-  test.each<{ what: string; given: Told }>([
-    { what: 'of the cluster', given: told(poison(RED, secret)) },
-    { what: 'of a failure', given: { failure, elapsedMs: 1 } },
-  ])('$what is in no file, no summary, no comment and no log line', async ({ given }) => {
+  test.each<{ what: string; tell: (redact: (text: string) => string) => Told }>([
+    // The view is made of what is clean already.
+    {
+      what: 'of the cluster',
+      tell: (redact) => told(redactResult(poison(RED, secret), redact)),
+    },
+    { what: 'of a failure', tell: () => ({ failure, elapsedMs: 1 }) },
+  ])('$what is in no file, no summary, no comment and no log line', async ({ tell }) => {
     const github = await startGithub();
     try {
       const redactor = createRedactor();
       redactor.add(SECRET);
+      const given = tell((text) => redactor.redact(text));
       const names = { workflow: SECRET, job: SECRET, namespaces: [SECRET], matrix: { a: SECRET } };
       const { publisher, read, said } = desk({ github, redactor, ...names });
       const { reportJsonPath, reportMarkdownPath } = await publisher.files(given);
