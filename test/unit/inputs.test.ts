@@ -34,8 +34,12 @@ describe('readInputs', () => {
       namespaces: ['preview-7'],
       selector: '',
       delete: false,
+      orderTimeoutMs: 150_000,
+      forecast: false,
+      terminating: undefined,
       timeoutMs: 300_000,
       failFast: false,
+      failOnLeftBehind: false,
       policy: { failOn: 'not-deleted', ifNotFound: 'ok' },
       kubeconfig: '',
       context: '',
@@ -258,7 +262,7 @@ describe('readInputs refuses, with one sentence that names the input, the value 
       why: 'nothing to wait for',
       given: { namespace: ' ,\n, ' },
       message:
-        'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector',
+        'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',
     },
   ])('$why', ({ given, message }) => {
     const error = refusal(given);
