@@ -66,6 +66,7 @@ const freed = ({ actions }: ForcePlan): string[] =>
 const refusals = ({ refused }: ForcePlan): string[] =>
   refused.map(({ target, reason }) => `${target}: ${reason}`);
 
+const WEBHOOKS = 'validatingwebhookconfigurations';
 const WIDGET = `widgets.example.com/db ${FINALIZER}`;
 const MANAGED = { operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
 
@@ -325,7 +326,27 @@ describe('what even the exact name does not reach', () => {
     ],
     [
       'what a dead webhook guards',
-      (s) => s.dryRun({ message: 'failed calling webhook "guard": service "hooks" not found' }),
+      (s) => {
+        s.cluster.put(`/apis/admissionregistration.k8s.io/v1/${WEBHOOKS}/guard`, {
+          metadata: { name: 'guard', uid: 'guard' },
+          webhooks: [
+            {
+              name: 'guard',
+              failurePolicy: 'Fail',
+              clientConfig: { service: { namespace: 'ops', name: 'hooks' } },
+              rules: [
+                {
+                  operations: ['UPDATE'],
+                  apiGroups: ['example.com'],
+                  apiVersions: ['*'],
+                  resources: ['widgets'],
+                },
+              ],
+            },
+          ],
+        });
+        s.dryRun({ message: 'failed calling webhook "guard": service "hooks" not found' });
+      },
       /tried as a dry run: failed calling webhook "guard".*has to be fixed first/,
     ],
     [

@@ -17,6 +17,7 @@ import {
   isOfProduct,
   isTelling,
   leasesOf,
+  leasesOfWriters,
   type Pointer,
   pointersFor,
   sharesAccount,
@@ -230,10 +231,11 @@ function choose(
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
-    return {
-      candidate,
-      isClear: identified.length === 1 && isAboutFinalizer(context, held, candidate),
-    };
+    const { relation } = meantBy(context, held);
+    // A domain that is not that of the object's type: who made either may not be who put it here.
+    const isContested =
+      relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
+    return { candidate, isClear: identified.length === 1 && !isContested };
   }
   const namesakes = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const [namesake] = namesakes;
@@ -254,18 +256,6 @@ function isCalledAsWriter(held: Held, { actor, rights }: Candidate): boolean {
   const writer = writerOf(held)?.manager ?? '';
   if (!isOfAnyController(writer) || rights.change === undefined) return false;
   return actor?.programs.includes(writer) ?? false;
-}
-
-/**
- * Whether what points to it indirectly is about the finalizer as well. Who made the type has not put every
- * finalizer on its objects: one of another group, or of no group at all, may be anybody's (a backup's, a
- * platform's), unless it is known whose it is.
- */
-function isAboutFinalizer(context: Context, held: Held, { evidence }: Candidate): boolean {
-  const { relation } = meantBy(context, held);
-  if (relation === 'own') return true;
-  if (relation === 'other') return isBuiltIn(held.type.group);
-  return evidence.some(({ kind }) => kind === 'catalogue');
 }
 
 /** The one with the most kinds of evidence; undefined on a tie. */
@@ -320,7 +310,7 @@ function livingReservations(
       ? [`${actorText(actor)} ${stateText(actor)} and may ${abilityText(rights)}`]
       : [],
   );
-  const leases = leasesOf(context, meant)
+  const leases = [...leasesOf(context, meant), ...leasesOfWriters(context, held)]
     .filter((lease) => isFresh(context, lease))
     .map(({ namespace, name, holder }) => `Lease ${namespace}/${name} is renewed by ${holder}`);
   const outside = outsiders(context, held.type).map(mayFromOutside);

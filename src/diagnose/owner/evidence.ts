@@ -1,5 +1,5 @@
 import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
+import { type CatalogueEntry, isWorkloadOf, productsOf } from '../catalogue.ts';
 import { type Context, listed, serviceText } from '../context.ts';
 import { type Actor, accountText, actorsOf, actorText, behindService } from './actors.ts';
 import { catalogued, type Held, type Meant, meantBy, meantTypes, writerOf } from './held.ts';
@@ -90,10 +90,19 @@ function fromWriter(context: Context, held: Held): Pointer[] {
   const writer = writerOf(held);
   if (writer === undefined || !isTelling(writer.manager)) return [];
   const text = `it wrote the finalizer, by its name: field manager "${writer.manager}" (managedFields)`;
-  return pointing(
-    actorsOf(context).filter((actor) => goesBy(actor, writer.manager)),
-    { strength: 'direct', kind: 'writer', text },
-  );
+  const known = catalogued(held);
+  // One program of a product may set what another one removes, as snapshot-controller and csi-snapshotter do.
+  const isSetter = (actor: Actor): boolean =>
+    known !== undefined && productsOf(writer.manager).length > 0 && !isOfProduct(known, actor);
+  return actorsOf(context)
+    .filter((actor) => goesBy(actor, writer.manager))
+    .flatMap((actor) =>
+      pointing([actor], {
+        strength: isSetter(actor) ? 'hint' : 'direct',
+        kind: 'writer',
+        text,
+      }),
+    );
 }
 
 function fromStatusWriters(context: Context, { objects }: Held): Pointer[] {
@@ -130,13 +139,23 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
     writerOf(held)?.manager ?? '',
     ...(isForeign ? [] : held.objects.flatMap((o) => o.statusWriters.map((w) => w.manager))),
   ].filter(isTelling);
-  const [domain = ''] = held.finalizer.split('/');
+  const [domain = '', task = ''] = held.finalizer.split('/');
   const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
+  const names = task
+    .toLowerCase()
+    .split(/[^a-z]+/)
+    .filter((word) => !ANY_TASK.test(word));
   const isTied = ({ component }: EventFacts): boolean => {
     const name = component.toLowerCase();
     const isOfDomain = domain.includes('.') && name.includes(domain);
     const isOfType = !isForeign && words.some((word) => word.length > 3 && name.includes(word));
-    return isOfDomain || isOfType || managers.some((manager) => isSameProgram(manager, component));
+    const isOfTask = names.some((word) => word.length > 3 && name.includes(word));
+    return (
+      isOfDomain ||
+      isOfType ||
+      isOfTask ||
+      managers.some((manager) => isSameProgram(manager, component))
+    );
   };
   return eventsAbout(context, held)
     .filter(isTied)
@@ -151,6 +170,9 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
       ),
     );
 }
+
+/** What any finalizer may be called after its slash. */
+const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
 
 /** controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname: that of the pod. */
 function isInstance(actor: Actor, instance: string): boolean {
@@ -236,6 +258,13 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
       );
     }),
   );
+}
+
+/** Leases that are called as what wrote the finalizer, wherever that runs. */
+export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
+  const manager = writerOf(held)?.manager ?? '';
+  if (!isTelling(manager)) return [];
+  return listed(now.cluster.leases).filter(({ name }) => isSameProgram(name, manager));
 }
 
 function fromLeases(context: Context, meant: Meant): Pointer[] {

@@ -189,7 +189,7 @@ function ofActor(
       },
     ];
   }
-  if (!isAlive(actor) || (actor.ready === 0 && actor.kind !== 'Pod')) {
+  if (!isAlive(actor) || actor.ready === 0) {
     return notReady(context, actor, { ...common, ...circle }, duty, removal);
   }
   return running(context, held, candidate, actor, common, duty, obstacles);
