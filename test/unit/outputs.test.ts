@@ -26,9 +26,9 @@ describe('outputs', () => {
       outcomes: '{"preview-pr-42":"stuck"}',
       'elapsed-seconds': '302',
       'root-cause':
-        'Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was in this namespace and was deleted with it, so nobody is left to remove widgets.example.com/cleanup',
+        'Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was in this namespace and has been deleted with it, so nobody is left to remove widgets.example.com/cleanup',
       'summary-text':
-        'preview-pr-42 is stuck: Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was in this namespace and was deleted with it, so nobody is left to remove widgets.example.com/cleanup',
+        'preview-pr-42 is stuck: Widget db is held by finalizer widgets.example.com/cleanup; its controller, Deployment widget-operator, was in this namespace and has been deleted with it, so nobody is left to remove widgets.example.com/cleanup',
       blockers: [
         {
           namespace: 'preview-pr-42',
