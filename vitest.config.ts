@@ -12,6 +12,9 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Real processes and sockets starve on a busy machine. What fails twice in a row is broken.
     retry: process.env['CI'] ? 1 : 0,
-    reporters: ['default', ['json', { outputFile: 'coverage/report.json' }]],
+    reporters: [
+      'default',
+      ['json', { outputFile: process.env['TEST_REPORT'] ?? 'coverage/report.json' }],
+    ],
   },
 });

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -417,7 +416,11 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
 
 /** Killed processes whose parent is gone may stay in the process table until somebody collects them. */
 function isAlive(pid: number): boolean {
-  const found = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
-  const state = found.stdout.trim();
-  return state !== '' && !state.startsWith('Z');
+  try {
+    process.kill(pid, 0);
+    const stat = `/proc/${pid}/stat`;
+    return !existsSync(stat) || !/\) Z /.test(readFileSync(stat, 'utf8'));
+  } catch {
+    return false;
+  }
 }
