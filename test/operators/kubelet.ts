@@ -211,7 +211,7 @@ class PodRun {
   ): Promise<void> {
     const env = await this.#environment(pod, container);
     const given = [...stringsAt(container, 'command').slice(1), ...stringsAt(container, 'args')];
-    const args = [...before, ...given].map((arg) => this.#localPaths(expand(arg, env), container));
+    const args = [...before, ...given].map((arg) => expand(this.#localPaths(arg, container), env));
     const log = openSync(this.#logFile, 'a');
     const child = spawn(program, args, { cwd: this.#folder, env, stdio: ['ignore', log, log] });
     closeSync(log);
@@ -263,7 +263,7 @@ class PodRun {
         field === undefined
           ? (stringAt(entry, 'value') ?? '')
           : (stringAt(withAddress(pod), ...field.split('.')) ?? '');
-      env[stringAt(entry, 'name') ?? ''] = this.#localPaths(expand(value, env), container);
+      env[stringAt(entry, 'name') ?? ''] = expand(this.#localPaths(value, container), env);
     }
     return env;
   }
