@@ -39,7 +39,9 @@ describe('the diagram of the wait-for graph', () => {
     async ({ text }) => {
       const source = poisoned(severalCauses(), text);
       expect(await parseDiagram(source)).toBe('flowchart-v2');
-      expect(source.match(/-->/g)).toHaveLength(3);
+      // As many as with names that mean nothing to Mermaid.
+      const edges = sourceOf(severalCauses()).match(/-->/g)?.length ?? 0;
+      expect(source.match(/-->/g)).toHaveLength(edges);
       const ours =
         /^graph TD$|^ {2}n\d+\["[^"`%;{}#<>]*"\]$|^ {2}n\d+ --> n\d+$|^ {2}class n\d+(,n\d+)* rootCause$/;
       const lines = source.split('\n').filter((line) => !ours.test(line));
