@@ -134,7 +134,7 @@ export function addTeardown(
     else if (entry.isSettled) all.set(teardownId(entry), { ...same, isSettled: true });
   }
   const settled = [...all.values()].map((entry) => settle(entry, next, gone));
-  return pruned(settled.sort(byRun));
+  return pruned(settled.sort(byRun), teardownId(next));
 }
 
 /** Ids of stories in the comment: letters, digits and what cannot end an HTML comment. */
@@ -155,17 +155,37 @@ function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teard
   return { ...entry, left, isSettled: entry.isSettled || left.length === 0 };
 }
 
-/** Rows, the worst first, and then the last of the others, as long as there is room. */
-function pruned(ordered: readonly Teardown[]): Teardown[] {
+/** What was just told, rows, the worst first, and then the last of the others, as long as there is room. */
+function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
   const rows = currentRows(ordered);
   const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);
+  const isTold = (entry: Teardown): boolean => teardownId(entry) === told;
+  const wanted = [...rows, ...others.reverse()];
   let chars = 0;
-  const kept = [...rows, ...others.reverse()].filter((entry) => {
-    chars += encode(entry).length + 1;
-    return chars <= MAX_STATE_CHARS;
-  });
-  return ordered.filter((entry) => kept.includes(entry));
+  const kept = [...wanted.filter(isTold), ...wanted.filter((one) => !isTold(one))].filter(
+    (entry) => {
+      chars += encode(entry).length + 1;
+      return chars <= MAX_STATE_CHARS;
+    },
+  );
+  const lost = rows.find((row) => !row.isPass && !kept.includes(row));
+  const remembered = ordered.filter((entry) => kept.includes(entry));
+  if (lost === undefined) return remembered;
+  const rest = restOf(lost);
+  const known = remembered.filter((entry) => teardownId(entry) !== teardownId(rest));
+  return [...known, rest].sort(byRun);
 }
+
+/**
+ * Stands for rows that there is no room for, so that a comment does not turn green over what it has
+ * forgotten. Nobody reports as this job: it goes like a job that comes no more.
+ */
+function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardown): Teardown {
+  const speaker = { ...NOBODY, run, attempt, number, workflow, job: 'rest', where: REST };
+  return { ...failedTeardown(speaker, at, seconds), outcome };
+}
+
+const REST = 'others, for which there is no room here';
 
 /**
  * What nobody has looked at again, the worst first. A later run speaks for a place when it looked at the

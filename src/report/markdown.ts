@@ -196,7 +196,7 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
   const lines = [
     `${lead}${toMarkdown(capitalized(text), chars)}`,
     isBare && (command ?? rules) !== undefined ? ':' : '.',
-    risk === undefined ? '' : ` **Risk:** ${toMarkdown(capitalized(risk), chars)}.`,
+    risk === undefined ? '' : ` **Risk:** ${toMarkdown(risk, chars)}.`,
     others.length === 0 ? '' : ` Here in the first of ${others.length + 1} places.`,
     command === undefined ? '' : `\n${codeBlock('sh', [command], indent)}`,
     rules === undefined ? '' : `\n${codeBlock('yaml', rules, indent)}`,

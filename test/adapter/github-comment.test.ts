@@ -3,14 +3,14 @@ import type { JsonObject } from '../../src/base/json.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
 import { formerKey } from '../../src/publish/run.ts';
-import { currentRows, teardownsIn } from '../../src/report/comment-state.ts';
+import { addTeardown, currentRows, type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { viewOf } from '../../src/report/view.ts';
 import type { Fault, Github } from '../stub/github.ts';
-import { type DeskOptions, desk, PULL_REQUEST, report } from '../stub/publishing.ts';
+import { type DeskOptions, desk, PULL_REQUEST, report, teardown } from '../stub/publishing.ts';
 import { deadApiService, deadlock, FINISHED_AT, gone, runOf, settled } from '../stub/results.ts';
 import { serveGithub } from '../stub/serve.ts';
 
-const RED = runOf([deadlock()]);
+const RED = runOf([{ ...deadlock(), elapsedMs: 302_000 }]);
 const GREEN = runOf([gone()]);
 const YELLOW = runOf([settled('recreated', 'warn')]);
 const LENIENT = runOf([{ ...deadlock(), verdict: 'warn' }]);
@@ -528,7 +528,21 @@ test('many jobs with long stories stay within what a host takes, and all have th
   const text = body(github);
   expect(text.length).toBeLessThanOrEqual(60_000);
   expect(headline(text)).toMatch(/^🔴 \d+ of \d+ teardowns did not finish/);
-  expect(text).toContain('is stuck: not gone after');
+  expect(text).toContain('40 namespaces are stuck');
+});
+
+test('jobs that there is no room to remember keep the comment from turning green', () => {
+  let all: Teardown[] = [];
+  const tell = (result: RunResult, run: string, job: string): void => {
+    all = addTeardown(all, teardown(result, { run, job, where: `preview / ${job}` }), []);
+  };
+  const jobs = Array.from({ length: 60 }, (_, at) => `part-${at}`);
+  for (const job of jobs) {
+    tell(RED, '1', job);
+    expect(all.map((entry) => entry.job)).toContain(job);
+  }
+  for (const { job } of currentRows(all)) if (job !== 'rest') tell(GREEN, '2', job);
+  expect(currentRows(all).filter(({ isPass }) => !isPass)).toMatchObject([{ job: 'rest' }]);
 });
 
 test('all namespaces of a run are told in one comment', async () => {
@@ -536,7 +550,7 @@ test('all namespaces of a run are told in one comment', async () => {
   const namespaces = [gone('a'), deadlock(), { ...deadApiService(), name: 'c' }];
   await report(github, runOf(namespaces));
   for (const name of ['a', 'preview-pr-42', 'c'])
-    expect(body(github)).toContain(`<code>${name}</code>`);
+    expect(body(github)).toContain(`\`${name}\``);
 });
 
 test('ours is found behind 250 others', async () => {

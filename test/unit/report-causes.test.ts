@@ -234,7 +234,7 @@ describe('where a cause lies', () => {
     {
       what: 'an owner that nobody knows',
       is: answer([cause('owner-unknown', 'namespace')]),
-      answer: 'Who should act could not be found out.',
+      answer: undefined,
     },
     {
       what: 'a pod that takes its time',

@@ -26,8 +26,6 @@ function sourceOf({ diagnosis: found, name }: NamespaceResult): string {
 const poisoned = (result: NamespaceResult, text: string): string =>
   sourceOf(poison(runOf([result]), () => text).namespaces[0] as NamespaceResult);
 
-const EDGES = sourceOf(severalCauses()).match(/-->/g)?.length ?? 0;
-
 describe('the diagram of the wait-for graph', () => {
   test.each(['S4-watched', 'SEED-1d', 'S25a', 'S1', 'SEED-2c', 'S32'])(
     'of %s is one for Mermaid',
@@ -41,7 +39,9 @@ describe('the diagram of the wait-for graph', () => {
     async ({ text }) => {
       const source = poisoned(severalCauses(), text);
       expect(await parseDiagram(source)).toBe('flowchart-v2');
-      expect(source.match(/-->/g)).toHaveLength(EDGES);
+      // As many as with names that mean nothing to Mermaid.
+      const edges = sourceOf(severalCauses()).match(/-->/g)?.length ?? 0;
+      expect(source.match(/-->/g)).toHaveLength(edges);
       const ours =
         /^graph TD$|^ {2}n\d+\["[^"`%;{}#<>]*"\]$|^ {2}n\d+ --> n\d+$|^ {2}class n\d+(,n\d+)* rootCause$/;
       const lines = source.split('\n').filter((line) => !ours.test(line));
