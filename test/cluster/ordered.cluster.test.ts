@@ -172,6 +172,19 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
+    test('reaches what an operator in another namespace of the run has to clean up', async () => {
+      await within('two', async (world) => {
+        const operators = world.name('two-operators');
+        const operator = await inside(world, { namespace: operators, scope: 'cluster' });
+        await createGuarded(world, operator, 'a');
+        const both = { namespace: `${world.namespace},${operators}` };
+        const foreseen = await gate(world, { ...both, forecast: 'true' });
+        expect(rootsOf(foreseen.result).join()).toContain(`is in namespace ${operators}`);
+        const { result } = await gate(world, { ...both, delete: 'ordered', timeout: '120s' });
+        expect(result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
+      });
+    });
+
     test('that is cancelled asks for nothing more', async () => {
       await within('cancelled', async (world) => {
         const operator = await inside(world, {}, () => 'not yet');
@@ -260,7 +273,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           'teardown-partial',
         );
         const unread = blind.result.leftBehindUnread?.map(({ what }) => what);
-        expect(unread).toContain('storageclasses.storage.k8s.io');
+        expect(unread).toContain('priorityclasses.scheduling.k8s.io');
         expect(blind.text).toContain('Not inspected');
       });
     });

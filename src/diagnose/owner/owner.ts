@@ -488,7 +488,7 @@ function missing(
   const account = owner?.account;
   const message =
     gone !== undefined
-      ? `${inside ? fateText(context) : 'was deleted'}, so nobody is left to remove ${finalizer}`
+      ? `${inside || isGoing(context, place) ? fateText(context, place) : 'was deleted'}, so nobody is left to remove ${finalizer}`
       : account !== undefined
         ? inside
           ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
@@ -522,7 +522,7 @@ function missing(
     scope: inside ? 'namespace' : 'cluster',
     certainty,
     remedies: [
-      ...(inside && held.objects.length > 0
+      ...((inside || isGoing(context, place)) && held.objects.length > 0
         ? orderRemedies(context, held, gone === undefined ? 'its controller' : actorText(gone))
         : []),
       ...(isGoing(context, gone?.namespace)
