@@ -110,7 +110,7 @@ class Order {
         : finalizers.some((name) => which.finalizers.includes(name)));
     const meant = ((await this.list(step)) ?? []).filter(isMeant);
     const asked = meant.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-    if (asked.length > 0) this.note(`first ${asked.length} ${typeName(type)}: ${why}`);
+    if (asked.length > 0) this.note(`first ${asked.length} ${typeName(type)}, because ${why}`);
     await inParallel(asked, CONCURRENCY, (object) => this.delete(object, step));
     return meant.map(({ uid }) => uid);
   }
