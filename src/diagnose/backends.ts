@@ -21,7 +21,7 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   const place = context.now.places[service.namespace];
   const base = { service, actor: undefined, isInside: isInside(context, service.namespace) };
   if (isGoing(context, service.namespace)) {
-    return { ...base, isDead: true, text: `which ${fateText(context)}` };
+    return { ...base, isDead: true, text: `which ${fateText(context, service.namespace)}` };
   }
   if (place?.services?.ok !== true) {
     return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };

@@ -64,16 +64,20 @@ export function isInside({ now }: Context, namespace: string | undefined): boole
   return namespace === now.namespace.name;
 }
 
-/** In a forecast what is in the namespace is still there, and goes with it. */
+/** In a forecast what is in the namespace is still there, and goes with it, or at the same time. */
 export function isGoing(context: Context, namespace: string | undefined): boolean {
-  return context.now.forecast !== undefined && isInside(context, namespace);
+  const { forecast } = context.now;
+  if (forecast === undefined || namespace === undefined) return false;
+  return isInside(context, namespace) || forecast.together.includes(namespace);
 }
 
 /** "was in this namespace and has been deleted with it", or what a forecast says of it. */
-export function fateText({ now }: Context): string {
-  return now.forecast === undefined
-    ? 'was in this namespace and has been deleted with it'
-    : 'is in this namespace and goes with it';
+export function fateText(context: Context, namespace?: string): string {
+  if (context.now.forecast === undefined)
+    return 'was in this namespace and has been deleted with it';
+  return namespace === undefined || isInside(context, namespace)
+    ? 'is in this namespace and goes with it'
+    : `is in namespace ${namespace}, which would go at the same time`;
 }
 
 /** What names a resource type; more is welcome and ignored. */

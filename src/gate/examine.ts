@@ -62,11 +62,13 @@ export async function examine(
   const complete = (snapshot: Snapshot): Snapshot => {
     const baseline = byName.get(snapshot.namespace.name)?.baseline;
     if (baseline !== undefined) snapshot.baseline = baseline;
-    if (foresight !== undefined)
+    if (foresight !== undefined) {
       snapshot.forecast ??= {
         deletions: {},
         present: { content: snapshot.content, pods: snapshot.pods },
+        together: [...byName.keys()].filter((name) => name !== snapshot.namespace.name),
       };
+    }
     return snapshot;
   };
   const snapshots = await observe(

@@ -110,7 +110,7 @@ class Order {
         : finalizers.some((name) => which.finalizers.includes(name)));
     const meant = ((await this.list(step)) ?? []).filter(isMeant);
     const asked = meant.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-    if (asked.length > 0) this.note(`first ${asked.length} ${typeName(type)}: ${why}`);
+    if (asked.length > 0) this.note(`first ${asked.length} ${typeName(type)}, because ${why}`);
     await inParallel(asked, CONCURRENCY, (object) => this.delete(object, step));
     return meant.map(({ uid }) => uid);
   }
@@ -197,7 +197,9 @@ class Order {
     if (this.run.signal.aborted) return;
     const more = others.length > 0 ? ` and ${others.length} more` : '';
     const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
-    const [seen] = await examine([unexamined(this.namespace)], EXAMINE_LIMIT_MS, this.run);
+    // Of what is to go, only the namespace itself has not been asked yet: this is about the others.
+    const going = { ...this.namespace, deletionTimestamp: serverTimestamp(this.run) };
+    const [seen] = await examine([unexamined(going)], EXAMINE_LIMIT_MS, this.run);
     const cause = seen && causeText(seen.diagnosis);
     const why = cause === undefined ? '' : `: ${cause}`;
     this.note(`${which} did not go in time${why}; the teardown goes on`);

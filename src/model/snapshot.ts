@@ -44,6 +44,8 @@ export interface Forecast {
   deletions: Record<string, Trial>;
   /** Content and pods as they are now. */
   present: Pick<Snapshot, 'content' | 'pods'>;
+  /** Other namespaces that would be deleted at the same time. */
+  together: string[];
 }
 
 /** What was asked for and is not known. */

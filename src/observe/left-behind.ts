@@ -206,7 +206,7 @@ export async function readPointers(
     const what = type.group === '' ? type.resource : `${type.resource}.${type.group}`;
     const because = 'not searched for what points into the namespace';
     if (!end.ok) {
-      if (type.isOptional && end.failure.kind === 'not-found') return;
+      if (type.isOptional && end.failure.status === 404) return;
       const reason = `${because}: ${end.failure.message}`;
       unread.push({ source: 'pointers', what, reason, ...missingRight(end.failure, type, 'list') });
     } else if (!end.value.complete) {

@@ -410,7 +410,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   if (order.length === 0) return found;
   const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
   const first = order.map(({ why, command }) => ({
-    text: ['Delete these, and wait until they are gone: ', said(why)],
+    text: ['Delete these, and wait until they are gone, because ', said(why)],
     command,
     others: found.next
       .filter((same) => typeOf(same.command) === typeOf(command))

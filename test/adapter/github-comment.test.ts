@@ -3,7 +3,12 @@ import type { JsonObject } from '../../src/base/json.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
 import { formerKey } from '../../src/publish/run.ts';
-import { addTeardown, currentRows, type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
+import {
+  addTeardown,
+  currentRows,
+  type Teardown,
+  teardownsIn,
+} from '../../src/report/comment-state.ts';
 import { viewOf } from '../../src/report/view.ts';
 import type { Fault, Github } from '../stub/github.ts';
 import { type DeskOptions, desk, PULL_REQUEST, report, teardown } from '../stub/publishing.ts';
@@ -549,8 +554,7 @@ test('all namespaces of a run are told in one comment', async () => {
   const github = await serveGithub();
   const namespaces = [gone('a'), deadlock(), { ...deadApiService(), name: 'c' }];
   await report(github, runOf(namespaces));
-  for (const name of ['a', 'preview-pr-42', 'c'])
-    expect(body(github)).toContain(`\`${name}\``);
+  for (const name of ['a', 'preview-pr-42', 'c']) expect(body(github)).toContain(`\`${name}\``);
 });
 
 test('ours is found behind 250 others', async () => {

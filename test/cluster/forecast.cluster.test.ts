@@ -24,6 +24,12 @@ const UNSEEN: Record<string, string> = {
   'S42-patient': 'its owner backs off only when it has tried',
   S46: 'its owner puts the finalizer back only when it is being deleted',
   'SEED-5c': 'its owner says only when it tries that it fails',
+  'S67-degraded': 'its owner says only when it tries that it fails',
+  S82: 'its owner says only when it tries what it needs',
+  'S82-home': 'its owner says only when it tries what it needs',
+  'S71-moved': 'a policy about who asks can only be asked by its owner',
+  S75: 'kube-controller-manager dies after the deletion',
+  S76: 'it hangs only because it is deleted in the foreground',
   S29: 'the node is deleted after the namespace',
   'S29-held': 'the node is deleted after the namespace',
   'SEED-5a': 'a kubelet that reports itself as ready does not confirm',
@@ -137,10 +143,17 @@ function compare(
       .filter(({ id }) => rootCauses.includes(id))
       .map(textOf)
       .sort();
-  const [before, after] = [roots(predicted), roots(happened)];
+  // A running owner is presumed to do its work: that it does not, nothing shows before.
+  const after = roots(happened).filter((text) => !text.startsWith('owner-running'));
+  const before = roots(predicted);
+  const isSlow = happened.outcome === 'stuck' && after.length === 0;
   const isOpen = [...predicted.findings].some(({ certainty }) => certainty === 'unknown');
   const wanted = {
-    stuck: isOpen ? ['would-hang', 'inconclusive'] : ['would-hang'],
+    stuck: isSlow
+      ? ['clear', 'inconclusive']
+      : isOpen
+        ? ['would-hang', 'inconclusive']
+        : ['would-hang'],
     inconclusive: ['inconclusive'],
   }[happened.outcome as string] ?? ['clear'];
   const problems = [

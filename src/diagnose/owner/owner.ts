@@ -70,6 +70,7 @@ export function ownerResults(
   const removal = removalRemedies(context, held, siblings);
   const obstacles = obstaclesFor(context, held);
   const { verdict, owner } = attribution;
+  if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
     verdict === 'found' && owner?.actor !== undefined
       ? ofActor(context, held, attribution, owner, owner.actor, removal, obstacles)
@@ -397,6 +398,35 @@ function running(
   ];
 }
 
+/** A claim that was deleted while pods use it; they go with the namespace, and release it. */
+function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, held: Held): boolean {
+  return (
+    forecast !== undefined &&
+    namespace.deletionTimestamp === takenAt &&
+    held.objects.every(
+      ({ kind, name }) =>
+        kind === 'PersistentVolumeClaim' &&
+        listed(forecast.present.pods).some(({ claims }) => claims.includes(name)),
+    )
+  );
+}
+
+/**
+ * The cloud controllers of a managed control plane run outside of the cluster (KEP-2392) and show only in
+ * what they write: whose status one has written is presumed to be looked after.
+ */
+function isOfTheCloud(held: Held): boolean {
+  const known = catalogued(held);
+  const isManaged =
+    known?.workload.some(({ name }) => name === 'cloud-controller-manager') === true ||
+    /\(managed\b/.test(known?.owner ?? '');
+  return (
+    isManaged &&
+    held.objects.length > 0 &&
+    held.objects.every(({ statusWriters }) => statusWriters.length > 0)
+  );
+}
+
 /** Nobody has asked for its deletion yet; what is terminating already is judged by what happens. */
 function isForeseen({ now: { forecast, takenAt } }: Context, { since }: Held): boolean {
   return forecast !== undefined && since === takenAt;
@@ -494,7 +524,7 @@ function missing(
   const account = owner?.account;
   const message =
     gone !== undefined
-      ? `${inside ? fateText(context) : 'was deleted'}, so nobody is left to remove ${finalizer}`
+      ? `${inside || isGoing(context, place) ? fateText(context, place) : 'was deleted'}, so nobody is left to remove ${finalizer}`
       : account !== undefined
         ? inside
           ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
@@ -528,7 +558,7 @@ function missing(
     scope: inside ? 'namespace' : 'cluster',
     certainty,
     remedies: [
-      ...(inside && held.objects.length > 0
+      ...((inside || isGoing(context, place)) && held.objects.length > 0
         ? orderRemedies(context, held, gone === undefined ? 'their controller' : actorText(gone))
         : []),
       ...(isGoing(context, gone?.namespace)
@@ -699,7 +729,8 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
     evidence: [`${held.finalizer} is removed by the ${name}`, manager.evidence],
   };
   const [first] = refusals;
-  if (isForeseen(context, held) && obstacles.length === 0) return EXPECTED;
+  const isUpcoming = isForeseen(context, held) || isUsedByWhatGoes(context, held);
+  if (isUpcoming && obstacles.length === 0) return EXPECTED;
   const result: RuleResult =
     obstacles.length > 0 || first !== undefined
       ? {

@@ -73,6 +73,8 @@ export function childrenOf(
 /** What the objects' specs name in their own namespace and do not own: their owner may need it. */
 export function needsHere({ now }: Context, held: Held): Reference[] {
   const found = new Map<string, Reference>();
+  // What a pod's spec names its containers use, not whoever has put a finalizer on it.
+  if (held.subject.kind === 'Pod' && held.subject.apiVersion === 'v1') return [];
   for (const { uid, namespace } of held.objects) {
     const read = now.details[uid];
     if (read?.ok !== true || namespace === '') continue;
