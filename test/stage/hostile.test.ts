@@ -153,7 +153,7 @@ describe('whatever a cluster contains', () => {
           isSound(diagnose(now, now));
           if (found.findings.some(({ code }) => code === 'object-finalizer')) held++;
           const present = { content: now.content, pods: now.pods };
-          foresee({ ...now, forecast: { deletions: {}, present } }, true);
+          foresee({ ...now, forecast: { deletions: {}, together: [], present } }, true);
         },
       ),
       { numRuns: 150 },
