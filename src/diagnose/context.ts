@@ -38,6 +38,8 @@ export interface RuleResult extends Omit<Finding, 'id' | 'waitsFor'> {
   waitsFor?: { id: string; because: string }[];
   /** Why it can only proceed after the namespace is gone: what closes a circle. */
   waitsForNamespace?: string;
+  /** The workload that would have to serve it, as `actorText` writes it. */
+  servedBy?: string;
   /** What speaks against calling the finalizer ownerless; see `Diagnosis.reservations`. */
   reservations?: string[];
 }

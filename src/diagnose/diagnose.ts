@@ -52,8 +52,8 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const trying = now.unread.length > 0 ? undefined : keepsTrying(context, blocking, moving);
   const movement = trying ?? moving;
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
-  const isOver = now.forecast === undefined;
-  if (isOver && blocking.length === 0 && now.unread.length === 0 && isStill) {
+  const mayEnd = now.forecast === undefined && now.trouble === undefined;
+  if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isStill) {
     results.push(unexplained(context));
   }
   const graph = buildGraph(results);

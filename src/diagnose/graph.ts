@@ -192,6 +192,7 @@ function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding 
     waitsFor: _b,
     waitsForNamespace: _c,
     reservations: _d,
+    servedBy: _e,
     ...finding
   } = result;
   return { id, ...finding, waitsFor };

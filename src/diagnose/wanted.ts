@@ -16,7 +16,7 @@ import { askedAbout, matchesWebhook } from './rules/admission.ts';
 import { isUnprocessed } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
-import { isInitializing } from './rules/types.ts';
+import { asksForVersion, isInitializing } from './rules/types.ts';
 
 /**
  * What the content and its conditions make necessary. A clean namespace costs no request; where something
@@ -146,8 +146,10 @@ function wantForApis(context: Context, wanted: Wanted): void {
     );
     wanted.definitions.push(...failing.map(({ type }) => typeName(type)));
   }
+  const groups = errors.flatMap(({ text }) => asksForVersion(text)?.group ?? []);
   for (const { type, read } of now.content) {
-    if (!read.ok && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
+    const isAsked = !read.ok || groups.includes(type.group);
+    if (isAsked && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
   }
   wantBackends(context, wanted, errors, isRefused || failsDiscovery || initializing);
 }
@@ -333,7 +335,6 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   // Whether an aggregated server takes dry runs seriously is known only to itself.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
   const asked = askedAbout(context, 'UPDATE', held.type, object);
-  if (asked?.length === 0) return;
   wanted.trials.push({
     type: held.type,
     object,

@@ -291,7 +291,9 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [string, st
     case 'progressing':
       return ['is still going away', `: ${notGone}`];
     case 'not-terminating':
-      return ['is there, and nobody has asked for its deletion', ''];
+      return namespace.refusal === undefined
+        ? ['is there, and nobody has asked for its deletion', '']
+        : ['is there, and its deletion was refused', ''];
     case 'inconclusive':
       return run.kind === 'forecast'
         ? ['may hang or not: too little could be seen to tell', '']

@@ -481,6 +481,19 @@ function situationsOf(
 /** What it is called, what to say and what to do. */
 type Situation = [title: string, clauses: Words[], now: Action[]];
 
+/** Asked for by the gate, and not granted: by RBAC, by admission, or because the namespace changed all the time. */
+function refused(refusal: string, command: string): Situation {
+  const lacksRight = refusal.includes('cannot delete resource "namespaces"');
+  const cure: Words = lacksRight
+    ? ['Let the identity of the gate delete namespaces, or delete it with another one']
+    : ['Delete it when what refused it lets it pass'];
+  return [
+    'the deletion was refused',
+    [['its deletion was refused: ', quote(refusal)]],
+    [action(cure, { command })],
+  ];
+}
+
 function situationOf(
   namespace: NamespaceResult,
   rules: string[],
@@ -490,6 +503,7 @@ function situationOf(
   switch (outcome) {
     case 'not-terminating': {
       const command = `kubectl delete namespace ${namespace.name} --wait=false`;
+      if (namespace.refusal !== undefined) return refused(namespace.refusal, command);
       return [
         'nobody asked for the deletion',
         [['nobody has asked for the deletion, so waiting for the end has no point']],

@@ -286,7 +286,8 @@ function isDedicated(
   if (isTelling(writerOf(held)?.manager ?? '')) return false;
   // Many controllers reconcile built-in types, and a known product has other names.
   if (isBuiltIn(held.type.group) || catalogued(held) !== undefined) return false;
-  if (meantBy(context, held).relation === 'other') return false;
+  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing.
+  if (meantBy(context, held).relation !== 'own') return false;
   if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
   if (!rights.reconciles || sharesAccount(context, actor)) return false;
   const words = [held.type.kind.toLowerCase(), ...held.type.group.split('.').slice(0, 1)];

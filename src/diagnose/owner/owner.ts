@@ -1,5 +1,6 @@
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { trialKey } from '../../model/snapshot.ts';
+import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
   type Context,
@@ -85,7 +86,7 @@ export function ownerResults(
   const others = isWaiting && partners.length > 0 ? [] : results;
   // What refuses a running owner stands below it; anybody else meets it when they act.
   const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
-  const extra = isRunning ? [] : obstacles;
+  const extra = isRunning ? [] : obstacles.map((obstacle) => servedByOwner(obstacle, owner, first));
   return {
     waitsFor: [
       ...partners,
@@ -99,6 +100,20 @@ export function ownerResults(
     reservations: reservationsOf(attribution, first),
     isRemovable,
     isExpected: false,
+  };
+}
+
+/** What the owner serves itself comes back with it: that is no cause of its own. */
+function servedByOwner(
+  obstacle: RuleResult,
+  owner: Candidate | undefined,
+  state: RuleResult,
+): RuleResult {
+  if (owner?.actor === undefined || obstacle.servedBy !== actorText(owner.actor)) return obstacle;
+  const { name } = state.subject;
+  return {
+    ...obstacle,
+    waitsFor: [{ id: linkTo(state).id, because: `${name} serves it as well` }],
   };
 }
 
@@ -472,9 +487,9 @@ function diedHere(
   }
   if (error.kind === 'not-found') {
     const read = context.now.details[object.uid];
+    // The API server names no namespace; whoever passes it on mostly names that of the object it works on.
     const isMeant =
-      error.text.includes(`${namespace.name}/`) ||
-      error.text.includes(`"${namespace.name}"`) ||
+      error.text.includes(`${namespace.name}/${error.name}`) ||
       (read?.ok === true && read.value.mentions.includes(error.name));
     return isMeant
       ? `${error.resource} ${error.name} was in this namespace and went with it`
@@ -488,6 +503,16 @@ function diedHere(
   return undefined;
 }
 
+/** A binding for an account of the product in this namespace, which outlives it: there it ran. */
+function traceOf(context: Context, known: CatalogueEntry): string | undefined {
+  return listed(context.now.cluster.clusterRoleBindings).find(({ subjects }) =>
+    subjects.some(
+      ({ kind, namespace, name }) =>
+        kind === 'ServiceAccount' && isInside(context, namespace) && isWorkloadOf(known, name),
+    ),
+  )?.name;
+}
+
 /** "The workload that is known to be gone; else the object's CRD; else the object itself." */
 function missing(
   context: Context,
@@ -499,11 +524,8 @@ function missing(
   const known = catalogued(held);
   const gone = owner?.actor;
   const place = gone?.namespace ?? owner?.account?.namespace;
-  // Where nothing of it is left to be seen, its usual place says where it was.
-  const isUsual =
-    owner === undefined &&
-    known?.workload.some(({ namespace }) => isInside(context, namespace)) === true;
-  const inside = isUsual || isInside(context, place);
+  const trace = owner === undefined && known !== undefined ? traceOf(context, known) : undefined;
+  const inside = trace !== undefined || isInside(context, place);
   const definition = listed(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
@@ -529,7 +551,7 @@ function missing(
         ? inside
           ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
           : `has no controller any more: nothing runs as ${accountText(account)}, which may remove ${finalizer}`
-        : `has no controller in the cluster that would remove ${finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}${isUsual ? ', whose usual place is this namespace' : ''}`}`;
+        : `has no controller in the cluster that would remove ${finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}${trace === undefined ? '' : `, which ran in this namespace: ClusterRoleBinding ${trace} is for its account here`}`}`;
   return {
     code: 'owner-missing',
     subject,

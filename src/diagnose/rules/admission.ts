@@ -19,6 +19,7 @@ import {
   typeName,
 } from '../context.ts';
 import type { AdmissionError, CallFailure } from '../errors.ts';
+import { actorText } from '../owner/actors.ts';
 import { webhooksOf } from '../owner/evidence.ts';
 
 /** Whoever refuses a request on the way to storage: webhooks that cannot be called, and those that say no. */
@@ -94,6 +95,7 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
         : `${webhook.configuration.kind} ${webhook.configuration.name}: failurePolicy ${webhook.failurePolicy}`,
     ],
     scope: inside ? 'namespace' : 'cluster',
+    ...(backend?.actor === undefined ? {} : { servedBy: actorText(backend.actor) }),
     remedies: webhookRemedies(context, webhook, call, backend),
     ...(inside && backend !== undefined
       ? {

@@ -2,6 +2,7 @@ import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot
 import {
   type Context,
   foldSubjects,
+  idOf,
   namespaceSubject,
   type RuleResult,
   subjectOf,
@@ -129,13 +130,46 @@ function ofObject(context: Context, object: ObjectFacts): Held[] {
 export function finalizers(context: Context): RuleResult[] {
   const { namespace } = context.now;
   const inside = heldObjects(context);
-  return [
+  return toldOnce([
     ...heldNamespace(context).flatMap((held) => ofNamespace(context, held)),
     ...inside.flatMap((held) =>
       ofObjects(context, held, held.objects[0]?.namespace === namespace.name),
     ),
     ...heldOutside(context, inside).flatMap((held) => ofObjects(context, held, false)),
-  ];
+  ]);
+}
+
+/** A provider of many types leaves one cause when it goes: the types of a group whose one finalizer has lost its owner. */
+function toldOnce(results: readonly RuleResult[]): RuleResult[] {
+  const isType = ({ code, subject }: RuleResult): boolean =>
+    code === 'owner-missing' && subject.kind === 'CustomResourceDefinition';
+  const groupOf = ({ subject }: RuleResult): string => subject.name.replace(/^[^.]*\./, '');
+  const alike = Map.groupBy(results.filter(isType), (result) =>
+    [groupOf(result), result.finalizer, result.message].join('\n'),
+  );
+  const first = new Map<string, RuleResult>();
+  for (const group of alike.values()) {
+    const sorted = group.toSorted((a, b) => a.subject.name.localeCompare(b.subject.name));
+    const examples = [...new Map(sorted.map(({ subject }) => [subject.name, subject])).values()];
+    const one = sorted[0] as RuleResult;
+    const remedies = new Map(
+      sorted.flatMap((result) => result.remedies).map((r) => [`${r.text}\n${r.command}`, r]),
+    );
+    const told = {
+      ...one,
+      remedies: [...remedies.values()],
+      ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
+    };
+    for (const result of sorted) first.set(idOf(result), told);
+  }
+  return results.map((result) => {
+    const told = (isType(result) ? first.get(idOf(result)) : undefined) ?? result;
+    const waitsFor = told.waitsFor?.map((link) => {
+      const one = first.get(link.id);
+      return one === undefined ? link : { ...link, id: idOf(one) };
+    });
+    return waitsFor === undefined ? told : { ...told, waitsFor };
+  });
 }
 
 /** One finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */

@@ -168,6 +168,8 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
       },
     ];
   }
+  const retired = retiredIn(context, error.text);
+  if (retired.length > 0) return retired;
   switch (error.kind) {
     case 'conversion-failed':
       return [conversionFailing(context, error)];
@@ -218,6 +220,8 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
     return retired === undefined ? [] : [retired];
   }
   if (kind !== 'server-error' && kind !== 'throttled') return [];
+  const retired = asksForVersion(message) && retiredVersion(context, type, message);
+  if (retired) return [retired];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
     if (error.kind === 'storage') {
@@ -248,8 +252,6 @@ function definitionOf({ now }: Context, name: string): DefinitionDetail | undefi
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
   const type = findType(context, error.group, (entry) => entry.kind === error.objectKind);
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
-  const retired = type && retiredVersion(context, type, error.text);
-  if (retired !== undefined) return retired;
   const service = error.service ?? definitionOf(context, name)?.conversionService;
   const backend = service && backendOf(context, service, error.cause);
   return {
@@ -304,6 +306,26 @@ function conversionRemedies(
   );
 }
 
+/** Of conversion without a webhook (apiextensions-apiserver pkg/apiserver/conversion) and of decoding. */
+const ASKED_VERSION =
+  /(?:request to convert CR (?:from|to) an invalid group\/version: |no kind "?[^"]+"? is registered for version "?)([^/\s"]+)\/(v\w+)/;
+
+export function asksForVersion(text: string): { group: string; version: string } | undefined {
+  const [, group, version] = ASKED_VERSION.exec(text) ?? [];
+  return group === undefined || version === undefined ? undefined : { group, version };
+}
+
+/** Where the error does not say of which type it is, only one of its group may lack the version. */
+function retiredIn(context: Context, text: string): RuleResult[] {
+  const asked = asksForVersion(text);
+  if (asked === undefined) return [];
+  const kind = /, Kind=(\w+)/.exec(text)?.[1];
+  const found = context.now.content
+    .filter(({ type }) => type.group === asked.group && (kind ?? type.kind) === type.kind)
+    .flatMap(({ type }) => retiredVersion(context, type, text) ?? []);
+  return found.length === 1 ? found : [];
+}
+
 /**
  * A version that was taken out of a CRD while objects are stored in it: the API server cannot decode them.
  * It has to be known again, and need not be served (apiextensions-apiserver, storedVersions).
@@ -317,10 +339,7 @@ function retiredVersion(
   if (definition === undefined) return undefined;
   const known = definition.versions.map(({ name }) => name);
   const missing = definition.storedVersions.filter((version) => !known.includes(version));
-  const asked =
-    /(?:request to convert CR (?:from|to) an invalid group\/version|no kind "?[^"]+"? is registered for version "?)[^/]*\/(v\w+)/.exec(
-      text ?? '',
-    )?.[1];
+  const asked = asksForVersion(text ?? '')?.version;
   const retired = missing[0] ?? (asked !== undefined && !known.includes(asked) ? asked : undefined);
   if (retired === undefined) return undefined;
   const sample = definition.versions.findIndex(({ storage }) => storage);

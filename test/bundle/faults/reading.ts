@@ -179,8 +179,9 @@ export const READING: readonly FaultRow[] = [
       { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
       { request: DELETE, fault: failure(409, 'Conflict', 'the object has been modified') },
     ],
-    outcome: 'error',
-    says: /cannot delete namespace "preview-pr-42" .*409 Conflict/,
+    outcome: 'not-terminating',
+    says: /its deletion was refused: .*409 Conflict/,
+    mutations: Array(3).fill(`DELETE ${NAMESPACE}`),
   },
   {
     fault: 'the deletion is forbidden',
@@ -190,8 +191,8 @@ export const READING: readonly FaultRow[] = [
       { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
       { request: DELETE, fault: failure(403, 'Forbidden', 'cannot delete resource "namespaces"') },
     ],
-    outcome: 'error',
-    says: /cannot delete namespace "preview-pr-42" .*403 Forbidden/,
+    outcome: 'not-terminating',
+    says: /its deletion was refused: .*403 Forbidden/,
   },
   {
     fault: 'the answer to the deletion is lost',

@@ -30,7 +30,7 @@ function unreadable(fault: string, what: Fault, says: RegExp): FaultRow {
     fault,
     phase: 'waiting',
     rules: [{ request: GET, from: 2, fault: what }],
-    outcome: 'stuck',
+    outcome: 'inconclusive',
     says: new RegExp(`does not mean that it is gone: .*${says.source}`),
     rootCauses: ['owner-missing'],
   };
@@ -100,8 +100,8 @@ export const WAITING: readonly FaultRow[] = [
     fault: 'nothing answers any more',
     phase: 'waiting',
     rules: [{ request: GET, from: 2, fault: blackHole }],
-    outcome: 'stuck',
-    says: /preview-pr-42 is stuck/,
+    outcome: 'inconclusive',
+    says: /does not mean that it is gone/,
   },
   {
     fault: 'the token expires',

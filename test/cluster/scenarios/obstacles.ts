@@ -639,8 +639,11 @@ const unread: Scenario[] = [
     title: 'the operator is a bare Pod that runs; listing pods of the cluster answers 500',
     operator: { workload: 'Pod' },
     behaviour: HANGS,
-    afterwards: (world) =>
-      blindGate(world, 'teardown-reader', { to: /^GET \/api\/v1\/pods$/, status: 500 }),
+    afterwards: (world, { namespace }) =>
+      blindGate(world, 'teardown-reader', {
+        to: new RegExp(`^GET /api/v1/(namespaces/${namespace}/)?pods$`),
+        status: 500,
+      }),
     inputs: forcesByPattern,
     expect: (world, operator) => ({
       ...unsure(world, operator),

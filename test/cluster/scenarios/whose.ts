@@ -425,6 +425,7 @@ const leases: Scenario[] = [
   situation({
     id: 'S65-outside',
     title: 'the operator runs outside of the cluster, and renews its Lease',
+    own: true, // such a Lease speaks for every operator of the name
     afterwards: async (world, operator) => {
       await uninstall(world, operator);
       await createLease(world, {

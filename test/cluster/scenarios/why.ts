@@ -463,6 +463,7 @@ const needs: Scenario[] = [
     title: 'the operator needs a Secret that was in this namespace and went with it',
     ...needsSecret('here'),
     complains: true,
+    spec: { credentials: { secretName: CREDENTIALS } },
     afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
     owner: withoutSecret,
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
@@ -478,7 +479,15 @@ const needs: Scenario[] = [
     owner: (_, operator) => [
       owner(operator, 'owner-failing', { says: [/forbidden|cannot patch/] }),
     ],
-    expect: () => ({ deadlock: true, also: offersNoRestoring }),
+    // Only who asked before the namespace was deleted can know of the RoleBinding.
+    identity: 'teardown-gate',
+    delete: false,
+    inputs: { delete: 'true', timeout: '30s' },
+    expect: ({ namespace }) => ({
+      deadlock: true,
+      also: offersNoRestoring,
+      mutations: [`delete namespaces/${namespace}`],
+    }),
     cure: grantAgain,
     mayChange: () => RIGHTS,
   }),
