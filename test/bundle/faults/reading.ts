@@ -180,7 +180,7 @@ export const READING: readonly FaultRow[] = [
       { request: DELETE, fault: failure(409, 'Conflict', 'the object has been modified') },
     ],
     outcome: 'not-terminating',
-    says: /its deletion was refused: .*409 Conflict/,
+    says: /Its deletion was refused: .*409 Conflict/,
     mutations: Array(3).fill(`DELETE ${NAMESPACE}`),
   },
   {
@@ -192,7 +192,7 @@ export const READING: readonly FaultRow[] = [
       { request: DELETE, fault: failure(403, 'Forbidden', 'cannot delete resource "namespaces"') },
     ],
     outcome: 'not-terminating',
-    says: /its deletion was refused: .*403 Forbidden/,
+    says: /Its deletion was refused: .*403 Forbidden/,
   },
   {
     fault: 'the answer to the deletion is lost',

@@ -55,7 +55,7 @@ export const API_SERVERS: readonly Situation[] = [
     outcome: 'stuck',
     chains: [['discovery-failed']],
     says: [
-      'APIService v1.resource.k8s.io looks available, yet its resources cannot be discovered',
+      'APIService v1.resource.k8s.io cannot be discovered, although it is called available',
       'Wait while the control plane is being upgraded',
       `Not inspected: API group ${NEW}`,
     ],
@@ -68,7 +68,7 @@ export const API_SERVERS: readonly Situation[] = [
     rules: [{ request: OF_NEW, times: 1, fault: unknownPath }],
     outcome: 'progressing',
     chains: [],
-    says: ['What Kubernetes complained about is mended; it tries again within a minute'],
+    says: ['What Kubernetes complained about is fixed; it tries again within a minute'],
     saysNot: ['is stuck'],
   },
   {
