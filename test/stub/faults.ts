@@ -78,6 +78,8 @@ export function reply(
   headers: Record<string, string> = {},
 ): Fault {
   return ({ response }) => {
+    // The server's clock is another one: it goes on from the time of the recording.
+    response.sendDate = false;
     response.writeHead(status, { 'content-type': type, ...headers });
     response.end(body);
   };

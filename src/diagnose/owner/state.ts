@@ -1,5 +1,11 @@
 import { shorten } from '../../base/text.ts';
-import type { EventFacts, LeaseFacts, ObjectDetail, ObjectFacts } from '../../model/snapshot.ts';
+import {
+  type EventFacts,
+  type LeaseFacts,
+  type ObjectDetail,
+  type ObjectFacts,
+  trialKey,
+} from '../../model/snapshot.ts';
 import { type Context, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import type { Actor } from './actors.ts';
@@ -23,6 +29,7 @@ export function refusalsFor(context: Context, held: Held): Refusal[] {
   const said = held.objects.flatMap((object) => [
     ...fromStatus(context, object),
     ...fromEvents(context, held, object),
+    ...fromTrial(context, held, object),
   ]);
   const bySaying = new Map<string, (typeof said)[number]>();
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
@@ -32,6 +39,16 @@ export function refusalsFor(context: Context, held: Held): Refusal[] {
 }
 
 type Dated = Refusal & { at: string };
+
+/** Validation is the same for everybody: who may ask does not matter. */
+function fromTrial({ now }: Context, { finalizer }: Held, object: ObjectFacts): Dated[] {
+  const trial = now.trials[trialKey(object.uid, finalizer)];
+  if (trial?.answer !== 'refused') return [];
+  const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
+  return classifyErrorText(trial.message)
+    .filter(({ kind }) => kind === 'invalid')
+    .map((error) => ({ error: { ...error, text: trial.message }, source, object, at: '' }));
+}
 
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const read = context.now.details[object.uid];

@@ -181,7 +181,6 @@ export const READING: readonly FaultRow[] = [
     ],
     outcome: 'not-terminating',
     says: /Its deletion was refused: .*409 Conflict/,
-    mutations: Array(3).fill(`DELETE ${NAMESPACE}`),
   },
   {
     fault: 'the deletion is forbidden',
