@@ -29,7 +29,8 @@ const snapshotController: Product = {
       namespace,
     ),
   ],
-  // Provisioned beforehand and retained: the driver, which is not here, has nothing to do when it goes.
+  // Provisioned beforehand and retained: the driver, which is not here, has nothing to do when it goes. What
+  // is retained gets no volumesnapshot-bound-protection (checkandAddSnapshotFinalizers).
   prerequisites: (namespace) => [
     {
       apiVersion: SNAPSHOT_API,
@@ -55,7 +56,7 @@ const snapshotController: Product = {
     apiVersion: SNAPSHOT_API,
     kind: 'VolumeSnapshot',
     name: 'nightly',
-    finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection',
+    finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection',
   },
   owner: { kind: 'Deployment', name: 'snapshot-controller' },
   right: { apiGroup: 'snapshot.storage.k8s.io', resource: 'volumesnapshots' },
@@ -88,6 +89,7 @@ const KUSTOMIZE_CONTROLLER = 'github.com/fluxcd/kustomize-controller';
 const kustomizeController: Product = {
   name: 'kustomize-controller',
   module: 'kustomize-controller',
+  onRequest: true,
   programs: { 'kustomize-controller': KUSTOMIZE_CONTROLLER },
   images: { 'kustomize-controller': ['kustomize-controller'] },
   namespace: 'flux-system',
@@ -128,6 +130,7 @@ const KEDA = 'github.com/kedacore/keda/v2';
 const keda: Product = {
   name: 'keda',
   module: 'keda',
+  onRequest: true,
   programs: {
     keda: `${KEDA}/cmd/operator`,
     'keda-adapter': `${KEDA}/cmd/adapter`,
@@ -195,6 +198,7 @@ const CERT_MANAGER = 'github.com/cert-manager/cert-manager';
 const certManager: Product = {
   name: 'cert-manager',
   module: 'cert-manager',
+  onRequest: true,
   programs: { 'cert-manager': '.' },
   images: {
     'cert-manager-controller': ['cert-manager', 'controller'],
