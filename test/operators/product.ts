@@ -63,6 +63,8 @@ export interface Truth {
   outcome: 'deleted' | 'stuck';
   /** Where the chains end: each of these, and nothing else. */
   roots?: readonly Root[];
+  /** What nobody can read while it is so. */
+  unreadable?: RegExp;
   deadlock?: boolean;
 }
 

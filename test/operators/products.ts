@@ -1,6 +1,6 @@
 import { deployment } from '../cluster/objects.ts';
 import { movedTo } from './manifests.ts';
-import type { Product } from './product.ts';
+import type { Product, Truth } from './product.ts';
 
 const SNAPSHOTTER = 'github.com/kubernetes-csi/external-snapshotter/v8';
 const SNAPSHOT_API = 'snapshot.storage.k8s.io/v1';
@@ -64,6 +64,21 @@ const snapshotController: Product = {
 
 const METRICS_SERVER = 'sigs.k8s.io/metrics-server';
 
+/** Its API is discovered for every namespace, and the API is what fails: nothing inside is held. */
+function unserved(namespace: string): Truth {
+  return {
+    outcome: 'stuck',
+    roots: [
+      {
+        code: ['apiservice-unavailable'],
+        subject: { kind: 'APIService', name: 'v1beta1.metrics.k8s.io' },
+        says: [new RegExp(`Deployment ${namespace}/metrics-server is scaled to zero`)],
+      },
+    ],
+    unreadable: /metrics\.k8s\.io/,
+  };
+}
+
 const metricsServer: Product = {
   name: 'metrics-server',
   module: 'metrics-server',
@@ -82,6 +97,12 @@ const metricsServer: Product = {
   alone: true,
   environment: (namespace) => [deployment(namespace, 'app')],
   owner: { kind: 'Deployment', name: 'metrics-server' },
+  truths: {
+    'scaled to zero': unserved('kube-system'),
+    'in another namespace, scaled to zero': unserved('platform'),
+    // Its APIService goes with it.
+    uninstalled: { outcome: 'deleted' },
+  },
 };
 
 const KUSTOMIZE_CONTROLLER = 'github.com/fluxcd/kustomize-controller';

@@ -11,7 +11,7 @@ import { takeAway } from '../cluster/take-away.ts';
 import { waitUntil } from '../cluster/wait-until.ts';
 import { conditionsOf, namespaceRef, type World } from '../cluster/world.ts';
 import type { Installation } from './bed.ts';
-import { findingText, untruths } from './judge.ts';
+import { findingText, isGone, untruths } from './judge.ts';
 import type { Product, Root, SituationName, Truth } from './product.ts';
 
 /** Controllers that were refused wait twice as long before each new attempt. */
@@ -107,7 +107,7 @@ export async function show(
     const seen = await gate(world, namespace, true_.outcome === 'deleted' ? '90s' : '8s');
     problems = untruths(true_, seen, innocents);
     const remedy = await follow(seen, world, environment);
-    if (seen.outcome !== 'deleted' && !remedy.freed) {
+    if (!remedy.freed) {
       await restore?.(installed);
       const goes = await environment.isGone(CURED_MS);
       if (!remedy.inWords || !goes) {
@@ -218,11 +218,12 @@ async function gate(world: World, namespace: string, timeout: string): Promise<R
  * right that is missing, nobody can: then what broke it is undone, and that has to free it.
  */
 async function follow(
-  { outcome, findings, rootCauses }: ReportNamespace,
+  seen: ReportNamespace,
   world: World,
   environment: Environment,
 ): Promise<{ text: string; freed: boolean; inWords?: boolean }> {
-  if (outcome === 'deleted') return { text: 'nothing to do', freed: true };
+  if (isGone(seen)) return { text: 'nothing to do', freed: true };
+  const { findings, rootCauses } = seen;
   const told = rootCauses.flatMap(
     (id) => findings.find((one) => one.id === id)?.remedies.slice(0, 1) ?? [],
   );
