@@ -9,10 +9,11 @@ export function untruths(
   /** Workloads that have nothing to do with it. */
   innocents: readonly string[],
 ): string[] {
-  const { outcome, roots = [], deadlock = false } = truth;
+  const { outcome, roots = [], deadlock = false, unreadable } = truth;
+  const isTrue = seen.outcome === outcome || (outcome === 'deleted' && isGone(seen));
   const found = seen.findings.filter(({ id }) => seen.rootCauses.includes(id));
   return [
-    ...(seen.outcome === outcome ? [] : [`outcome is ${seen.outcome}, true is ${outcome}`]),
+    ...(isTrue ? [] : [`outcome is ${seen.outcome}, true is ${outcome}`]),
     ...(seen.deadlocks.length > 0 === deadlock ? [] : [`deadlock is ${!deadlock}`]),
     ...roots
       .filter((root) => !found.some((finding) => isRoot(root, finding)))
@@ -21,8 +22,15 @@ export function untruths(
       .filter((finding) => !roots.some((root) => isRoot(root, finding)))
       .map((finding) => `untrue root cause: ${findingText(finding)}`),
     ...seen.findings.flatMap((finding) => blamedIn(finding, innocents)),
-    ...seen.notInspected.map(({ what, reason }) => `not inspected: ${what}: ${reason}`),
+    ...seen.notInspected
+      .filter(({ what }) => unreadable?.test(what) !== true)
+      .map(({ what, reason }) => `not inspected: ${what}: ${reason}`),
   ];
+}
+
+/** An environment with nothing that holds it may be gone before the gate looks. */
+export function isGone({ outcome }: ReportNamespace): boolean {
+  return outcome === 'deleted' || outcome === 'not-found';
 }
 
 /** In one line, for people. */

@@ -22,18 +22,19 @@ const LOGS = 'coverage/operators-logs';
 const rows: Row[] = [];
 const built = new Map<Product, Built>();
 const unbuilt = new Map<Product, string>();
-const wanted = PRODUCTS.filter(({ name }) => isWanted(name));
+const wanted = PRODUCTS.filter(isWanted);
 
 /** A cluster with containers: images run there, not programs that are built here. */
 const foreign = foreignKubeconfig() !== undefined;
-const render = await buildTool('render', console.log);
+let render = '';
 for (const product of wanted) {
   try {
+    render = await buildTool('render', console.log);
     const programs = foreign ? {} : product.programs;
     built.set(product, await buildProduct({ ...product, programs }, console.log));
   } catch (error) {
-    const lines = String(error instanceof Error && 'stderr' in error ? error.stderr : error);
-    unbuilt.set(product, lines.trim().split('\n').at(-1) ?? 'unknown');
+    const lines = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
+    unbuilt.set(product, (lines.trim() || String(error)).split('\n').at(-1) ?? '');
   }
 }
 
@@ -130,9 +131,11 @@ function entryPoint(image: string): readonly string[] | undefined {
   return undefined;
 }
 
-/** `OPERATORS=keda,cert-manager`: only these are built and installed. */
-function isWanted(name: string, only = process.env['OPERATORS'] ?? ''): boolean {
-  return only === '' || only.split(',').includes(name);
+/** `OPERATORS=keda,cert-manager`: only these are built and installed; `OPERATORS=all`: every one. */
+function isWanted({ name, onRequest }: Product): boolean {
+  const only = process.env['OPERATORS'] ?? '';
+  if (only === '') return onRequest !== true;
+  return only === 'all' || only.split(',').includes(name);
 }
 
 async function writeMatrix(): Promise<void> {

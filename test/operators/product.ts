@@ -8,6 +8,8 @@ export interface Product {
   name: string;
   /** Folder in `modules/`. */
   module: string;
+  /** Takes long to build: only where `OPERATORS` asks for it. */
+  onRequest?: true;
   /** Go packages by the name that their program has in the image. */
   programs: Readonly<Record<string, string>>;
   /**
@@ -61,6 +63,8 @@ export interface Truth {
   outcome: 'deleted' | 'stuck';
   /** Where the chains end: each of these, and nothing else. */
   roots?: readonly Root[];
+  /** What nobody can read while it is so. */
+  unreadable?: RegExp;
   deadlock?: boolean;
 }
 

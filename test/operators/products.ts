@@ -1,6 +1,6 @@
 import { deployment } from '../cluster/objects.ts';
 import { movedTo } from './manifests.ts';
-import type { Product } from './product.ts';
+import type { Product, Truth } from './product.ts';
 
 const SNAPSHOTTER = 'github.com/kubernetes-csi/external-snapshotter/v8';
 const SNAPSHOT_API = 'snapshot.storage.k8s.io/v1';
@@ -29,7 +29,8 @@ const snapshotController: Product = {
       namespace,
     ),
   ],
-  // Provisioned beforehand and retained: the driver, which is not here, has nothing to do when it goes.
+  // Provisioned beforehand and retained: the driver, which is not here, has nothing to do when it goes. What
+  // is retained gets no volumesnapshot-bound-protection (checkandAddSnapshotFinalizers).
   prerequisites: (namespace) => [
     {
       apiVersion: SNAPSHOT_API,
@@ -55,13 +56,28 @@ const snapshotController: Product = {
     apiVersion: SNAPSHOT_API,
     kind: 'VolumeSnapshot',
     name: 'nightly',
-    finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection',
+    finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection',
   },
   owner: { kind: 'Deployment', name: 'snapshot-controller' },
   right: { apiGroup: 'snapshot.storage.k8s.io', resource: 'volumesnapshots' },
 };
 
 const METRICS_SERVER = 'sigs.k8s.io/metrics-server';
+
+/** Its API is discovered for every namespace, and the API is what fails: nothing inside is held. */
+function unserved(namespace: string): Truth {
+  return {
+    outcome: 'stuck',
+    roots: [
+      {
+        code: ['apiservice-unavailable'],
+        subject: { kind: 'APIService', name: 'v1beta1.metrics.k8s.io' },
+        says: [new RegExp(`Deployment ${namespace}/metrics-server is scaled to zero`)],
+      },
+    ],
+    unreadable: /metrics\.k8s\.io/,
+  };
+}
 
 const metricsServer: Product = {
   name: 'metrics-server',
@@ -81,6 +97,12 @@ const metricsServer: Product = {
   alone: true,
   environment: (namespace) => [deployment(namespace, 'app')],
   owner: { kind: 'Deployment', name: 'metrics-server' },
+  truths: {
+    'scaled to zero': unserved('kube-system'),
+    'in another namespace, scaled to zero': unserved('platform'),
+    // Its APIService goes with it.
+    uninstalled: { outcome: 'deleted' },
+  },
 };
 
 const KUSTOMIZE_CONTROLLER = 'github.com/fluxcd/kustomize-controller';
@@ -88,6 +110,7 @@ const KUSTOMIZE_CONTROLLER = 'github.com/fluxcd/kustomize-controller';
 const kustomizeController: Product = {
   name: 'kustomize-controller',
   module: 'kustomize-controller',
+  onRequest: true,
   programs: { 'kustomize-controller': KUSTOMIZE_CONTROLLER },
   images: { 'kustomize-controller': ['kustomize-controller'] },
   namespace: 'flux-system',
@@ -128,6 +151,7 @@ const KEDA = 'github.com/kedacore/keda/v2';
 const keda: Product = {
   name: 'keda',
   module: 'keda',
+  onRequest: true,
   programs: {
     keda: `${KEDA}/cmd/operator`,
     'keda-adapter': `${KEDA}/cmd/adapter`,
@@ -195,6 +219,7 @@ const CERT_MANAGER = 'github.com/cert-manager/cert-manager';
 const certManager: Product = {
   name: 'cert-manager',
   module: 'cert-manager',
+  onRequest: true,
   programs: { 'cert-manager': '.' },
   images: {
     'cert-manager-controller': ['cert-manager', 'controller'],
