@@ -50,7 +50,7 @@ export interface Remedy {
   command?: string;
   /** What it may cost or break; absent when it is safe. */
   risk?: string;
-  /** `now` unless given. Not in report.json. */
+  /** `now` unless given. */
   role?: RemedyRole;
 }
 

@@ -47,7 +47,7 @@ function namespaceReport(namespace: NamespaceResult): ReportNamespace {
 
 /** Without what only tells renderers how to put it. */
 function findingReport({ continuation: _c, quote: _q, remedies, ...finding }: Finding): Finding {
-  return { ...finding, remedies: remedies.map(({ role: _, ...remedy }) => remedy) };
+  return { ...finding, remedies: remedies.map((remedy) => ({ role: 'now', ...remedy })) };
 }
 
 /** Members with words of our own: a secret that happens to be "progressing" must not break the report. */

@@ -297,9 +297,11 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       throw new Error(`nothing about ${name}:\n${run.stdout}\n${run.stderr}`);
     const { timeline, elapsedSeconds, notInspected, ...rest } = found;
     const sorted = notInspected.map(({ what, reason }) => `${what}: ${reason}`).sort();
-    return { ...rest, notInspected: sorted } satisfies Partial<
+    const same = { ...rest, notInspected: sorted } satisfies Partial<
       Record<keyof ReportNamespace, unknown>
     >;
+    // Leases are renewed in between.
+    return JSON.parse(JSON.stringify(same).replace(/(renewed at )[0-9T:.-]+Z/g, '$1…'));
   }
 
   test('each is told what a run for it alone tells', async () => {

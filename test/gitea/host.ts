@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { atProcessEnd } from '../cluster/at-process-end.ts';
 import { freePorts, type Server } from '../cluster/processes.ts';
@@ -156,10 +157,18 @@ async function newAccount(gitea: Gitea, name: string, ...more: string[]): Promis
 
 async function newToken(gitea: Gitea, user: string, scopes: readonly string[]): Promise<string> {
   const name = `${scopes.join('-').replaceAll(':', '-')}-${Date.now()}`;
-  return gitea(
-    ...['admin', 'user', 'generate-access-token', '--username', user, '--token-name', name],
-    ...['--scopes', scopes.join(','), '--raw'],
-  );
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await gitea(
+        ...['admin', 'user', 'generate-access-token', '--username', user, '--token-name', name],
+        ...['--scopes', scopes.join(','), '--raw'],
+      );
+    } catch (error) {
+      // The server writes to the same SQLite file.
+      if (attempt === 10 || !String(error).includes('database is locked')) throw error;
+      await sleep(500);
+    }
+  }
 }
 
 async function signIn(url: string, user: string): Promise<string> {

@@ -130,7 +130,7 @@ export function cureRemedies(
       const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       return [
         role('now', {
-          text: `Grant ${verb} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+          text: `Grant ${error?.verb ?? 'update and patch'} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
         }),
         role('look', {
           text: `See whether ${who} may do it now`,
