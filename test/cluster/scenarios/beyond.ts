@@ -92,6 +92,7 @@ const s75: Scenario = {
     outcome: 'stuck',
     anyOf: [
       { chains: [[inactive(world)]] },
+      { chains: [[objectFinalizer(claimRef(world), PROTECTION), inactive(world)]] },
       {
         chains: [
           [inactive(world)],
