@@ -51,6 +51,7 @@ const s19: Scenario = {
         (await world.client.list('v1', 'Pod', hooks)).some(isRunning),
       );
     },
+    /Deployment \S+\/guard has 0 of 1 replicas ready/,
   ),
   needs: 'kubelet',
 };

@@ -87,6 +87,7 @@ export function noReadyEndpoint(
   id: string,
   title: string,
   createBackend: (world: World, namespace: string) => Promise<unknown> = async () => {},
+  because = /no ready endpoint/,
 ): Scenario {
   return {
     id,
@@ -103,7 +104,7 @@ export function noReadyEndpoint(
     settle: contentFails(/no endpoints available for service "guard"|connection refused/),
     expect: (world) => ({
       outcome: 'stuck',
-      chains: [[failing(world, /no ready endpoint/)]],
+      chains: [[failing(world, because)]],
       queued: LEDGER_QUEUED,
     }),
     cure: (world) => world.client.delete(webhookRef(world)),

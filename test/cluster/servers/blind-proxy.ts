@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import type { Identity } from '../identities.ts';
@@ -55,13 +56,15 @@ export async function blindGate(
     pass(request, response).catch(() => response.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const folder = await mkdtemp(join(tmpdir(), 'blind-gate-'));
   world.atEnd(async () => {
     server.close();
     server.closeAllConnections();
     await upstream.destroy();
+    await rm(folder, { recursive: true });
   });
   const { port } = server.address() as AddressInfo;
-  const file = join(world.plane?.dataDir ?? '.', `${world.namespace}-blind.kubeconfig`);
+  const file = join(folder, 'kubeconfig');
   const text = writeKubeconfigText('blind', identity, {
     ...connection,
     server: `http://127.0.0.1:${port}`,
