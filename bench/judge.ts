@@ -17,15 +17,19 @@ export interface Target {
 const LIMITS = {
   fasterThanOneLiner: 50,
   fasterThanOneGet: 6,
+  bareClientTimes: 1.4,
   requestsBesideLists: 12,
   latencyBehindWaitMs: 50,
   waitingPerTenSeconds: 1,
   bulkTimes: 1.3,
   bulkMiB: 160,
   reportKb: 100,
-  startupTimes: 6,
-  bundleMb: 6,
+  startupTimes: 3,
+  bundleMb: 3,
   delayedSeconds: 10,
+  sweepRequests: 1.5,
+  sweepTimes: 3,
+  sweepMiB: 160,
 };
 
 type Asked = Omit<Target, 'met' | 'measured' | 'from'> & { answer: Answer | undefined };
@@ -33,7 +37,7 @@ type Answer = Pick<Target, 'from'> & { measured: number };
 
 export function judge(results: BenchResults): Target[] {
   return [...explainTargets(results), ...waitTargets(results), ...bulkTargets(results)]
-    .concat(startTargets(results), limitTargets(results))
+    .concat(startTargets(results), limitTargets(results), sweepTargets(results))
     .map(({ answer, ...asked }) => ({
       ...asked,
       measured: answer?.measured,
@@ -69,6 +73,14 @@ function explainTargets({ explain = [] }: BenchResults): Asked[] {
       is: 'at least',
       unit: 'times',
       answer: faster('one-get'),
+    },
+    {
+      what: 'Explanation with 300 CRDs: time of a bare client that discovers and lists the same',
+      limit: LIMITS.bareClientTimes,
+      is: 'at most',
+      unit: 'times',
+      answer:
+        manyTypes && quotient(manyTypes.tools.gate.wallMs, manyTypes.tools['bare-client'].wallMs),
     },
     ...(held.length === 0 ? [undefined] : held).map(requestsTarget),
   ];
@@ -196,6 +208,38 @@ function limitTargets({ limits }: BenchResults): Asked[] {
         },
       };
     }),
+  ];
+}
+
+function sweepTargets({ sweep }: BenchResults): Asked[] {
+  const many = sweep?.[0];
+  const what = `${many?.namespaces ?? 50} stuck namespaces with 300 CRDs`;
+  const memory = many?.gate.memory;
+  return [
+    {
+      what: `${what}: requests of one`,
+      limit: LIMITS.sweepRequests,
+      is: 'at most',
+      unit: 'times',
+      answer: many && {
+        measured: many.gate.requests / many.alone.requests,
+        from: `${many.gate.requests} / ${many.alone.requests} requests`,
+      },
+    },
+    {
+      what: `${what}: time of one`,
+      limit: LIMITS.sweepTimes,
+      is: 'at most',
+      unit: 'times',
+      answer: many && quotient(many.gate.wallMs, many.alone.wallMs),
+    },
+    {
+      what: `${what}: peak memory`,
+      limit: LIMITS.sweepMiB,
+      is: 'at most',
+      unit: 'MiB',
+      answer: memory && { measured: memory.largestMiB, from: 'VmHWM of the process' },
+    },
   ];
 }
 

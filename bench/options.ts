@@ -8,6 +8,7 @@ export const PARTS = [
   'limits',
   'growth',
   'objects',
+  'sweep',
 ] as const;
 export type Part = (typeof PARTS)[number];
 
@@ -21,7 +22,7 @@ export interface Options {
 }
 
 export const USAGE = `npm run bench                        everything; takes about a quarter of an hour
-npm run bench -- --quick             without the 100,000 objects, the growth and the long wait
+npm run bench -- --quick             without the 100,000 objects, growth, sweep and the long wait
 npm run bench -- --only PART[,PART]  ${PARTS.join(', ')}
    --json FILE                       where the results go; coverage/bench.json unless given`;
 

@@ -6,6 +6,7 @@ import {
   type ExplainSize,
   type Measured,
   type PeakMemory,
+  type SweepSize,
   WAITERS,
   type Waiter,
 } from './results.ts';
@@ -13,6 +14,7 @@ import { median } from './statistics.ts';
 
 const EXPLAINER_WORDS: Record<Explainer, string> = {
   gate: 'the gate, `--now`',
+  'bare-client': 'a bare client that discovers and lists the same',
   'one-get': 'one `kubectl get` of all types',
   'one-liner': 'the one-liner, a `kubectl get` per type',
 };
@@ -32,10 +34,11 @@ export type SectionName =
   | 'waiting'
   | 'bulk'
   | 'limits'
-  | 'growth';
+  | 'growth'
+  | 'sweep';
 
 export function renderSections(results: BenchResults): Sections {
-  const { explain, latency, bulk, limits, growth } = results;
+  const { explain, latency, bulk, limits, growth, sweep } = results;
   return {
     environment: environmentLine(results),
     targets: targetTable(judge(results)),
@@ -44,6 +47,7 @@ export function renderSections(results: BenchResults): Sections {
     ...(bulk === undefined ? {} : { bulk: bulkTable(results) }),
     ...(limits === undefined ? {} : { limits: limitTable(results) }),
     ...(growth === undefined ? {} : { growth: growthTables(results) }),
+    ...(sweep === undefined ? {} : { sweep: sweepTable(sweep) }),
   };
 }
 
@@ -56,6 +60,7 @@ export function renderMarkdown(results: BenchResults): string {
     bulk: '100,000 blocked objects',
     limits: 'Under limits',
     growth: 'Growth',
+    sweep: 'Many namespaces in one run',
   };
   const sections = Object.entries(renderSections(results)) as [SectionName, string][];
   return sections.map(([name, text]) => `## ${titles[name]}\n\n${text}\n`).join('\n');
@@ -103,8 +108,11 @@ function explainTable(sizes: readonly ExplainSize[]): string {
 }
 
 function sizeWords({ crds, objects, listableTypes }: ExplainSize): string {
-  const held = objects === 1 ? '1 blocked object' : `${grouped(objects)} blocked objects`;
-  return `${crds === 0 ? 'bare' : `${crds} CRDs`} (${listableTypes} types), ${held}`;
+  return `${crds === 0 ? 'bare' : `${crds} CRDs`} (${listableTypes} types), ${counted(objects, 'blocked object')}`;
+}
+
+function counted(count: number, what: string): string {
+  return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** The ratio is to the one that everything is compared with. */
@@ -178,6 +186,24 @@ function growthTables({ growth = {} }: BenchResults): string {
     ),
   );
   return axes.join('\n\n');
+}
+
+function sweepTable(sizes: readonly SweepSize[]): string {
+  const rows = sizes.flatMap(({ namespaces, objects, gate, alone, loop }) => [
+    ['', 'the gate, one of them alone', ...measuredCells(alone, alone)],
+    [
+      `${namespaces} namespaces × ${counted(objects, 'blocked object')}`,
+      'the gate, all of them',
+      ...measuredCells(gate, alone),
+    ],
+    ...(loop === undefined
+      ? []
+      : [['', '`kubectl get` of all types, in a loop', ...measuredCells(loop, alone)]]),
+  ]);
+  return table(
+    ['stuck', 'tool', 'time', 'ratio', 'requests', 'answers', 'peak memory', 'runs'],
+    rows,
+  );
 }
 
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -13,6 +13,8 @@ export interface BenchResults {
   bulk?: Bulk;
   limits?: LimitRun[];
   growth?: Growth;
+  /** One per size, smallest first. */
+  sweep?: SweepSize[];
 }
 
 export interface Environment {
@@ -56,7 +58,7 @@ export interface Startup {
   bundleBytes: number;
 }
 
-export const EXPLAINERS = ['gate', 'one-get', 'one-liner'] as const;
+export const EXPLAINERS = ['gate', 'bare-client', 'one-get', 'one-liner'] as const;
 export type Explainer = (typeof EXPLAINERS)[number];
 
 export interface ExplainSize {
@@ -107,6 +109,18 @@ export interface LimitRun {
   refused: number;
   /** Lines of the explanation that are not those of a run without limits. */
   differences: string[];
+}
+
+/** Many stuck namespaces in one run, beside one of them and beside `kubectl` in a loop. */
+export interface SweepSize {
+  namespaces: number;
+  /** Blocked objects in each. */
+  objects: number;
+  gate: Measured;
+  /** The same gate, asked about the first of them alone. */
+  alone: Measured;
+  /** `kubectl get` of all types, one namespace after the other. */
+  loop?: Measured;
 }
 
 export interface GrowthPoint {

@@ -18,6 +18,7 @@ import { measureLatency } from './parts/latency.ts';
 import { measureLimits } from './parts/limits.ts';
 import { measureBulk } from './parts/objects.ts';
 import { measureStartup } from './parts/startup.ts';
+import { measureSweep } from './parts/sweep.ts';
 import { measureWaiting } from './parts/waiting.ts';
 import { ratiosOf } from './ratios.ts';
 import { renderMarkdown } from './render.ts';
@@ -30,6 +31,8 @@ const MOST_TYPES = 300;
 const NAMESPACES = [1, 5, 10, 25, 50];
 const OBJECTS = [0, 1_000, 10_000, 100_000];
 const MOST_OBJECTS = 100_000;
+/** Of the larger sweep; the smaller one has as many as the longest line of `growth`, with one object each. */
+const SWEEP = { namespaces: 200, objects: 500 };
 
 type Parts = Omit<
   BenchResults,
@@ -110,7 +113,8 @@ async function measureOnCluster(options: Options, tools: Tools, results: Parts):
 async function measureSizes(options: Options, bench: Bench, results: Parts): Promise<void> {
   const { plane } = bench;
   const { parts } = options;
-  const many = parts.has('growth') ? range(Math.max(...NAMESPACES)).map(manyName) : [];
+  const many =
+    parts.has('growth') || parts.has('sweep') ? range(Math.max(...NAMESPACES)).map(manyName) : [];
   const stuck = [STUCK, ...many].map((name) => ({ name, objects: 1 }));
   await withNamespaceController(plane, () => createStuck(plane, stuck));
   if (parts.has('latency')) results.latency = await measureLatency(bench, options.latencyRounds);
@@ -124,6 +128,13 @@ async function measureSizes(options: Options, bench: Bench, results: Parts): Pro
       const point = await measurePoint(bench, count, many.slice(0, count));
       addPoint(results, 'namespaces', point);
     }
+  }
+  if (parts.has('sweep')) {
+    results.sweep = [await measureSweep(bench, many, 1, { loop: true })];
+    const names = range(SWEEP.namespaces).map((index) => `bench-sweep-${index}`);
+    const sizes = names.map((name) => ({ name, objects: SWEEP.objects }));
+    await withNamespaceController(plane, () => createStuck(plane, sizes));
+    results.sweep.push(await measureSweep(bench, names, SWEEP.objects, { loop: false }));
   }
   if (parts.has('objects')) await measureObjects(parts, bench, results);
 }
@@ -165,7 +176,10 @@ async function addSize(
   namespace: string,
   size: { crds: number; objects: number },
 ): Promise<void> {
-  results.explain = [...(results.explain ?? []), await measureExplain(bench, namespace, size)];
+  results.explain = [
+    ...(results.explain ?? []),
+    await measureExplain(bench, namespace, STUCK, size),
+  ];
 }
 
 function addPoint(results: Parts, axis: GrowthAxis, point: GrowthPoint): void {

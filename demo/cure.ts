@@ -3,8 +3,8 @@ import type { Cluster } from '../test/stub/api/cluster.ts';
 
 const API_SERVICES = '/apis/apiregistration.k8s.io/v1/apiservices';
 
-/** What the second act shows, whatever the scenario: somebody mends the cause. */
-export function mend(cluster: Cluster, namespace: string): string[] {
+/** What the second act shows, whatever the scenario: somebody fixes the cause. */
+export function fix(cluster: Cluster, namespace: string): string[] {
   const done: string[] = [];
   for (const name of deadApiServices(cluster)) {
     cluster.removeApiService(name);

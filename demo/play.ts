@@ -9,7 +9,7 @@ import { type Github, startGithub } from '../test/stub/github.ts';
 import type { Recording } from '../test/stub/recording.ts';
 import { readRecording, recordedAt } from '../test/stub/recordings.ts';
 import { REPOSITORY_NAME, type StepRun, startStep } from '../test/stub/runner.ts';
-import { mend } from './cure.ts';
+import { fix } from './cure.ts';
 import { commentPage, summaryPage } from './pages.ts';
 import { StepView } from './step-view.ts';
 
@@ -83,15 +83,15 @@ async function firstAct(theatre: Theatre): Promise<string[]> {
   ]);
 }
 
-/** Somebody mends the cause while the gate of the next run waits. */
+/** Somebody fixes the cause while the gate of the next run waits. */
 async function secondAct(theatre: Theatre): Promise<string[]> {
   const { cluster, github, out, print, recording } = theatre;
   const { namespace } = recording;
-  heading(print, 'Act 2', 'somebody mends the cause, and the workflow runs again');
+  heading(print, 'Act 2', 'somebody fixes the cause, and the workflow runs again');
   const step = await runStep(theatre, 813, async (ended) => {
     await Promise.race([ended, cluster.mutate(({ watches }) => watches.untilOpen())]);
     await sleep(1_500);
-    for (const line of cluster.mutate((served) => mend(served, namespace))) beside(print, line);
+    for (const line of cluster.mutate((served) => fix(served, namespace))) beside(print, line);
     await sleep(1_000);
     beside(print, 'Kubernetes finishes the deletion');
     cluster.mutate((served) => served.removeNamespace(namespace));

@@ -658,7 +658,7 @@ describe('what does not work is one warning, and never more', () => {
       },
       says: 'Dependabot started a read-only token',
     },
-  ])('for $who it is a notice: there is nothing to mend', async ({ event, says }) => {
+  ])('for $who it is a notice: there is nothing to fix', async ({ event, says }) => {
     const github = await serveGithub();
     github.fail({ request: /POST .*comments/, answer: refused });
     const { said } = await report(github, RED, { event });

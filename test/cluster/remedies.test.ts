@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, clusterFor, SharedClusters, skipReason } from './clusters.ts';
 import { PEOPLE } from './identities.ts';
-import { type Done, followRemedies } from './remedies.ts';
+import { type Done, followRemedies, isAboutForce } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -59,7 +59,8 @@ async function inOneOfItsOwn<T>(
 
 function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemedies>): void {
   const title = `${scenario.id}: ${scenario.title}`;
-  const reason = skipReason(scenario) ?? forced(scenario);
+  const reason =
+    skipReason(scenario) ?? (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
   if (reason !== undefined) {
     test.skip(`${title} (skipped: ${reason})`);
     return;
@@ -71,12 +72,6 @@ function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemed
     if (scenario.beyondCommands) counts.beyond.push(`${scenario.id}: ${scenario.beyondCommands}`);
     if (verdict.problems.length > 0) expect.fail(verdict.problems.join('\n'));
   });
-}
-
-/** What the gate does by itself leaves nothing to do. */
-function forced({ inputs }: Scenario): string | undefined {
-  if (typeof inputs === 'function' || inputs?.['force-finalize'] === undefined) return undefined;
-  return 'it is about what forcing does';
 }
 
 async function printTable(): Promise<void> {

@@ -9,7 +9,7 @@ import type { Ref } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { isExpected } from './compare.ts';
 import type { Person } from './identities.ts';
-import { runGate, theBundle } from './run-gate.ts';
+import { type GateRun, runGate, theBundle } from './run-gate.ts';
 import { gateInputs, goesWithin, LIMIT_MS, prepare } from './run-scenario.ts';
 import type { Expectation, Scenario } from './scenario.ts';
 import type { World } from './world.ts';
@@ -65,9 +65,6 @@ export async function followRemedies(
     if (typeof attempt === 'string') return { done, problems, nothingToDo: attempt };
     done.push(...attempt.done);
     problems.push(...attempt.problems);
-    if (!attempt.freed && attempt.wasDone && scenario.beyondCommands === undefined) {
-      problems.push('the namespace was not freed by what was done');
-    }
     copies = attempt.copies;
     freed ||= attempt.freed;
   }
@@ -77,12 +74,32 @@ export async function followRemedies(
   return { done, problems };
 }
 
+/** What the report of this run says is to be done now, done. Says what did not work. */
+export async function followDuties(
+  scenario: Scenario,
+  world: World,
+  run: GateRun,
+  person: Person,
+): Promise<string[]> {
+  if (isAboutForce(scenario)) return [];
+  const shell = await openShell(world, person);
+  try {
+    const attempt = await attemptCopy(scenario, world, run, shell, 0);
+    return typeof attempt === 'string' ? [] : attempt.problems;
+  } finally {
+    await shell.close();
+  }
+}
+
+/** What the gate does by itself leaves nothing to do. */
+export function isAboutForce({ inputs }: Scenario): boolean {
+  return inputs !== undefined && typeof inputs !== 'function' && 'force-finalize' in inputs;
+}
+
 interface Attempt {
   done: Done[];
   problems: string[];
   freed: boolean;
-  /** Was anything to be done, and done? */
-  wasDone: boolean;
   /** How many copies of the situation all alternatives need. */
   copies: number;
 }
@@ -97,23 +114,40 @@ async function follow(
   const { meanwhile } = scenario;
   const shell = await openShell(world, person);
   try {
-    const expected = await scenario.expect(world);
-    if (expected.outcome !== 'stuck') return `the outcome is ${expected.outcome}`;
     const run = await runGate(await gateInputs(scenario, world, '5s'), {
       ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}),
       limitMs: LIMIT_MS,
     });
-    const namespace = run.report?.namespaces.find(({ name }) => name === world.namespace);
-    if (namespace === undefined) throw new Error(`there is no report\n${run.stdout}${run.stderr}`);
-    const printed = commandsOf(namespace, run.reportMarkdown);
-    const plan = planOf(printed, namespace, copy);
-    const may = targets(scenario, world, expected, namespace);
-    const attempt = await work(plan.commands, world, shell, may, scenario.id);
-    return { ...attempt, copies: plan.copies };
+    return await attemptCopy(scenario, world, run, shell, copy);
   } finally {
     await shell.close();
     await world.end();
   }
+}
+
+async function attemptCopy(
+  scenario: Scenario,
+  world: World,
+  run: GateRun,
+  shell: Shell,
+  copy: number,
+): Promise<Attempt | string> {
+  const expected = await scenario.expect(world);
+  if (expected.outcome !== 'stuck') return `the outcome is ${expected.outcome}`;
+  const namespace = run.report?.namespaces.find(({ name }) => name === world.namespace);
+  if (namespace === undefined) throw new Error(`there is no report\n${run.stdout}${run.stderr}`);
+  const printed = commandsOf(namespace, run.reportMarkdown);
+  const plan = planOf(printed, namespace, copy);
+  const may = targets(scenario, world, expected, namespace);
+  const { done, freed } = await work(plan.commands, world, shell, may, scenario.id);
+  const problems = done.flatMap(({ role, command, happened, problem }) =>
+    problem === undefined ? [] : [`${role}: ${command}\n  ${problem} (${happened})`],
+  );
+  const wasDone = done.some(({ role, happened }) => role !== 'look' && !happened.startsWith('not'));
+  if (wasDone && !freed && scenario.beyondCommands === undefined) {
+    problems.push('the namespace was not freed by what was done');
+  }
+  return { done, problems, freed, copies: plan.copies };
 }
 
 /** As they are printed; one that several findings share is printed once. */
@@ -214,7 +248,7 @@ async function work(
   shell: Shell,
   may: Targets,
   scenario: string,
-): Promise<Omit<Attempt, 'copies'>> {
+): Promise<Pick<Attempt, 'done' | 'freed'>> {
   const done: Done[] = [];
   let freed = false;
   let made = false;
@@ -244,11 +278,7 @@ async function work(
       note(describe(result, freed), problem);
     }
   }
-  const wasDone = done.some(({ role, happened }) => role !== 'look' && !happened.startsWith('not'));
-  const problems = done.flatMap(({ role, command, happened, problem }) =>
-    problem === undefined ? [] : [`${role}: ${command}\n  ${problem} (${happened})`],
-  );
-  return { done, freed, problems, wasDone };
+  return { done, freed };
 }
 
 interface Result {

@@ -31,8 +31,15 @@ export async function prepare(scenario: Scenario, cluster: Cluster): Promise<Wor
   }
 }
 
-/** Runs the shipped gate against the situation. Returns what differs from the expectation. */
-export async function runScenario(scenario: Scenario, cluster: Cluster): Promise<string[]> {
+/**
+ * Runs the shipped gate against the situation. Returns what differs from the expectation; where nothing
+ * does, what goes wrong `afterwards`.
+ */
+export async function runScenario(
+  scenario: Scenario,
+  cluster: Cluster,
+  afterwards?: (world: World, run: GateRun) => Promise<string[]>,
+): Promise<string[]> {
   const world = await prepare(scenario, cluster);
   try {
     const { meanwhile, identity = 'teardown-reader' } = scenario;
@@ -45,6 +52,7 @@ export async function runScenario(scenario: Scenario, cluster: Cluster): Promise
       ...(await judge(expected, run, world)),
       ...(await mutationProblems(expected, identity, world)),
     ];
+    if (problems.length === 0) problems.push(...((await afterwards?.(world, run)) ?? []));
     return problems.length === 0 ? [] : [...problems, ...epilogue(run, world)];
   } finally {
     await world.end();

@@ -1,8 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Client } from './client.ts';
-import { clusterFor, foreignKubeconfig, SharedClusters, skipReason } from './clusters.ts';
+import {
+  type Cluster,
+  clusterFor,
+  foreignKubeconfig,
+  SharedClusters,
+  skipReason,
+} from './clusters.ts';
+import { PEOPLE } from './identities.ts';
 import { findKindNode, whyNoKubelet } from './kind/node.ts';
 import { loadPodImage } from './kind/pod-image.ts';
+import { followDuties } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
 import { proveScenario, runScenario } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
@@ -10,7 +18,21 @@ import { SCENARIOS } from './scenarios/index.ts';
 
 /** `CURE=1`: without the gate; each situation must hang, and go when its cure is done. */
 const PROVE = Boolean(process.env['CURE']);
-const judge = PROVE ? proveScenario : runScenario;
+/** `FOLLOW=1`: afterwards, what each report says is to be done now, to the letter. */
+const people = process.env['FOLLOW'] ? [...PEOPLE] : [];
+
+async function judge(scenario: Scenario, cluster: Cluster): Promise<string[]> {
+  if (PROVE) return proveScenario(scenario, cluster);
+  const person = people.pop();
+  if (person === undefined) return runScenario(scenario, cluster);
+  try {
+    return await runScenario(scenario, cluster, (world, run) =>
+      followDuties(scenario, world, run, person),
+    );
+  } finally {
+    people.push(person);
+  }
+}
 
 const together = SCENARIOS.filter(({ own, needs }) => !own && !needs);
 const alone = SCENARIOS.filter(({ own }) => own);

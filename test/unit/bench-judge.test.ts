@@ -132,6 +132,7 @@ function size(crds: number, { gateMs = 1, oneLinerMs = 1, requests = 1 }: Values
     listableTypes: 31,
     tools: {
       gate: measured(gateMs, requests),
+      'bare-client': measured(1, 1),
       'one-get': measured(1, 1),
       'one-liner': measured(oneLinerMs, 1),
     },

@@ -314,7 +314,7 @@ describe('a hang that is not one yet', () => {
       outcome: 'stuck',
     },
     {
-      what: 'what the conditions complain about is mended, and the next try is near',
+      what: 'what the conditions complain about is fixed, and the next try is near',
       now: complaining('2026-03-02T10:00:31Z'),
       is: 'retrying',
       outcome: 'progressing',

@@ -88,7 +88,7 @@ describe.skipIf(NO_ACT !== undefined)(NO_ACT ? `${title} (skipped: ${NO_ACT})` :
     expect(comment?.body).toContain(FINALIZER);
   });
 
-  test('passes once the cause is mended, and turns the comment green', async () => {
+  test('passes once the cause is fixed, and turns the comment green', async () => {
     await plane.admin.patch(
       { apiVersion: 'v1', kind: 'ConfigMap', namespace: NAMESPACE, name: 'held' },
       { metadata: { finalizers: null } },
