@@ -21,6 +21,7 @@ import { type ObserveDeps, readBaselines } from '../../src/observe/observe.ts';
 import {
   COMMON_FILE,
   type Common,
+  FORECAST,
   folded,
   keyOf,
   recordingNames,
@@ -54,6 +55,8 @@ const ALSO_ON_1_32 = new Set([
 
 /** Between the two looks, as in the shortest wait that tells slow from stuck: passes and graces end. */
 const PAUSE_MS = 8_000;
+/** Looked at before their deletion as well, as a forecast does. */
+const FORETOLD = new Set(['S3', 'S4']);
 const MAX_BYTES = 300_000;
 /** Each has servers of its own, and mostly waits for them. */
 const AT_ONCE = 4;
@@ -63,11 +66,12 @@ const HOST = 'control-plane';
 const SERVER = 'kubernetes.example:6443';
 const BACKEND = 'backend.example';
 
-/** The two looks of one wait, with the eyes of the gate. */
-async function lookTwice(
+/** With the eyes of the gate. */
+async function asGate<T>(
   scenario: Scenario,
   world: World,
-): Promise<{ before: Snapshot; now: Snapshot }> {
+  work: (deps: ObserveDeps) => Promise<T>,
+): Promise<T> {
   const over = new AbortController();
   const api = await connect({
     kubeconfig:
@@ -77,8 +81,17 @@ async function lookTwice(
     userAgent: 'namespace-teardown-gate/recorder',
     homeDir: world.plane?.dataDir ?? '.',
   });
-  const deps: ObserveDeps = { api, clock: systemClock, signal: over.signal };
   try {
+    return await work({ api, clock: systemClock, signal: over.signal });
+  } finally {
+    over.abort();
+    await api.close();
+  }
+}
+
+/** The two looks of one wait. */
+function lookTwice(scenario: Scenario, world: World): Promise<{ before: Snapshot; now: Snapshot }> {
+  return asGate(scenario, world, async (deps) => {
     const baseline = await deleteAsGate(scenario, world, deps);
     // The gate would be running by now; whoever waits for its words need not.
     void scenario.meanwhile?.(world, { says: async () => {} })?.catch(() => undefined);
@@ -94,10 +107,19 @@ async function lookTwice(
     const before = await look(undefined);
     await sleep(PAUSE_MS);
     return { before, now: await look(before) };
-  } finally {
-    over.abort();
-    await api.close();
-  }
+  });
+}
+
+/** Nobody has deleted it. */
+function lookAhead(scenario: Scenario, world: World, isPodsFirst: boolean): Promise<Snapshot> {
+  const asForecaster = { ...scenario, identity: 'teardown-forecaster' } as const;
+  return asGate(asForecaster, world, async (deps) => {
+    const namespace = await readIt(world, deps);
+    const one = { namespace, before: undefined, baseline: undefined };
+    const [seen] = await examine([one], EXAMINE_LIMIT_MS, deps, { isPodsFirst });
+    if (seen === undefined) throw new Error('nothing was examined');
+    return seen.snapshot;
+  });
 }
 
 /** Where the gate itself asks for the deletion, it first asks who is there. */
@@ -215,14 +237,40 @@ function anonymous(text: string, server: string): string {
 async function recordTo(scenario: Scenario, version: KubernetesVersion): Promise<string> {
   const cluster = await clusterFor(scenario, version, console.log);
   try {
+    const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
+    if (suffix === '' && FORETOLD.has(scenario.id)) {
+      await write(`${scenario.id}${FORECAST}`, await recordForecast(scenario, cluster, version));
+    }
     const text = await record(scenario, cluster, version);
     if (typeof text !== 'string') return `left out: the outcome is ${text.outcome}`;
-    if (text.length > MAX_BYTES) throw new Error(`${text.length} bytes are too many`);
-    const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
-    await writeFile(join(SNAPSHOTS_FOLDER, `${scenario.id}${suffix}.json`), text);
+    await write(`${scenario.id}${suffix}`, text);
     return `${Math.round(text.length / 1024)} KiB, ${scenario.title}`;
   } finally {
     await cluster.stop();
+  }
+}
+
+async function write(name: string, text: string): Promise<void> {
+  if (text.length > MAX_BYTES) throw new Error(`${text.length} bytes are too many`);
+  await writeFile(join(SNAPSHOTS_FOLDER, `${name}.json`), text);
+}
+
+async function recordForecast(
+  scenario: Scenario,
+  cluster: Cluster,
+  version: KubernetesVersion,
+): Promise<string> {
+  const world = await prepare({ ...scenario, delete: false }, cluster);
+  try {
+    const isPodsFirst = version === NEWEST_VERSION;
+    const now = await lookAhead(scenario, world, isPodsFirst);
+    const { id, title } = scenario;
+    const recorded = JSON.parse(
+      JSON.stringify({ scenario: id, title, version, isPodsFirst, now }),
+    ) as Json;
+    return anonymous(`${format(recorded)}\n`, cluster.client.connection.server);
+  } finally {
+    await world.end();
   }
 }
 

@@ -1,10 +1,17 @@
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { foresee } from '../../src/forecast/forecast.ts';
+import { orderCommand, orderOf } from '../../src/forecast/order.ts';
 import type { Diagnosis, Edge, Finding, HeldNamespace } from '../../src/model/finding.ts';
 import { NAMESPACE } from '../../src/model/finding.ts';
-import { outcomeOf } from '../../src/model/outcome.ts';
+import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { sharedCausesOf } from '../../src/report/causes.ts';
-import { type RecordedLooks, readRecordedLook } from '../unit/recorded-looks.ts';
+import {
+  type RecordedForecast,
+  type RecordedLooks,
+  readRecordedForecast,
+  readRecordedLook,
+} from '../unit/recorded-looks.ts';
 import { moveTimes } from './recordings.ts';
 
 /**
@@ -15,13 +22,37 @@ import { moveTimes } from './recordings.ts';
 export const FINISHED_AT = '2026-03-02T10:05:02.000Z';
 const DELETED_AT = '2026-03-02T10:00:11Z';
 
+/** What was foreseen of a namespace that nobody had deleted yet. */
+export function foretold(scenario: string, name?: string): NamespaceResult {
+  const { now, isPodsFirst } = asIfNow(readRecordedForecast(scenario), name);
+  const found = foresee(now, isPodsFirst);
+  const { namespace } = now;
+  return namespaceResult({
+    name: namespace.name,
+    uid: namespace.uid,
+    outcome: forecastOf(found),
+    elapsedMs: 900,
+    conditions: namespace.conditions,
+    diagnosis: found,
+    order: orderOf(now).map((step) => ({
+      why: step.why,
+      command: orderCommand(namespace.name, step),
+    })),
+    timeline: [{ at: FINISHED_AT, event: `if it were deleted now: ${forecastOf(found)}` }],
+  });
+}
+
+/** Under another name, at the end of these runs. */
+function asIfNow<T extends RecordedForecast | RecordedLooks>(recording: T, name?: string): T {
+  const text = JSON.stringify(recording);
+  const renamed = name === undefined ? text : text.replaceAll(recording.now.namespace.name, name);
+  const ms = Date.parse(FINISHED_AT) - Date.parse(recording.now.takenAt);
+  return moveTimes(JSON.parse(renamed), ms) as T;
+}
+
 /** A hang as it was recorded, told by the gate's own diagnosis as if the second look ended the run. */
 export function recorded(scenario: string, name?: string): NamespaceResult {
-  const looks = readRecordedLook(scenario);
-  const text = JSON.stringify(looks);
-  const renamed = name === undefined ? text : text.replaceAll(looks.now.namespace.name, name);
-  const ms = Date.parse(FINISHED_AT) - Date.parse(looks.now.takenAt);
-  const { now, before } = moveTimes(JSON.parse(renamed), ms) as RecordedLooks;
+  const { now, before } = asIfNow(readRecordedLook(scenario), name);
   const found = diagnose(now, before);
   const { deletionTimestamp = FINISHED_AT } = now.namespace;
   return namespaceResult({

@@ -18,6 +18,12 @@ export interface RecordedLooks {
   now: Snapshot;
 }
 
+/** What a forecast saw before the deletion. */
+export interface RecordedForecast extends Omit<RecordedLooks, 'before'> {
+  /** Since Kubernetes 1.33 pods go first. */
+  isPodsFirst: boolean;
+}
+
 export const SNAPSHOTS_FOLDER = join(import.meta.dirname, '..', 'fixtures', 'snapshots');
 /** What every control plane brings along (its own roles, types, APIServices) is kept once, by its hash. */
 export const COMMON_FILE = join(SNAPSHOTS_FOLDER, 'common.json');
@@ -26,7 +32,17 @@ export const COMMON_FILE = join(SNAPSHOTS_FOLDER, 'common.json');
 export type Common = Record<string, Json>;
 
 export function readRecordedLooks(): RecordedLooks[] {
-  return recordingNames().map(readRecordedLook);
+  return recordingNames()
+    .filter((name) => !name.endsWith(FORECAST))
+    .map(readRecordedLook);
+}
+
+/** At the end of the name of a recording. */
+export const FORECAST = '.forecast';
+
+export function readRecordedForecast(scenario: string): RecordedForecast {
+  const recording = readJson(join(SNAPSHOTS_FOLDER, `${scenario}${FORECAST}.json`));
+  return unfolded(recording, common()) as unknown as RecordedForecast;
 }
 
 export function recordingNames(): string[] {

@@ -18,7 +18,7 @@ import {
   deadlock,
   FINISHED_AT,
   forced,
-  foreseen,
+  foretold,
   gone,
   leavesBehind,
   notSeen,
@@ -60,7 +60,7 @@ const SITUATIONS: { name: string; run: RunResult }[] = [
   { name: 'at-once', run: runOf([recorded('S3')], { timeoutMs: 0 }) },
   { name: 'forced', run: runOf([forced()]) },
   { name: 'left-behind', run: runOf([leavesBehind()]) },
-  { name: 'forecast', run: runOf([foreseen(deadlock())], { kind: 'forecast', timeoutMs: 0 }) },
+  { name: 'forecast', run: runOf([foretold('S4')], { kind: 'forecast', timeoutMs: 0 }) },
   {
     name: 'several-namespaces',
     run: runOf([

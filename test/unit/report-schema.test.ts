@@ -8,7 +8,7 @@ import {
   diagnosis,
   finding,
   forced,
-  foreseen,
+  foretold,
   gone,
   leavesBehind,
   namespaceResult,
@@ -36,7 +36,7 @@ describe('report.json', () => {
   });
 
   test('of a forecast over several namespaces is valid, with what they share', () => {
-    const namespaces = [foreseen(deadlock('a')), foreseen(deadlock('b'))];
+    const namespaces = [foretold('S4', 'a'), foretold('S4', 'b')];
     const report = buildReport(runOf(namespaces, { kind: 'forecast' }));
     expect(schemaErrors(report)).toEqual([]);
     expect(report.sharedCauses).toMatchObject([

@@ -5,7 +5,7 @@ import { renderStatistics, summarizeReports } from '../../src/report/statistics.
 import {
   deadApiService,
   deadlock,
-  foreseen,
+  foretold,
   gone,
   recorded,
   runOf,
@@ -30,7 +30,7 @@ const WEEK: Report[] = [
   at(6, deadApiService('team-1'), deadApiService('team-2'), deadApiService('team-3')),
   at(6, recorded('unexplained', 'odd')),
   at(7, settled('not-found', 'pass'), settled('not-terminating', 'fail')),
-  at(7, foreseen(deadlock('preview-pr-45'))),
+  at(7, foretold('S4', 'preview-pr-45')),
 ];
 
 describe('statistics over reports', () => {
