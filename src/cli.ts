@@ -1,10 +1,9 @@
 import { type Command, EXIT, HELP, parseArguments } from './arguments.ts';
 import { ActionError, describeError } from './base/errors.ts';
-import type { Log } from './base/log.ts';
+import { createTerminalLog, type Log } from './base/log.ts';
 import { print } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
-import { createTerminalLog } from './publish/logs.ts';
 import { GATE_VERSION } from './version.ts';
 
 /** The gate for a person: progress on standard error, the report on standard output. */

@@ -1,4 +1,3 @@
-import { styleText } from 'node:util';
 import * as core from '@actions/core';
 import type { Log } from '../base/log.ts';
 import type { Redactor } from '../base/redact.ts';
@@ -24,38 +23,5 @@ export function createActionLog(redactor: Redactor): Log {
     warning: (message, title) => core.warning(annotation(message), properties(title)),
     error: (message, title) => core.error(annotation(message), properties(title)),
     debug: (text) => core.debug(safe(text)),
-  };
-}
-
-export interface TerminalLogOptions {
-  redactor: Redactor;
-  write: (text: string) => void;
-  /** Colours only on a terminal, and not where NO_COLOR asks for none. */
-  colour: boolean;
-  debug: boolean;
-}
-
-/**
- * Progress for a person, on standard error, so that standard output is the report alone. In a `run:` step
- * the runner reads both for commands.
- */
-export function createTerminalLog(options: TerminalLogOptions): Log {
-  const line = (text: string, style?: 'red' | 'yellow' | 'dim'): void => {
-    const safe = logLine(options.redactor.redact(text));
-    const isPlain = style === undefined || !options.colour;
-    options.write(`${isPlain ? safe : styleText(style, safe, { validateStream: false })}\n`);
-  };
-  return {
-    line: (text) => line(text),
-    group: (title, lines) => {
-      line(title);
-      for (const part of lines) line(`  ${part}`);
-    },
-    notice: (message) => line(message),
-    warning: (message) => line(`warning: ${message}`, 'yellow'),
-    error: (message) => line(`error: ${message}`, 'red'),
-    debug: (text) => {
-      if (options.debug) line(text, 'dim');
-    },
   };
 }

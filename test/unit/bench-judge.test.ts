@@ -17,13 +17,13 @@ describe('judge', () => {
   });
 
   test('subtracts the listable types of each size from its requests', () => {
-    const sizes = judge(results({ requests: 44 })).filter(({ what }) =>
+    const sizes = judge(results({ requests: 64 })).filter(({ what }) =>
       /Requests beside/.test(what),
     );
 
     expect(sizes.map(({ measured, met, what }) => [what, measured, met])).toEqual([
-      ['Requests beside one per listable type, 0 CRDs', 13, false],
-      ['Requests beside one per listable type, 300 CRDs', 13, false],
+      ['Requests beside one per listable type, 0 CRDs', 33, false],
+      ['Requests beside one per listable type, 300 CRDs', 33, false],
     ]);
   });
 
