@@ -279,7 +279,11 @@ function notReady(
       ],
       remedies: [
         role('now', {
-          text: `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`,
+          // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
+          text:
+            failure === undefined
+              ? `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`
+              : `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Its ReplicaSet pauses for up to 16 minutes between attempts, "kubectl rollout restart" tries at once`,
         }),
         role('look', {
           text: `See the state of ${actorText(actor)}`,

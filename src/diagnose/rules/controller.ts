@@ -48,12 +48,14 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   const manager = controllerManager(context);
   const isStale = manager.state === 'stale';
   if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(context))) return [];
-  return [
-    {
-      ...inactiveControllerManager(context, manager),
-      blocksNamespace: 'only the namespace controller empties and finishes it',
-    },
-  ];
+  return [unprocessed(context, manager)];
+}
+
+function unprocessed(context: Context, manager: ControllerManager): RuleResult {
+  return {
+    ...inactiveControllerManager(context, manager),
+    blocksNamespace: 'only the namespace controller empties and finishes it',
+  };
 }
 
 /** The finding as such: also the end of chains to what only kube-controller-manager removes. */
@@ -70,7 +72,7 @@ export function inactiveControllerManager(
     message:
       state === 'stale'
         ? 'is not being processed: kube-controller-manager, which empties namespaces and removes the finalizers of Kubernetes itself, is not running'
-        : 'has not been processed: the namespace controller has not written a condition yet',
+        : `has not been processed${state === 'fresh' ? ', although kube-controller-manager runs' : ''}: the namespace controller has not written a condition yet`,
     evidence: [
       ...(context.conditions.present
         ? []
@@ -82,9 +84,13 @@ export function inactiveControllerManager(
     ...(namespace.deletionTimestamp === undefined ? {} : { since: namespace.deletionTimestamp }),
     scope: 'cluster',
     remedies: [
-      role('now', {
-        text: 'Start kube-controller-manager again: it finishes all namespaces that wait',
-      }),
+      ...(state === 'fresh'
+        ? []
+        : [
+            role('now', {
+              text: 'Start kube-controller-manager again: it finishes all namespaces that wait',
+            }),
+          ]),
       role('look', {
         text: 'See whether kube-controller-manager renews its Lease',
         command: kubectl('get', 'lease', LEASE.name, '-n', LEASE.namespace, '-o', 'yaml'),
@@ -139,7 +145,10 @@ function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remed
 }
 
 /** Everything could be read and no rule explains the hang: say what was looked at, and guess nothing. */
-export function unexplained({ now }: Context): RuleResult {
+export function unexplained(context: Context): RuleResult {
+  const { now } = context;
+  // Too early to call it silent, and nothing else to say.
+  if (isUnprocessed(context)) return unprocessed(context, controllerManager(context));
   const objects = now.content.reduce(
     (total, { read }) => total + (read.ok ? read.value.total : 0),
     0,

@@ -473,6 +473,7 @@ const s79: Scenario = {
     anyOf: gadgetsFail.map((link) => ({ chains: [[link]] })),
   }),
   cure: knowVersionAgain,
+  mayChange: () => [{ kind: 'CustomResourceDefinition', name: `gadgets.${GADGETS}` }],
 };
 
 const s79Elsewhere: Scenario = {

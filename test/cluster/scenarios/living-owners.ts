@@ -119,6 +119,7 @@ const seed5c = situation({
     const bucket = ref(`${group}/v1`, 'Bucket', world.namespace, 'assets');
     await world.client.patch(bucket, { metadata: { finalizers: null } });
   },
+  beyondCommands: 'the database of the living operator is not in the cluster',
 });
 
 const MUTATING = 'MutatingWebhookConfiguration';

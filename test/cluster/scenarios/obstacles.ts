@@ -561,6 +561,12 @@ function providers(id: string, title: string, all: readonly Provider[]): Scenari
       }
     },
     settle: settledByFinalizer,
+    ...(all.some(({ state }) => state === 'uninstalled')
+      ? {
+          beyondCommands:
+            'only the provider, installed again, frees them all; the command is for one object',
+        }
+      : {}),
     expect: (world) => ({
       outcome: 'stuck',
       chains: 'any',
