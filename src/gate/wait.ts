@@ -2,11 +2,11 @@ import { type JsonObject, stringAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
 import type { KubernetesApi, WatchEvent } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
+import { namespaceFacts } from '../model/facts.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import { failed, read } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { FEW, listTogether, PAGE } from '../observe/collections.ts';
-import { namespaceFacts } from '../observe/parse.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
 const POLL_WITH_WATCH_MS = 30_000;

@@ -93,11 +93,10 @@ export interface WatchEvent {
 export type WatchEnd = 'closed' | 'aborted' | 'expired';
 
 export interface Mutation {
+  /** A PATCH is a JSON Patch, which pins identity by `test`. */
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   body?: JsonObject | JsonObject[];
-  /** Only for PATCH; JSON Patch is what pins identity by `test`. */
-  contentType?: 'application/json-patch+json';
   dryRun?: boolean;
 }
 
