@@ -47,8 +47,8 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const access = findAccess(options);
   const session = { access, env, clock, redactor, announce, debug, userAgent, pluginTimeoutMs };
   const credentials = keepCredentials(session);
-  const { server, proxyUrl } = access.cluster;
-  const proxy = chooseProxy(server, proxyUrl, env);
+  const { server, cluster } = access;
+  const proxy = chooseProxy(server, stringAt(cluster.fields, 'proxy-url'), env);
   announce(decodeURIComponent(proxy?.password ?? ''));
   const transport = openTransport(session, credentials, proxy);
 
