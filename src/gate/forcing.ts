@@ -11,7 +11,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
 import type { Case } from './gate.ts';
 import type { GateDeps } from './run.ts';
-import { Following, readNamespace } from './wait.ts';
+import { createFollowing, readNamespace } from './wait.ts';
 
 /** For all namespaces together, planning and verifying included. */
 const BUDGET_MS = 120_000;
@@ -188,7 +188,7 @@ async function waitGone(
   deps: GateDeps,
 ): Promise<'gone' | 'still-there'> {
   if (follower === undefined) return 'still-there';
-  const following = new Following(deps);
+  const following = createFollowing(deps);
   const again = following.add(follower.last);
   following.start();
   try {

@@ -4,10 +4,9 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
 import { ActionError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt } from '../base/json.ts';
+import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Search {
   /** Path of a kubeconfig; otherwise KUBECONFIG, ~/.kube/config, in-cluster, in kubectl's order. */

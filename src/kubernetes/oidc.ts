@@ -2,9 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
+import type { Environment } from '../base/process.ts';
 import { createDispatcher, tlsOptions } from './connections.ts';
 import { clause, networkFailure } from './failures.ts';
-import { configError, type Environment, type Session, safeUrl } from './kubeconfig.ts';
+import { configError, type Session, safeUrl } from './kubeconfig.ts';
 import { environmentProxy } from './proxy.ts';
 
 /** As in client-go: a token that ends sooner would end on the way. */

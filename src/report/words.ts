@@ -1,4 +1,4 @@
-import { plainText } from '../base/text.ts';
+import { plainText, upperFirst } from '../base/text.ts';
 
 /**
  * A text in pieces, each with where it came from, so that every rendering can encode it its own way: our
@@ -84,8 +84,4 @@ export function capitalized(words: Words): Words {
   if (first === undefined) return words;
   if (typeof first === 'string') return [upperFirst(first), ...rest];
   return 'said' in first ? [{ ...first, said: upperFirst(first.said) }, ...rest] : words;
-}
-
-function upperFirst(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
