@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { describeError } from '../base/errors.ts';
+import { causesOf, describeError } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import type { FailureKind, ReadFailure } from '../model/read.ts';
@@ -188,7 +188,7 @@ const PERMANENT: Record<string, string | undefined> = {
 
 /** No answer, or not a whole one. */
 export function networkFailure(error: unknown): Failed {
-  const known = causesOf(error).flatMap((each) => meaningOf(each) ?? []);
+  const known = causesOf(error).flatMap((each) => (each instanceof Error && meaningOf(each)) || []);
   const meaning = known.find(({ end }) => end === 'for good') ?? known[0];
   const message = shorten(meaning?.clause ?? describeError(error), 300);
   const kind = meaning?.end === 'late' ? 'timeout' : 'network';
@@ -212,14 +212,4 @@ function meaningOf(error: Error): { clause: string; end?: 'for good' | 'late' } 
     return { clause: 'the answer is not HTTP', end: 'for good' };
   if (LATE[code] !== undefined) return { clause: LATE[code], end: 'late' };
   return PASSING[code] === undefined ? undefined : { clause: PASSING[code] };
-}
-
-function causesOf(error: unknown): Error[] {
-  const chain: Error[] = [];
-  let current = error;
-  while (current instanceof Error && chain.length < 8) {
-    chain.push(current);
-    current = current.cause ?? (current instanceof AggregateError ? current.errors[0] : undefined);
-  }
-  return chain;
 }
