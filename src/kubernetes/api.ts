@@ -76,8 +76,6 @@ export interface ListEnd {
 export interface WatchOptions extends CallOptions {
   fieldSelector?: string;
   resourceVersion: string;
-  /** The server closes the watch after this; 240 s unless given. */
-  watchSeconds?: number;
   /** Called once when the server has accepted the watch. */
   onOpen?: () => void;
   onEvent: (event: WatchEvent) => void;

@@ -74,8 +74,8 @@ export function formatCount(count: number): string {
 }
 
 /** "1 object", "3 objects". */
-export function counted(count: number, noun: string, plural = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
+export function counted(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** First letter of a sentence; only our own words and the diagnosis's are touched, never a name. */
