@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as core from '@actions/core';
 import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
-import { type Cancellation, homeDirectory, onCancel } from './base/process.ts';
+import { type Cancellation, type Environment, homeDirectory, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runGate } from './gate/gate.ts';
@@ -19,8 +19,6 @@ import { redactResult } from './report/json.ts';
 import { renderLogLines } from './report/text.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Parts {
   env: Environment;

@@ -23,33 +23,34 @@ export class ActionError extends Error {
   }
 }
 
-/** Always a sentence, whatever was thrown; the innermost cause is the one that tells something. */
-export function describeError(error: unknown): string {
-  const parts: string[] = [];
-  let current: unknown = error;
-  for (let depth = 0; depth < 8 && current !== undefined && current !== null; depth++) {
-    const text = textOf(current);
-    if (text !== '' && !parts.includes(text)) parts.push(text);
-    current = current instanceof Error ? (current.cause ?? firstOf(current)) : undefined;
+/**
+ * What was thrown and its causes, the outermost first. Node reports "connection refused" on all of a host's
+ * addresses as one AggregateError.
+ */
+export function causesOf(error: unknown): unknown[] {
+  const chain: unknown[] = [];
+  for (let current = error; chain.length < 8 && current != null; ) {
+    chain.push(current);
+    const first = current instanceof AggregateError ? current.errors[0] : undefined;
+    current = current instanceof Error ? (current.cause ?? first) : undefined;
   }
-  return parts.length === 0 ? 'unknown error' : parts.join(': ');
+  return chain;
 }
 
-function textOf(value: unknown): string {
-  if (!(value instanceof Error)) return textOfOther(value);
-  const code = 'code' in value && typeof value.code === 'string' ? value.code : '';
-  const message = value.message === '' ? value.name : value.message;
-  return code === '' || message.includes(code) ? message : `${message} (${code})`;
+/** Always a sentence, whatever was thrown; the innermost cause is the one that tells something. */
+export function describeError(error: unknown): string {
+  const texts = new Set(causesOf(error).map(textOf));
+  return [...texts].filter((text) => text !== '').join(': ') || 'unknown error';
 }
 
 /** Only a message: whatever else an object holds may be anything, a token too. */
-function textOfOther(value: unknown): string {
+function textOf(value: unknown): string {
+  if (value instanceof Error) {
+    const code = 'code' in value && typeof value.code === 'string' ? value.code : '';
+    const message = value.message === '' ? value.name : value.message;
+    return code === '' || message.includes(code) ? message : `${message} (${code})`;
+  }
   if (typeof value === 'function') return '';
   if (typeof value !== 'object' || value === null) return String(value);
   return 'message' in value && typeof value.message === 'string' ? value.message : '';
-}
-
-/** Node reports "connection refused" on all of a host's addresses as one AggregateError. */
-function firstOf(error: Error): unknown {
-  return error instanceof AggregateError ? error.errors[0] : undefined;
 }

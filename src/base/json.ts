@@ -18,51 +18,42 @@ export function parseObject(text: string): JsonObject | undefined {
   }
 }
 
+type Path = (string | number)[];
+
 /** Follows keys into JSON of unknown shape; anything unexpected on the way is `undefined`. */
-export function at(value: Json | undefined, ...keys: (string | number)[]): Json | undefined {
+export function at(value: Json | undefined, ...path: Path): Json | undefined {
   let current: Json | undefined = value;
-  for (const key of keys) {
+  for (const key of path) {
     if (typeof key === 'number') current = Array.isArray(current) ? current[key] : undefined;
     else current = isObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
   }
   return current;
 }
 
-export function stringAt(
-  value: Json | undefined,
-  ...keys: (string | number)[]
-): string | undefined {
-  const found = at(value, ...keys);
+export function stringAt(value: Json | undefined, ...path: Path): string | undefined {
+  const found = at(value, ...path);
   return typeof found === 'string' ? found : undefined;
 }
 
-export function numberAt(
-  value: Json | undefined,
-  ...keys: (string | number)[]
-): number | undefined {
-  const found = at(value, ...keys);
+export function numberAt(value: Json | undefined, ...path: Path): number | undefined {
+  const found = at(value, ...path);
   return typeof found === 'number' ? found : undefined;
 }
 
-export function arrayAt(value: Json | undefined, ...keys: (string | number)[]): Json[] {
-  const found = at(value, ...keys);
+export function arrayAt(value: Json | undefined, ...path: Path): Json[] {
+  const found = at(value, ...path);
   return Array.isArray(found) ? found : [];
 }
 
-export function stringsAt(value: Json | undefined, ...keys: (string | number)[]): string[] {
-  return arrayAt(value, ...keys).filter((item): item is string => typeof item === 'string');
+export function stringsAt(value: Json | undefined, ...path: Path): string[] {
+  return arrayAt(value, ...path).filter((item) => typeof item === 'string');
 }
 
 /** String values only; a label map with anything else in it loses just that entry. */
-export function recordAt(
-  value: Json | undefined,
-  ...keys: (string | number)[]
-): Record<string, string> {
-  const found = at(value, ...keys);
-  if (!isObject(found)) return {};
+export function recordAt(value: Json | undefined, ...path: Path): Record<string, string> {
+  const found = at(value, ...path);
+  const entries = Object.entries(isObject(found) ? found : {});
   return Object.fromEntries(
-    Object.entries(found).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string',
-    ),
+    entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
 }

@@ -3,6 +3,8 @@ import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { ActionError, describeError } from './errors.ts';
 
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /**
  * Writes to standard output. A reader that has read enough (`| head`, `| grep -q`) is no failure of ours
  * and must not look like a verdict. Throws an `ActionError` when it cannot be written for another reason.

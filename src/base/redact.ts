@@ -64,9 +64,5 @@ function isNotPemFrame(line: string): boolean {
 /** Longest first: a secret that begins like another must not leave its tail behind. */
 function anyOf(secrets: ReadonlySet<string>): RegExp {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length);
-  return new RegExp(longestFirst.map((secret) => escapePattern(secret)).join('|'), 'g');
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+  return new RegExp(longestFirst.map(RegExp.escape).join('|'), 'g');
 }

@@ -36,6 +36,16 @@ export function shorten(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`;
 }
 
+export function upperFirst(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Whether a version such as "v1.33.2+k3s1" is at least this one; unknown is not. */
+export function isVersionFrom(version: string, major: number, minor: number): boolean {
+  const [, first, second] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(first) > major || (Number(first) === major && Number(second) >= minor);
+}
+
 /**
  * For summaries and comments. Entities are decoded after Markdown was parsed, so nothing in them is
  * parsed again; GitHub's mention and reference filters skip `<code>`. The dot is encoded on purpose:

@@ -16,6 +16,12 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+export interface Clocks {
+  /** Server clock minus ours, in ms. */
+  api: { clockOffsetMs(): number };
+  clock: Clock;
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   sleep: (ms, signal) =>
@@ -35,17 +41,13 @@ export const systemClock: Clock = {
  * Now, by the API server's clock. Deletion timestamps, grace periods and Leases are the server's, and a
  * runner's clock may be wrong by hours: every time that is compared or reported is the server's.
  */
-export function serverTime(deps: {
-  /** Server clock minus ours, in ms. */
-  api: { clockOffsetMs(): number };
-  clock: Clock;
-}): number {
-  return deps.clock.now() + deps.api.clockOffsetMs();
+export function serverTime({ api, clock }: Clocks): number {
+  return clock.now() + api.clockOffsetMs();
 }
 
 /** The same as ISO 8601. */
-export function serverTimestamp(deps: Parameters<typeof serverTime>[0]): string {
-  return new Date(serverTime(deps)).toISOString();
+export function serverTimestamp(clocks: Clocks): string {
+  return new Date(serverTime(clocks)).toISOString();
 }
 
 const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;

@@ -33,7 +33,7 @@ export async function readRegistrations(
     source: Parameters<typeof readSource<T>>[1],
     registrationsOf: (item: T) => Registration[],
   ): Promise<void> => {
-    const { value: list } = await readSource(key, source, api, signal);
+    const { value: list } = await readSource(key, source, { api, signal });
     if (list.ok) found.all.push(...list.value.flatMap(registrationsOf));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };

@@ -2,15 +2,14 @@ import { arrayAt, at, type JsonObject, recordAt, stringAt, stringsAt } from '../
 import { typeName } from '../diagnose/context.ts';
 import type { Mutation, ResourceType } from '../kubernetes/api.ts';
 import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
+import { finalizerWriters, objectFacts } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import { failed, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
-import { CONCURRENT_LISTS, inParallel } from '../observe/collections.ts';
-import { finalizerWriters, objectFacts } from '../observe/parse.ts';
+import { inParallel } from '../observe/collections.ts';
+import { removalPatch } from '../observe/objects.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import type { Journal } from './journal.ts';
-import { removalPatch } from './objects.ts';
 import {
   KUBERNETES_FINALIZER,
   type NamespaceAction,
@@ -18,7 +17,7 @@ import {
   remainsText,
   strandsText,
 } from './plan.ts';
-import type { Run, Step } from './step.ts';
+import type { Journal, Run, Step } from './step.ts';
 
 /** The namespace as it is now; empty when it is gone, or why it may not be written to. */
 export type Standing = { ok: true; object: JsonObject | undefined } | { ok: false; reason: string };
@@ -114,7 +113,6 @@ function requestFor(
     return {
       method: 'PATCH',
       path,
-      contentType: 'application/json-patch+json',
       body: [...test, ...removalPatch(uid, entries, finalizer)],
     };
   }
@@ -174,7 +172,7 @@ export async function listLeftovers(
     what: `${group}/${version}`,
     reason,
   }));
-  await inParallel(sweepableTypes(types), CONCURRENT_LISTS, async (type) => {
+  await inParallel(sweepableTypes(types), async (type) => {
     const end = await api.list(collectionPath(type, plan.namespace.name), {
       signal,
       metadataOnly: true,

@@ -2,23 +2,21 @@ import type { JsonObject } from '../base/json.ts';
 import { serverTime } from '../base/time.ts';
 import { typeName } from '../diagnose/context.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
-import type { ResourceType } from '../kubernetes/api.ts';
-import { collectionPath, objectPath } from '../kubernetes/paths.ts';
+import { collectionPath, deletion, isPathSegment, objectPath } from '../kubernetes/paths.ts';
+import {
+  nodeFacts,
+  type ObjectFacts,
+  objectFacts,
+  PODS,
+  type PodFacts,
+  podFacts,
+  type ResourceType,
+} from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import type { ObjectFacts, PodFacts } from '../model/snapshot.ts';
-import { nodeFacts, objectFacts, podFacts } from '../observe/parse.ts';
-import type { Journal } from './journal.ts';
+import { readList } from '../observe/collections.ts';
+import { removalPatch } from '../observe/objects.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
-import { atMostEvery, type Run, runStep, type Step } from './step.ts';
-
-const PODS: ResourceType = {
-  group: '',
-  version: 'v1',
-  resource: 'pods',
-  kind: 'Pod',
-  namespaced: true,
-  verbs: [],
-};
+import { atMostEvery, type Journal, type Run, runStep, type Step } from './step.ts';
 
 /** Facts about the namespace and the node that many writes share may be this old. */
 export const GUARD_MS = 1_000;
@@ -44,29 +42,22 @@ async function readObjects<T extends ObjectFacts>(
   metadataOnly: boolean,
   name?: string,
 ): Promise<Read<T[]>> {
-  const objects: T[] = [];
-  const end = await api.list(collectionPath(type, namespace.name), {
+  const listed = await readList(api, collectionPath(type, namespace.name), parse, {
     signal,
     metadataOnly,
     ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
-    onItem: (item) => {
-      const object = parse(item);
-      // An extension API server may ignore the namespace and the selector. No API server allows the last
-      // two names; in a path they would mean something else.
-      const isMeant =
-        object.namespace === namespace.name &&
-        object.uid !== '' &&
-        !['', '.', '..'].includes(object.name) &&
-        (name === undefined ? object.deletionTimestamp !== undefined : object.name === name);
-      if (isMeant) objects.push(object);
-    },
-    onRestart: () => {
-      objects.length = 0;
-    },
   });
-  if (end.ok) return read(objects);
-  const message = `${typeName(type)} could not be listed again: ${end.failure.message}`;
-  return failed({ ...end.failure, message });
+  if (!listed.ok) {
+    const message = `${typeName(type)} could not be listed again: ${listed.failure.message}`;
+    return failed({ ...listed.failure, message });
+  }
+  // An extension API server may ignore the namespace and the selector, or list what no path can name.
+  const isMeant = (object: T): boolean =>
+    object.namespace === namespace.name &&
+    object.uid !== '' &&
+    isPathSegment(object.name) &&
+    (name === undefined ? object.deletionTimestamp !== undefined : object.name === name);
+  return read(listed.value.items.filter(isMeant));
 }
 
 /** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
@@ -88,7 +79,6 @@ function finalizerStep(
     request: ({ name, uid, finalizers }) => ({
       method: 'PATCH',
       path: objectPath(type, run.plan.namespace.name, name),
-      contentType: 'application/json-patch+json',
       body: removalPatch(uid, finalizers, finalizer),
     }),
     done: 'removed',
@@ -121,22 +111,6 @@ function writerOf({ writers }: ObjectFacts, finalizer: string): string {
   return manager === undefined ? 'an unknown manager' : `manager ${manager}`;
 }
 
-/** Takes every occurrence of `finalizer` out of the list as it was read, and nothing if it moved. */
-export function removalPatch(
-  uid: string,
-  finalizers: readonly string[],
-  finalizer: string,
-): JsonObject[] {
-  const indexes = finalizers.flatMap((entry, index) => (entry === finalizer ? [index] : []));
-  const path = (index: number): string => `/metadata/finalizers/${index}`;
-  return [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizer })),
-    // From the end: each removal moves what comes after it.
-    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
-  ];
-}
-
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
 function podStep(
   run: Run,
@@ -158,21 +132,16 @@ function podStep(
   return {
     action,
     type: typeName(PODS),
-    read: (name) => readObjects(run, PODS, (item) => podFacts(item, PODS), false, name),
+    read: (name) => readObjects(run, PODS, podFacts, false, name),
     wants: (pod) =>
       pod.deletionTimestamp !== undefined &&
       pod.nodeName === action.node &&
       isOverdue(pod, serverTime(run)),
-    request: ({ name, uid, resourceVersion }) => ({
-      method: 'DELETE',
-      path: objectPath(PODS, run.plan.namespace.name, name),
-      body: {
-        apiVersion: 'v1',
-        kind: 'DeleteOptions',
+    request: ({ name, uid, resourceVersion }) =>
+      deletion(objectPath(PODS, run.plan.namespace.name, name), {
         gracePeriodSeconds: 0,
         preconditions: { uid, resourceVersion },
-      },
-    }),
+      }),
     done,
     // A pod with finalizers outlives its deletion, whatever the grace period.
     afterwards: ({ finalizers }) =>

@@ -1,17 +1,75 @@
-import type { Clock } from '../base/time.ts';
-import type { Mutation } from '../kubernetes/api.ts';
+import type { Log } from '../base/log.ts';
+import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
+import type { KubernetesApi, Mutation } from '../kubernetes/api.ts';
+import type { NotInspected } from '../model/finding.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
+import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
-import type { Done, Journal, JournalDeps } from './journal.ts';
-import { type ForceAction, type ForcePlan, keyOf } from './plan.ts';
+import { type ForceAction, type ForcePlan, keyOf, manyTarget } from './plan.ts';
 
 /** What every step of carrying out a plan works with. */
-export interface Run extends JournalDeps {
+export interface Run {
+  api: KubernetesApi;
+  clock: Clock;
+  log: Pick<Log, 'line' | 'group'>;
   /** Aborted: what is under way is given up. */
   signal: AbortSignal;
   /** Why no further write may begin: the run was cancelled, or the time for forcing is over. */
   over(): string | undefined;
   plan: Pick<ForcePlan, 'namespace' | 'label' | 'orphans'>;
+}
+
+/** Up to this many objects with the same result are named one by one; more are one row. */
+const ONE_BY_ONE = 10;
+
+/** What became of one object. */
+interface Done {
+  name: string;
+  /** Whether we brought it about: what went by itself leaves nothing behind on our account. */
+  byUs: boolean;
+  result: string;
+}
+
+/** Everything that was done, refused and left behind, as it happens. */
+export class Journal {
+  readonly actions: ForceRecord['actions'] = [];
+  readonly refused: ForceRecord['refused'] = [];
+  readonly unread: NotInspected[] = [];
+  readonly timeline: TimelineEntry[] = [];
+  orphans: ForceRecord['orphans'] = [];
+  /** Writes that changed, or may have changed, the cluster. */
+  writes = 0;
+  /** What could not be done, by action and UID; a later round does not try it again. */
+  readonly givenUp = new Set<string>();
+  private readonly run: Pick<Run, 'api' | 'clock' | 'log'>;
+
+  constructor(run: Pick<Run, 'api' | 'clock' | 'log'>) {
+    this.run = run;
+  }
+
+  refuse(target: string, reason: string): void {
+    this.refused.push({ target, reason });
+    this.run.log.line(`refused: ${target}: ${reason}`);
+  }
+
+  note(target: string, result: string, finalizer = ''): void {
+    this.actions.push({ target, finalizer, result });
+    const event = `${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${result}`;
+    this.timeline.push({ at: serverTimestamp(this.run), event });
+    this.run.log.line(event);
+  }
+
+  /** Results of single objects of a type; equal ones are told together when they are many. */
+  tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done>): void {
+    for (const group of Map.groupBy(done, ({ result }) => result).values()) {
+      const [{ byUs, result }] = group as [Done];
+      const text =
+        byUs && leaves !== undefined ? `${result}; may be left behind: ${leaves}` : result;
+      const names = group.map(({ name }) => name);
+      const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
+      for (const row of rows) this.note(manyTarget(type, row), text, finalizer);
+    }
+  }
 }
 
 /** One change to all objects of one type that want it: finalizers, pods, the namespace itself. */
@@ -36,9 +94,6 @@ export interface Step<T extends { name: string; uid: string }> {
   overtaken?(object: T): string;
 }
 
-/** Writes at the same time; the client itself lets fewer through where the server is busy. */
-const WIDTH = 8;
-
 /**
  * Reads the objects, writes to each once, side by side, and reads them again to see what came of it.
  * Answers whether doing the same again later may change something more.
@@ -62,7 +117,7 @@ export async function runStep<T extends { name: string; uid: string }>(
   }
   let stopped = todo.map((object) => step.veto?.(object)).find((reason) => reason !== undefined);
   const done = new Map<string, Done>();
-  await inParallel(todo, WIDTH, async (object) => {
+  await inParallel(todo, async (object) => {
     stopped ??= await step.stop();
     const { wrote, reached, result } =
       stopped === undefined ? await write(run, step, object) : notDone(stopped);

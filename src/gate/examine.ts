@@ -1,14 +1,13 @@
-import type { Clock } from '../base/time.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
 import { foresee, predict } from '../forecast/forecast.ts';
 import type { Inputs } from '../inputs.ts';
-import { counted, type KubernetesApi } from '../kubernetes/api.ts';
+import { counted } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
-import { observe } from '../observe/observe.ts';
+import { type ObserveDeps, observe } from '../observe/observe.ts';
 
 /** Reading for one examination is bounded; what is not read by then is "not inspected". */
 export const EXAMINE_LIMIT_MS = 30_000;
@@ -34,23 +33,13 @@ export interface Examined {
   baseline: Baseline | undefined;
 }
 
-/** Looks at what is there as if the namespaces were deleted now; since 1.33 pods would go first. */
-export interface Foresight {
-  isPodsFirst: boolean;
-}
-
-export interface ExamineDeps {
-  api: KubernetesApi;
-  clock: Clock;
-  signal: AbortSignal;
-}
-
 /** Reads and explains these namespaces together: what they need of the cluster is read once. */
 export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
-  deps: ExamineDeps,
-  foresight?: Foresight,
+  deps: ObserveDeps,
+  /** Looks at what is there as if the namespaces were deleted now; since 1.33 pods would go first. */
+  foresight?: { isPodsFirst: boolean },
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const { api, requests } = counted(deps.api);

@@ -11,7 +11,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
 import type { Case } from './gate.ts';
 import type { GateDeps } from './run.ts';
-import { Following, readNamespace } from './wait.ts';
+import { createFollowing, readNamespace } from './wait.ts';
 
 /** For all namespaces together, planning and verifying included. */
 const BUDGET_MS = 120_000;
@@ -30,7 +30,7 @@ interface Forcing {
   startedAt: number;
   /** Why no further write may begin. */
   over(): string | undefined;
-  together: Together;
+  examine: (one: Examined) => Promise<Examination>;
 }
 
 /** A namespace that is still there, and how its plans are made. */
@@ -74,7 +74,7 @@ export async function forceAll(
       const isLate = signal.aborted || deps.clock.now() - startedAt >= LAST_WRITE_MS;
       return isLate ? `the ${BUDGET_MS / 1_000} s for forcing are over` : undefined;
     },
-    together: new Together(bounded),
+    examine: examiner(bounded),
   };
   try {
     const forced = await planAll(open, forcing);
@@ -131,16 +131,13 @@ async function secondLook(
   return lookAt(each, true, forcing);
 }
 
-async function lookAt(
-  each: Forced,
-  compare: boolean,
-  { deps, together }: Forcing,
-): Promise<Look | undefined> {
+async function lookAt(each: Forced, compare: boolean, forcing: Forcing): Promise<Look | undefined> {
+  const { deps } = forcing;
   const { result, baseline } = each.one;
   const now = await readNamespace(deps.api, result.name, deps.signal);
   if (!now.ok || now.value === undefined || now.value.uid !== result.uid) return undefined;
   const before = compare ? each.last : undefined;
-  const seen = await together.examine({ namespace: now.value, before, baseline });
+  const seen = await forcing.examine({ namespace: now.value, before, baseline });
   if (deps.signal.aborted) return undefined;
   each.last = seen.snapshot;
   return each.plan(seen);
@@ -191,7 +188,7 @@ async function waitGone(
   deps: GateDeps,
 ): Promise<'gone' | 'still-there'> {
   if (follower === undefined) return 'still-there';
-  const following = new Following(deps);
+  const following = createFollowing(deps);
   const again = following.add(follower.last);
   following.start();
   try {
@@ -205,40 +202,33 @@ async function waitGone(
 }
 
 /** Namespaces that ask at about the same time, or while others are being examined, are examined together. */
-class Together {
-  private readonly deps: GateDeps;
-  private waiting: { one: Examined; answer: (seen: Promise<Examination>) => void }[] = [];
-  private isBusy = false;
-
-  constructor(deps: GateDeps) {
-    this.deps = deps;
-  }
-
-  examine(one: Examined): Promise<Examination> {
-    return new Promise((answer) => {
-      this.waiting.push({ one, answer });
-      void this.work();
-    });
-  }
-
-  private async work(): Promise<void> {
-    if (this.isBusy) return;
-    this.isBusy = true;
-    while (this.waiting.length > 0) {
-      await this.deps.clock.sleep(GATHER_MS, this.deps.signal);
-      const batch = this.waiting.splice(0);
+function examiner(deps: GateDeps): (one: Examined) => Promise<Examination> {
+  let waiting: { one: Examined; answer: (seen: Promise<Examination>) => void }[] = [];
+  let isBusy = false;
+  const work = async (): Promise<void> => {
+    if (isBusy) return;
+    isBusy = true;
+    while (waiting.length > 0) {
+      await deps.clock.sleep(GATHER_MS, deps.signal);
+      const batch = waiting;
+      waiting = [];
       const all = examine(
         batch.map(({ one }) => one),
         EXAMINE_LIMIT_MS,
-        this.deps,
+        deps,
       );
       batch.forEach(({ answer }, index) => {
         answer(all.then((found) => found[index] as Examination));
       });
       await all.catch(() => undefined);
     }
-    this.isBusy = false;
-  }
+    isBusy = false;
+  };
+  return (one) =>
+    new Promise((answer) => {
+      waiting.push({ one, answer });
+      void work();
+    });
 }
 
 const GATHER_MS = 200;

@@ -1,3 +1,4 @@
+import { isVersionFrom } from '../base/text.ts';
 import { serverTimestamp } from '../base/time.ts';
 import { orderCommand, orderOf } from '../forecast/order.ts';
 import { forecastOf, outcomeOf } from '../model/outcome.ts';
@@ -64,6 +65,5 @@ function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): Namespa
 
 /** On by default since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
 export function deletesPodsFirst({ cluster: { version } }: Pick<Run, 'cluster'>): boolean {
-  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) > 1 || Number(minor) >= 33;
+  return isVersionFrom(version, 1, 33);
 }

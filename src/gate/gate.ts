@@ -33,7 +33,7 @@ import {
   type Target,
   tryDeletions,
 } from './targets.ts';
-import { type Ended, type Follower, Following } from './wait.ts';
+import { createFollowing, type Ended, type Follower } from './wait.ts';
 
 /** A namespace on its way through the run. */
 export interface Case {
@@ -59,7 +59,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   logStart(run);
   if (inputs.forecast) return runResult(await forecastAll(found, run), run);
   const targets = inputs.delete ? await deleteAll(found, run) : found;
-  const following = new Following({ ...run, idle: inputs.timeoutMs === 0 });
+  const following = createFollowing({ ...run, idle: inputs.timeoutMs === 0 });
   const progressLog = new ProgressLog(run.startedAt, targets.length, run);
   const cases = targets.map((target) => begin(target, progressLog, following, run));
   readEarlyBaselines(cases, run);
@@ -129,7 +129,12 @@ function readEarlyBaselines(cases: readonly Case[], run: Run): void {
 }
 
 /** What can be said at once, and a follower where there is something to wait for. */
-function begin(target: Target, progressLog: ProgressLog, following: Following, run: Run): Case {
+function begin(
+  target: Target,
+  progressLog: ProgressLog,
+  following: ReturnType<typeof createFollowing>,
+  run: Run,
+): Case {
   const { inputs } = run;
   const { name, first, refusal } = target;
   const idle = { target, follower: undefined, progress: undefined, baseline: undefined };

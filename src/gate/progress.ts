@@ -2,6 +2,7 @@ import { stringAt, stringsAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import {
   type Clock,
+  type Clocks,
   formatClock,
   formatDuration,
   serverTimestamp,
@@ -9,22 +10,17 @@ import {
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
 import { listNames } from '../diagnose/context.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { FEW } from '../observe/collections.ts';
+import type { GateDeps } from './run.ts';
 import type { Follower } from './wait.ts';
 
 /** After this long without news people ask whether the gate still lives; then ever more seldom. */
 const QUIET_MS = 60_000;
 const MAX_LISTED = 20;
-
-export interface QuietDeps {
-  api: KubernetesApi;
-  clock: Clock;
-}
 
 /**
  * Says in the log what is left when nothing has changed for a while. Costs four requests at most, so
@@ -35,7 +31,7 @@ export async function noteWhenQuiet(
   follower: Follower,
   progress: Progress,
   nextAt: number,
-  deps: QuietDeps,
+  deps: Pick<GateDeps, 'api' | 'clock'>,
 ): Promise<void> {
   for (let quietMs = QUIET_MS; ; ) {
     const newsAt = progress.newsAt;
@@ -60,7 +56,7 @@ export async function noteWhenQuiet(
 /** Pods first, since nothing else goes before them; then what the namespace's conditions name. */
 async function whatIsLeft(
   namespace: NamespaceFacts,
-  deps: QuietDeps,
+  deps: Pick<GateDeps, 'api' | 'clock'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const place = `/api/v1/namespaces/${encodeURIComponent(namespace.name)}`;
@@ -83,7 +79,7 @@ async function whatIsLeft(
 async function heldIn(
   path: string,
   kind: string,
-  { api }: QuietDeps,
+  { api }: Pick<GateDeps, 'api'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   let text: string | undefined;
@@ -160,17 +156,12 @@ function sentence(names: readonly string[], text: string): string {
   return names.length === 1 ? `${names[0]}: ${text}` : many;
 }
 
-export interface ProgressDeps {
-  api: Pick<KubernetesApi, 'clockOffsetMs'>;
-  clock: Clock;
-}
-
 /** One line per change, not per poll, in the log and in the timeline. */
 export class Progress {
   private readonly timeline: TimelineEntry[] = [];
   private readonly name: string;
   private readonly log: ProgressLog;
-  private readonly deps: ProgressDeps;
+  private readonly deps: Clocks;
   private shown = '';
   private news = '';
   /** When something changed last (ms since the epoch). */
@@ -179,7 +170,7 @@ export class Progress {
   constructor(
     start: NamespaceFacts,
     log: ProgressLog,
-    deps: ProgressDeps,
+    deps: Clocks,
     earlier: readonly TimelineEntry[] = [],
   ) {
     this.name = start.name;

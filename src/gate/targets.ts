@@ -1,17 +1,17 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
 import { formatDuration } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/errors.ts';
 import type { Inputs } from '../inputs.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import { namespacePath } from '../kubernetes/paths.ts';
+import type { KubernetesApi, Mutation } from '../kubernetes/api.ts';
+import { deletion, namespacePath } from '../kubernetes/paths.ts';
+import { namespaceFacts } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import type { FailureKind, ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
-import { inParallel } from '../observe/collections.ts';
-import { namespaceFacts } from '../observe/parse.ts';
+import { inParallel, readList } from '../observe/collections.ts';
 import type { Ordered } from './order.ts';
+import type { GateDeps } from './run.ts';
 import { readNamespace, readNamespaces } from './wait.ts';
 
 /** A namespace to wait for; `first` is undefined when the name does not exist at the start. */
@@ -28,11 +28,7 @@ export interface Target {
   baseline?: Baseline;
 }
 
-export interface TargetDeps {
-  api: KubernetesApi;
-  log: Log;
-  signal: AbortSignal;
-}
+type TargetDeps = Pick<GateDeps, 'api' | 'log' | 'signal'>;
 
 /** More would be no report that anybody reads. */
 const MAX_TARGETS = 1_000;
@@ -84,25 +80,22 @@ async function select(
     terminating === undefined ||
     (deletionTimestamp !== undefined &&
       serverNow - Date.parse(deletionTimestamp) >= terminating.forMs);
-  let found: NamespaceFacts[] = [];
-  const end = await api.list('/api/v1/namespaces', {
+  const listed = await readList(api, '/api/v1/namespaces', namespaceFacts, {
     signal,
     ...(selector === '' ? {} : { labelSelector: selector }),
-    onItem: (item) => found.push(...[namespaceFacts(item)].filter(isWanted)),
-    onRestart: () => {
-      found = [];
-    },
   });
-  if (!end.ok && !signal.aborted) {
-    if (end.failure.status === 400) {
+  if (listed.ok) return listed.value.items.filter(isWanted);
+  const { failure } = listed;
+  if (!signal.aborted) {
+    if (failure.status === 400) {
       throw new ActionError(
         'invalid-input',
-        `input "selector" is "${selector}", which the API server does not understand: ${end.failure.message}`,
+        `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`,
       );
     }
-    throw cannot('list', described(inputs), end.failure, api);
+    throw cannot('list', described(inputs), failure, api);
   }
-  return found;
+  return [];
 }
 
 /** "namespaces with the labels "app=preview" that are terminating for at least 10m" */
@@ -115,7 +108,7 @@ function described({ selector, terminating }: Inputs): string {
 }
 
 /** Before anything is deleted: a run that may not do all of it does nothing. */
-export function refuseProtected(targets: readonly Target[], api: KubernetesApi): void {
+function refuseProtected(targets: readonly Target[], api: KubernetesApi): void {
   for (const { name, first } of targets) {
     if (first === undefined || first.deletionTimestamp !== undefined) continue;
     const reason = protectedBecause(name, api.target.ownNamespace);
@@ -123,9 +116,6 @@ export function refuseProtected(targets: readonly Target[], api: KubernetesApi):
     throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
   }
 }
-
-/** Requests at the same time; a ServiceAccount has few seats in priority and fairness. */
-const CONCURRENCY = 8;
 
 /**
  * Rights and admission of all deletions, tried as dry runs before the first real one; a refusal is the result of
@@ -139,7 +129,7 @@ export async function tryDeletions(
   if (!targets.some(({ first }) => first !== undefined)) {
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
   }
-  return mapParallel(targets, async (target) => {
+  return inParallel(targets, async (target) => {
     if (!isDeletable(target)) return target;
     const refusal = await tryDeletion(target, api, signal);
     return refusal === undefined ? target : { ...target, refusal };
@@ -151,7 +141,7 @@ export async function requestDeletions(
   targets: readonly Target[],
   { api, log, signal }: TargetDeps,
 ): Promise<Target[]> {
-  return mapParallel(targets, async (target) => {
+  return inParallel(targets, async (target) => {
     if (!isDeletable(target) || signal.aborted) return target;
     const asked = await requestDeletion(target, api, signal);
     if (asked.refusal === undefined) log.line(`${target.name}: asked for its deletion`);
@@ -164,27 +154,8 @@ export function isDeletable({ first, refusal }: Target): boolean {
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
 }
 
-async function mapParallel(
-  targets: readonly Target[],
-  work: (target: Target) => Promise<Target>,
-): Promise<Target[]> {
-  const after = [...targets];
-  await inParallel([...targets.entries()], CONCURRENCY, async ([index, target]) => {
-    after[index] = await work(target);
-  });
-  return after;
-}
-
-function deletionOf({ name }: Target, { uid, resourceVersion }: NamespaceFacts) {
-  return {
-    method: 'DELETE' as const,
-    path: namespacePath(name),
-    body: {
-      apiVersion: 'v1',
-      kind: 'DeleteOptions',
-      preconditions: { uid, resourceVersion },
-    },
-  };
+function deletionOf({ name, uid, resourceVersion }: NamespaceFacts): Mutation {
+  return deletion(namespacePath(name), { preconditions: { uid, resourceVersion } });
 }
 
 /** Only what the real request would meet as well; a webhook that knows no dry runs says nothing. */
@@ -193,7 +164,7 @@ async function tryDeletion(
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const request = deletionOf(target, target.first as NamespaceFacts);
+  const request = deletionOf(target.first as NamespaceFacts);
   const sent = await api.send({ ...request, dryRun: true }, { signal });
   if (sent.ok) return undefined;
   const { kind, message } = sent.failure;
@@ -217,7 +188,7 @@ async function requestDeletion(
   const first = target.first as NamespaceFacts;
   let current = first;
   for (let attempt = 1; ; attempt++) {
-    const sent = await api.send(deletionOf(target, current), { signal });
+    const sent = await api.send(deletionOf(current), { signal });
     // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
     // "being removed already". What is there now tells.
     const now = await readNamespace(api, target.name, signal);

@@ -1,12 +1,12 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import type { Clock } from '../base/time.ts';
 import type { KubernetesApi, WatchEvent } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
+import { namespaceFacts } from '../model/facts.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import { failed, read } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { FEW, listTogether, PAGE } from '../observe/collections.ts';
-import { namespaceFacts } from '../observe/parse.ts';
+import type { ObserveDeps } from '../observe/observe.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
 const POLL_WITH_WATCH_MS = 30_000;
@@ -42,10 +42,7 @@ export interface Follower {
   stop(): void;
 }
 
-export interface FollowDeps {
-  api: KubernetesApi;
-  clock: Clock;
-  signal: AbortSignal;
+interface FollowDeps extends ObserveDeps {
   /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
   idle?: boolean;
 }
@@ -108,25 +105,20 @@ type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void
  * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Many share one watch and one
  * list for each poll; each ends by itself.
  */
-export class Following {
-  private readonly deps: FollowDeps;
-  private readonly all: Followed[] = [];
-
-  constructor(deps: FollowDeps) {
-    this.deps = deps;
-  }
-
-  add(start: NamespaceFacts, onChange: OnChange = () => undefined): Follower {
-    const one = new Followed(start, onChange, this.deps.signal);
-    this.all.push(one);
-    return one;
-  }
-
-  /** When all are added. */
-  start(): void {
-    const groups = this.all.length > FEW ? [this.all] : this.all.map((one) => [one]);
-    for (const group of groups) followGroup(group, this.deps);
-  }
+export function createFollowing(deps: FollowDeps) {
+  const all: Followed[] = [];
+  return {
+    add(start: NamespaceFacts, onChange: OnChange = () => undefined): Follower {
+      const one = new Followed(start, onChange, deps.signal);
+      all.push(one);
+      return one;
+    },
+    /** When all are added. */
+    start(): void {
+      const groups = all.length > FEW ? [all] : all.map((one) => [one]);
+      for (const group of groups) followGroup(group, deps);
+    },
+  };
 }
 
 class Followed implements Follower {

@@ -76,8 +76,6 @@ export interface ListEnd {
 export interface WatchOptions extends CallOptions {
   fieldSelector?: string;
   resourceVersion: string;
-  /** The server closes the watch after this; 240 s unless given. */
-  watchSeconds?: number;
   /** Called once when the server has accepted the watch. */
   onOpen?: () => void;
   onEvent: (event: WatchEvent) => void;
@@ -93,11 +91,10 @@ export interface WatchEvent {
 export type WatchEnd = 'closed' | 'aborted' | 'expired';
 
 export interface Mutation {
+  /** A PATCH is a JSON Patch, which pins identity by `test`. */
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   body?: JsonObject | JsonObject[];
-  /** Only for PATCH; JSON Patch is what pins identity by `test`. */
-  contentType?: 'application/json-patch+json';
   dryRun?: boolean;
 }
 

@@ -1,6 +1,5 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import type { Redactor } from '../base/redact.ts';
-import { Throttle } from '../base/throttle.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { CallOptions, ClusterTarget, KubernetesApi, Mutation } from './api.ts';
@@ -10,7 +9,7 @@ import { findAccess, ownNamespace, type Search } from './kubeconfig.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { chooseProxy } from './proxy.ts';
-import { type Attempt, STOPPED, withRetries } from './retry.ts';
+import { type Attempt, STOPPED, Throttle, withRetries } from './retry.ts';
 import {
   type HttpRequest,
   type Limits,
@@ -47,8 +46,8 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const access = findAccess(options);
   const session = { access, env, clock, redactor, announce, debug, userAgent, pluginTimeoutMs };
   const credentials = keepCredentials(session);
-  const { server, proxyUrl } = access.cluster;
-  const proxy = chooseProxy(server, proxyUrl, env);
+  const { server, cluster } = access;
+  const proxy = chooseProxy(server, stringAt(cluster.fields, 'proxy-url'), env);
   announce(decodeURIComponent(proxy?.password ?? ''));
   const transport = openTransport(session, credentials, proxy);
 

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
-import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
+import { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import { MIN_SECRET_LENGTH, type Redactor } from '../base/redact.ts';
 import { type Access, configError, type Session } from './kubeconfig.ts';
-import { validIdToken } from './oidc.ts';
+import { type OidcConfig, validIdToken } from './oidc.ts';
 import { checkPlugin, guardPlugin } from './plugin.ts';
 
 /** Bound service account tokens rotate; the kubelet replaces the file well before the old one ends. */
@@ -42,7 +42,7 @@ export function keepCredentials(session: Session): Credentials {
   const closing = new AbortController();
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
-  announceSecrets(access.user, announce);
+  announceSecrets(access.user.fields, announce);
   const { exec } = userFor(access);
   if (exec) checkPlugin(exec, ownerOf(access));
 
@@ -84,18 +84,18 @@ function ownerOf({ user }: Access): string {
 async function logIn(session: Session, signal: AbortSignal): Promise<Login> {
   const { access, clock, announce } = session;
   const owner = ownerOf(access);
-  const { authProvider, ...user } = userFor(access);
-  const isFile = authProvider?.name === 'tokenFile';
+  const { 'auth-provider': provider, ...user } = userFor(access);
+  const isFile = stringAt(provider, 'name') === 'tokenFile';
   const config = new KubeConfig();
   const wire: RequestOptions = {};
   let endOf = (): number => Number.POSITIVE_INFINITY;
   try {
-    const isOidc = authProvider?.name === 'oidc';
-    const valid = isOidc && (await validIdToken(authProvider.config ?? {}, session, signal));
+    const settings = (at(provider, 'config') ?? {}) as OidcConfig;
+    const valid = provider && !isFile ? await validIdToken(settings, session, signal) : undefined;
     if (valid) endOf = () => valid.expiresAt;
-    const method = valid ? { token: valid.token } : isFile ? { authProvider } : {};
-    config.loadFromClusterAndUser(clusterFor(access), { ...user, ...method });
-    if (user.exec) endOf = guardPlugin(config, session, signal);
+    const method = valid ? { token: valid.token } : isFile ? { 'auth-provider': provider } : {};
+    config.loadFromString(kubeconfigOf(clusterFor(access), { ...user, ...method }));
+    if (user['exec']) endOf = guardPlugin(config, session, signal);
     await config.applyToHTTPSOptions(wire);
   } catch (error) {
     endOf();
@@ -117,7 +117,7 @@ async function logIn(session: Session, signal: AbortSignal): Promise<Login> {
   // Half of a lifetime that is shorter than the margin: else every call would start the plugin.
   const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
   return {
-    headers: { ...authorization, ...impersonation(access.written.user) },
+    headers: { ...authorization, ...impersonation(access.user.fields) },
     ca: pem(wire.ca, `the certificate-authority of cluster "${access.cluster.name}"`),
     cert,
     key,
@@ -130,7 +130,7 @@ function explained(error: unknown, access: Access): ActionError {
   if (error instanceof ActionError) return error;
   if (error instanceof Error && 'path' in error && 'code' in error) {
     const { path, code } = error;
-    const entries = Object.entries({ ...access.written.cluster, ...access.written.user });
+    const entries = Object.entries({ ...access.cluster.fields, ...access.user.fields });
     const [field = 'file'] = entries.find(([, value]) => value === path) ?? [];
     const why = code === 'ENOENT' ? 'no such file' : String(code);
     return configError(
@@ -147,21 +147,34 @@ function isSame(one: Login, other: Login): boolean {
   return values(one) === values(other);
 }
 
+/** With nothing but this one to choose. */
+function kubeconfigOf(cluster: JsonObject, user: JsonObject): string {
+  const name = 'chosen';
+  return JSON.stringify({
+    'current-context': name,
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    clusters: [{ name, cluster }],
+    users: [{ name, user }],
+  });
+}
+
 /** kubectl prefers the data to the file; client-node does not (config.ts, bufferFromFileOrString). */
-function clusterFor(access: Access): Cluster {
-  const { proxyUrl: _, caFile, caData, ...cluster } = access.cluster;
-  if (cluster.skipTLSVerify) return cluster;
-  const ca = caData ? { caData } : caFile ? { caFile } : {};
+function clusterFor({ server, cluster: { fields } }: Access): JsonObject {
+  const { 'certificate-authority-data': data, 'certificate-authority': file } = fields;
+  const isInsecure = fields['insecure-skip-tls-verify'] === true;
   // KubeConfig would refuse http; here it is for loopback only.
-  return { ...cluster, ...ca, skipTLSVerify: cluster.server.startsWith('http:') };
+  const flags = { server, 'insecure-skip-tls-verify': isInsecure || server.startsWith('http:') };
+  if (isInsecure) return flags;
+  return { ...flags, [`certificate-authority${data ? '-data' : ''}`]: data || file };
 }
 
 /**
  * With one way to log in, in client-go's order; a client certificate comes on top. KubeConfig would
  * prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
  */
-function userFor(access: Access): User {
-  const { token, username, password, exec, authProvider, certFile, keyFile, ...bare } = access.user;
+function userFor(access: Access): JsonObject {
+  const { token, tokenFile, username, password, exec, ...rest } = access.user.fields;
+  const { 'auth-provider': authProvider, ...user } = rest;
   const provider = isObject(authProvider) ? String(authProvider['name']) : 'oidc';
   if (provider !== 'oidc') {
     throw configError(
@@ -169,20 +182,18 @@ function userFor(access: Access): User {
       HINTS[provider] ?? 'Use an exec credential plugin or a token instead',
     );
   }
-  const base: User = {
-    ...bare,
-    ...(bare.certData || !certFile ? {} : { certFile }),
-    ...(bare.keyData || !keyFile ? {} : { keyFile }),
-  };
-  const tokenFile = stringAt(access.written.user, 'tokenFile') ?? '';
-  // A token beside it is for as long as there is nothing in the file.
-  if (tokenFile !== '' && !(token && !statSync(tokenFile, { throwIfNoEntry: false })?.size)) {
-    return { ...base, authProvider: { name: 'tokenFile', config: { tokenFile } } };
+  for (const field of ['client-certificate', 'client-key']) {
+    if (user[`${field}-data`]) delete user[field];
   }
-  if (token) return { ...base, token: token.trim() };
-  if (username) return { ...base, username, password: password ?? '' };
-  if (exec) return { ...base, exec };
-  return authProvider ? { ...base, authProvider } : base;
+  const file = String(tokenFile ?? '');
+  // A token beside it is for as long as there is nothing in the file.
+  if (file !== '' && !(token && !statSync(file, { throwIfNoEntry: false })?.size)) {
+    return { ...user, 'auth-provider': { name: 'tokenFile', config: { tokenFile: file } } };
+  }
+  if (token) return { ...user, token: String(token).trim() };
+  if (username) return { ...user, username, password: password ?? '' };
+  if (exec) return { ...user, exec };
+  return authProvider ? { ...user, 'auth-provider': authProvider } : user;
 }
 
 /** kubectl dropped them in 1.26; client-node would run the shell command of the kubeconfig for gcp. */
@@ -255,25 +266,25 @@ export function announcer(
   };
 }
 
-function announceSecrets(user: User, announce: Session['announce']): void {
-  announce(user.token);
-  if (user.username) {
-    announce(user.password);
-    announce(Buffer.from(`${user.username}:${user.password ?? ''}`).toString('base64'));
+function announceSecrets(user: JsonObject, announce: Session['announce']): void {
+  const text = (...path: string[]): string => stringAt(user, ...path) ?? '';
+  announce(text('token'));
+  if (text('username') !== '') {
+    announce(text('password'));
+    announce(Buffer.from(`${text('username')}:${text('password')}`).toString('base64'));
   }
-  announce(user.keyData);
-  announce(Buffer.from(user.keyData ?? '', 'base64').toString('utf8'));
-  const config = at(user.authProvider, 'config');
+  announce(text('client-key-data'));
+  announce(Buffer.from(text('client-key-data'), 'base64').toString('utf8'));
   for (const field of ['access-token', 'id-token', 'refresh-token', 'client-secret']) {
-    announce(stringAt(config, field));
+    announce(text('auth-provider', 'config', field));
   }
   // People put keys into the plugin's environment and arguments.
-  for (const entry of arrayAt(user.exec, 'env')) {
+  for (const entry of arrayAt(user, 'exec', 'env')) {
     const name = stringAt(entry, 'name') ?? '';
     // AWS_WEB_IDENTITY_TOKEN_FILE is the path of a secret, not the secret.
     if (/(SECRET|TOKEN|PASSWORD|_KEY)$/i.test(name)) announce(stringAt(entry, 'value'));
   }
-  stringsAt(user.exec, 'args').forEach((arg, index, args) => {
+  stringsAt(user, 'exec', 'args').forEach((arg, index, args) => {
     const match = /^--?(?:[a-z0-9-]*-)?(?:secret|password|token)(?:=(.*))?$/is.exec(arg);
     if (match) announce(match[1] ?? args[index + 1]);
   });

@@ -122,12 +122,6 @@ async function typesOf(
   );
 }
 
-function toType(
-  entry: Json,
-  named: Omit<ResourceType, 'verbs' | 'categories'>,
-): ResourceType | ResourceType[] {
-  if (named.resource === '') return [];
-  const categories = stringsAt(entry, 'categories');
-  const type = { ...named, verbs: stringsAt(entry, 'verbs') };
-  return categories.length === 0 ? type : { ...type, categories };
+function toType(entry: Json, named: Omit<ResourceType, 'verbs'>): ResourceType[] {
+  return named.resource === '' ? [] : [{ ...named, verbs: stringsAt(entry, 'verbs') }];
 }

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
-import { describeError } from '../base/errors.ts';
+import { causesOf, describeError } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
-import type { FailureKind, ReadFailure } from '../model/read.ts';
+import { failureKindOf, type ReadFailure } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
 import type { Failed } from './retry.ts';
 
@@ -22,13 +22,6 @@ const MAX_MESSAGE_CHARS = 500;
 /** Far beyond what is shown, so that cutting here cannot halve a secret that would be seen. */
 const MAX_READ_CHARS = 8_000;
 
-const KINDS: Record<number, FailureKind | undefined> = {
-  401: 'unauthorized',
-  403: 'forbidden',
-  404: 'not-found',
-  409: 'conflict',
-  429: 'throttled',
-};
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 /** Overload protection and the aggregator answer in plain text, and so do old authorizers. */
 const SPEAKS_PLAIN = new Set([401, 403, ...TRANSIENT]);
@@ -50,13 +43,12 @@ export function refusal(answer: BadAnswer, asked: Asked, nowMs: number): Failed 
 
 function said(answer: BadAnswer, status: JsonObject | undefined, asked: Asked): ReadFailure {
   const words = `${answer.status} ${STATUS_CODES[answer.status] ?? 'Unknown'}`;
-  const kind = KINDS[answer.status] ?? otherKind(answer.status);
+  const kind = failureKindOf(answer.status);
   if (status !== undefined) {
     const reason = stringAt(status, 'reason');
     const message = (stringAt(status, 'message') || reason || '').slice(0, MAX_READ_CHARS);
     return {
       kind: kind === 'not-found' && !isAbout(status, asked.path) ? 'unreadable' : kind,
-      ...(reason === undefined ? {} : { statusReason: reason }),
       message: message === '' ? words : `${words}: ${message}`,
     };
   }
@@ -71,11 +63,6 @@ function said(answer: BadAnswer, status: JsonObject | undefined, asked: Asked): 
     return { kind: 'unreadable', message };
   }
   return { kind: 'unreadable', message: `${notKubernetes(answer, asked)}${more}` };
-}
-
-function otherKind(status: number): FailureKind {
-  if (status >= 500) return 'server-error';
-  return status >= 400 ? 'invalid' : 'unreadable';
 }
 
 /** A success that is not what an API server sends: a login page, a portal, half an answer. */
@@ -188,7 +175,7 @@ const PERMANENT: Record<string, string | undefined> = {
 
 /** No answer, or not a whole one. */
 export function networkFailure(error: unknown): Failed {
-  const known = causesOf(error).flatMap((each) => meaningOf(each) ?? []);
+  const known = causesOf(error).flatMap((each) => (each instanceof Error && meaningOf(each)) || []);
   const meaning = known.find(({ end }) => end === 'for good') ?? known[0];
   const message = shorten(meaning?.clause ?? describeError(error), 300);
   const kind = meaning?.end === 'late' ? 'timeout' : 'network';
@@ -212,14 +199,4 @@ function meaningOf(error: Error): { clause: string; end?: 'for good' | 'late' } 
     return { clause: 'the answer is not HTTP', end: 'for good' };
   if (LATE[code] !== undefined) return { clause: LATE[code], end: 'late' };
   return PASSING[code] === undefined ? undefined : { clause: PASSING[code] };
-}
-
-function causesOf(error: unknown): Error[] {
-  const chain: Error[] = [];
-  let current = error;
-  while (current instanceof Error && chain.length < 8) {
-    chain.push(current);
-    current = current.cause ?? (current instanceof AggregateError ? current.errors[0] : undefined);
-  }
-  return chain;
 }

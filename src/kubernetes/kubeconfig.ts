@@ -1,13 +1,12 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { loadAll } from 'js-yaml';
 import { ActionError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt } from '../base/json.ts';
+import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Search {
   /** Path of a kubeconfig; otherwise KUBECONFIG, ~/.kube/config, in-cluster, in kubectl's order. */
@@ -24,13 +23,18 @@ export interface Access {
   /** Where it came from, for messages: files, or "the pod's service account". */
   source: string;
   context: string;
-  /** `server` is an https URL (http on loopback) without trailing slash, user info and query. */
-  cluster: Cluster;
-  user: User;
-  /** Both as written: the types above know not all fields of kubeconfig.v1. */
-  written: { cluster: JsonObject; user: JsonObject };
-  /** The file that the user's entry is in. */
-  userFile: string | undefined;
+  /** An https URL (http on loopback) without trailing slash, user info and query. */
+  server: string;
+  cluster: Entry;
+  user: Entry;
+}
+
+/** An entry of a kubeconfig as written (kubeconfig.v1), but with absolute paths. */
+interface Entry {
+  name: string;
+  fields: JsonObject;
+  /** Undefined where it is of no file. */
+  file?: string;
 }
 
 /** What the parts of one connection share. */
@@ -147,10 +151,6 @@ const REASONS: Record<string, string | undefined> = {
 };
 
 const SECTIONS = ['clusters', 'users', 'contexts'] as const;
-interface Entry {
-  file: string;
-  content: JsonObject;
-}
 type Merged = Record<(typeof SECTIONS)[number], Map<string, Entry>> & { currentContext: string };
 
 const TEXTS =
@@ -180,15 +180,15 @@ function merge(found: readonly Found[]): Merged {
         names.add(name);
         if (merged[section].has(name)) continue;
         const kind = section.slice(0, -1);
-        const content = withAbsolutePaths(at(item, kind), file);
+        const fields = withAbsolutePaths(at(item, kind), file);
         // YAML turns an unquoted 12345678 into a number, and kubectl refuses it as well.
-        const wrong = Object.keys(content).find(
-          (field) => TEXTS.test(field) && typeof (content[field] ?? '') !== 'string',
+        const wrong = Object.keys(fields).find(
+          (field) => TEXTS.test(field) && typeof (fields[field] ?? '') !== 'string',
         );
         if (wrong !== undefined) {
           throw configError(`"${wrong}" of ${kind} "${name}" must be a text; put it in quotes`);
         }
-        merged[section].set(name, { file, content });
+        merged[section].set(name, { name, fields, file });
       }
     }
   }
@@ -216,21 +216,13 @@ function withAbsolutePaths(entry: unknown, file: string): JsonObject {
 }
 
 function choose(merged: Merged, asked: string, source: string): Access {
-  const document = SECTIONS.map((section) => {
-    const kind = section.slice(0, -1);
-    return [
-      section,
-      [...merged[section]].map(([name, { content }]) => ({ name, [kind]: content })),
-    ];
-  });
-  const config = new KubeConfig();
-  // What is wrong with entries that are not chosen does not matter.
-  config.loadFromString(JSON.stringify(Object.fromEntries(document)), { onInvalidEntry: 'filter' });
   const name = asked === '' ? merged.currentContext : asked;
-  config.setCurrentContext(name);
-  const context = config.getContextObject(name);
-  if (context === null) {
-    const known = config.getContexts().map((each) => `"${each.name}"`);
+  const contexts = [...merged.contexts.values()].filter(({ fields }) =>
+    stringAt(fields, 'cluster'),
+  );
+  const context = contexts.find((each) => each.name === name)?.fields;
+  if (context === undefined) {
+    const known = contexts.map((each) => `"${each.name}"`);
     const more = known.length > 20 ? ` and ${known.length - 20} more` : '';
     const has =
       known.length === 0 ? 'no contexts' : `the contexts ${known.slice(0, 20).join(', ')}`;
@@ -241,23 +233,21 @@ function choose(merged: Merged, asked: string, source: string): Access {
         )
       : configError(`there is no context "${name}" in ${source}; it has ${has}${more}`);
   }
-  const cluster = config.getCurrentCluster();
-  const user = context.user ? config.getCurrentUser() : { name: '' };
-  const clusterEntry = merged.clusters.get(context.cluster);
-  const userEntry = merged.users.get(context.user ?? '');
-  if (clusterEntry !== undefined && cluster === null) {
-    throw configError(`cluster "${context.cluster}" of the kubeconfig has no "server"`);
+  const clusterName = stringAt(context, 'cluster') ?? '';
+  const userName = stringAt(context, 'user') ?? '';
+  const cluster = merged.clusters.get(clusterName);
+  const user = userName === '' ? { name: '', fields: {} } : merged.users.get(userName);
+  const address = stringAt(cluster?.fields, 'server') ?? '';
+  if (cluster !== undefined && address === '') {
+    throw configError(`cluster "${clusterName}" of the kubeconfig has no "server"`);
   }
-  if (clusterEntry === undefined || cluster === null || user === null) {
-    const missing = user === null ? `user "${context.user}"` : `cluster "${context.cluster}"`;
+  if (cluster === undefined || user === undefined) {
+    const missing = user === undefined ? `user "${userName}"` : `cluster "${clusterName}"`;
     throw configError(`context "${name}" names ${missing}, which is not in ${source}`);
   }
-  const written = { cluster: clusterEntry.content, user: userEntry?.content ?? {} };
-  const address = stringAt(written.cluster, 'server') ?? '';
-  const url = safeUrl(address, `the server of cluster "${cluster.name}"`);
+  const url = safeUrl(address, `the server of cluster "${clusterName}"`);
   const server = url.origin + url.pathname.replace(/\/+$/, '');
-  const userFile = userEntry?.file;
-  return { source, context: name, cluster: { ...cluster, server }, user, written, userFile };
+  return { source, context: name, server, cluster, user };
 }
 
 /** https, or http on loopback: kubectl would send a token through the open net. */
@@ -277,24 +267,25 @@ export function safeUrl(text: string, what: string): URL {
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** What kubectl uses inside a pod when there is no kubeconfig. */
+/**
+ * What kubectl uses inside a pod when there is no kubeconfig (client-go, rest.InClusterConfig).
+ * KubeConfig.loadFromCluster takes http for the ports 80, 8080 and 8001, and cannot do without a ca.crt.
+ */
 function inClusterAccess({ env, root = '' }: Search): Access | undefined {
   const tokenFile = join(root, SERVICE_ACCOUNT, 'token');
-  const isPod = env['KUBERNETES_SERVICE_HOST'] && env['KUBERNETES_SERVICE_PORT'];
-  if (!isPod || statSync(tokenFile, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
-  const config = new KubeConfig();
-  config.loadFromCluster(root);
-  const { caFile = '', ...cluster } = config.getCurrentCluster() as Cluster;
-  // It takes http for the ports 80, 8080 and 8001, and cannot do without a ca.crt; rest.InClusterConfig
-  // of client-go does neither.
-  const server = new URL(cluster.server.replace(/^http:/, 'https:')).origin;
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
+  if (!host || !port || statSync(tokenFile, { throwIfNoEntry: false })?.isFile() !== true)
+    return undefined;
+  const certificate = join(root, SERVICE_ACCOUNT, 'ca.crt');
   return {
     source: "the pod's service account",
     context: 'in-cluster',
-    cluster: { ...cluster, server, ...(existsSync(caFile) ? { caFile } : {}) },
-    user: { name: 'service account of this pod' },
-    written: { cluster: {}, user: { tokenFile } },
-    userFile: undefined,
+    server: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`).origin,
+    cluster: {
+      name: 'in-cluster',
+      fields: existsSync(certificate) ? { 'certificate-authority': certificate } : {},
+    },
+    user: { name: 'service account of this pod', fields: { tokenFile } },
   };
 }
 

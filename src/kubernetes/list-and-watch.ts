@@ -97,6 +97,7 @@ function notAList(path: string, what: string): Read<never> {
   return failed({ kind: 'unreadable', message: `the server sent ${what} for ${path}` });
 }
 
+/** The server closes the watch after this. */
 const WATCH_SECONDS = 240;
 /** A connection that died without a word is given up this long after the server should have closed. */
 const OVERDUE_MS = 15_000;
@@ -107,7 +108,7 @@ export function watchPath(path: string, options: WatchOptions): string {
   return withQuery(path, {
     watch: 1,
     allowWatchBookmarks: 'true',
-    timeoutSeconds: options.watchSeconds ?? WATCH_SECONDS,
+    timeoutSeconds: WATCH_SECONDS,
     fieldSelector: options.fieldSelector,
     resourceVersion: options.resourceVersion === '' ? undefined : options.resourceVersion,
   });
@@ -118,8 +119,7 @@ export function watchPath(path: string, options: WatchOptions): string {
  * accepted watch that breaks is `closed`, like one that the server ends; both mean "look again".
  */
 export async function readEvents(body: Readable, options: WatchOptions): Promise<Read<WatchEnd>> {
-  const seconds = options.watchSeconds ?? WATCH_SECONDS;
-  const overdue = setTimeout(() => body.destroy(), seconds * 1_000 + OVERDUE_MS);
+  const overdue = setTimeout(() => body.destroy(), WATCH_SECONDS * 1_000 + OVERDUE_MS);
   try {
     options.onOpen?.();
     for await (const line of lines(body)) {

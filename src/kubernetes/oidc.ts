@@ -2,9 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
+import type { Environment } from '../base/process.ts';
 import { createDispatcher, tlsOptions } from './connections.ts';
 import { clause, networkFailure } from './failures.ts';
-import { configError, type Environment, type Session, safeUrl } from './kubeconfig.ts';
+import { configError, type Session, safeUrl } from './kubeconfig.ts';
 import { environmentProxy } from './proxy.ts';
 
 /** As in client-go: a token that ends sooner would end on the way. */
@@ -12,7 +13,7 @@ const EXPIRY_MARGIN_MS = 10_000;
 const TIMEOUT_MS = 15_000;
 
 /** `config` of an auth provider `oidc`, as kubectl writes it; changed when tokens are renewed. */
-type OidcConfig = Record<string, string | undefined>;
+export type OidcConfig = Record<string, string | undefined>;
 
 /**
  * A valid id-token and when it ends (ms since the epoch), renewed where it has expired, by the rules of
@@ -74,8 +75,8 @@ export async function validIdToken(
   const next = stringAt(answer.body, 'refresh_token') || refreshToken;
   announce(token);
   announce(next);
-  if (access.userFile !== undefined) {
-    writeTokens(access.userFile, { [held]: token, [refreshToken]: next });
+  if (access.user.file !== undefined) {
+    writeTokens(access.user.file, { [held]: token, [refreshToken]: next });
   }
   Object.assign(config, { 'id-token': token, 'refresh-token': next });
   return { token, expiresAt: expiryOf(token) };

@@ -1,4 +1,5 @@
-import type { ResourceType } from './api.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Mutation, ResourceType } from './api.ts';
 
 type TypeName = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
@@ -31,6 +32,11 @@ export function objectNameIn(path: string): string | undefined {
 }
 
 const NAMESPACE_SUBRESOURCES = new Set(['finalize', 'status']);
+
+/** With DeleteOptions as the body, which pin what is meant. */
+export function deletion(path: string, options: JsonObject): Mutation {
+  return { method: 'DELETE', path, body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options } };
+}
 
 /** Joins a query to a path that may have one already. */
 export function withQuery(

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, at, type JsonObject, parseObject, stringAt } from '../base/json.ts';
+import { arrayAt, at, type Json, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Access, configError, type Session } from './kubeconfig.ts';
 
@@ -17,7 +17,7 @@ const MAX_SHOWN_CHARS = 600;
 const LEFTOVER_MS = 500;
 
 /** Throws an `ActionError` for an `exec` section that cannot work without a person, or at all. */
-export function checkPlugin(exec: JsonObject, owner: string): void {
+export function checkPlugin(exec: Json, owner: string): void {
   const command = stringAt(exec, 'command') ?? '';
   const apiVersion = stringAt(exec, 'apiVersion') ?? '';
   const plugin = `the credential plugin "${command}" of ${owner}`;
@@ -51,7 +51,7 @@ export function guardPlugin(
   { access, env, redactor, pluginTimeoutMs }: Session,
   signal: AbortSignal,
 ): () => number {
-  const exec = access.written.user['exec'];
+  const exec = access.user.fields['exec'];
   let stdout = '';
   let stderr = '';
   /** Clauses: how it went wrong, what to do. */
@@ -179,7 +179,7 @@ function killTree(child: ChildProcess): void {
 }
 
 function environment(
-  exec: JsonObject[string],
+  exec: Json | undefined,
   access: Access,
   env: Session['env'],
 ): Record<string, string | undefined> {
@@ -201,18 +201,18 @@ function environment(
   };
 }
 
-/** `Cluster` of client.authentication.k8s.io/v1. */
-function clusterInfo({ cluster, written }: Access): object {
-  const extensions = arrayAt(written.cluster, 'extensions');
+/** `Cluster` of client.authentication.k8s.io/v1, whose fields are called as in a kubeconfig. */
+function clusterInfo({ server, cluster: { fields } }: Access): object {
+  const { 'certificate-authority-data': data, 'certificate-authority': file } = fields;
+  const extensions = arrayAt(fields, 'extensions');
   const own = extensions.find((entry) => stringAt(entry, 'name') === `${GROUP}/exec`);
   return {
-    server: cluster.server,
-    'tls-server-name': cluster.tlsServerName,
-    'insecure-skip-tls-verify': cluster.skipTLSVerify || undefined,
-    'certificate-authority-data':
-      cluster.caData ?? (cluster.caFile ? readFileSync(cluster.caFile, 'base64') : undefined),
-    'proxy-url': cluster.proxyUrl,
-    'disable-compression': at(written.cluster, 'disable-compression'),
+    server,
+    'tls-server-name': fields['tls-server-name'],
+    'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
+    'certificate-authority-data': data ?? (file ? readFileSync(String(file), 'base64') : undefined),
+    'proxy-url': fields['proxy-url'],
+    'disable-compression': fields['disable-compression'],
     config: at(own, 'extension') ?? null,
   };
 }

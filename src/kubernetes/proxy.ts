@@ -1,5 +1,6 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { configError, type Environment } from './kubeconfig.ts';
+import type { Environment } from '../base/process.ts';
+import { configError } from './kubeconfig.ts';
 
 /** How to reach a server: directly, or through this proxy. A `proxy-url` wins, as in kubectl. */
 export function chooseProxy(

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { ActionError, describeError } from '../base/errors.ts';
-import { type JsonObject, parseObject } from '../base/json.ts';
+import { at, type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions, tlsOptions } from './connections.ts';
@@ -76,7 +76,7 @@ export function openTransport(
   proxy: URL | undefined,
 ): Transport {
   const { access, clock, redactor, userAgent } = session;
-  const server = new URL(access.cluster.server);
+  const server = new URL(access.server);
   const prefix = server.pathname.replace(/\/$/, '');
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
   const closing = new AbortController();
@@ -145,7 +145,7 @@ export function openTransport(
     understand: (answer: Answer, asked: Asked) => Promise<Attempt<T>>,
   ): Promise<Attempt<T>> => {
     const startedAt = clock.now();
-    const asked = { server: access.cluster.server, path: request.path };
+    const asked = { server: access.server, path: request.path };
     const once = (by: Prepared): Promise<Attempt<T>> =>
       within(limits, async (signal) => {
         const answer = await send(request, by, kind, signal);
@@ -179,7 +179,7 @@ export function openTransport(
   return {
     async prepare() {
       const { login } = await current();
-      debug(`context ${access.context} from ${access.source}: ${access.cluster.server}${via}`);
+      debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
       return login;
     },
     json: (request, limits) =>
@@ -205,7 +205,8 @@ export function openTransport(
 }
 
 function tlsOf({ ca, cert, key }: Login, { cluster, context }: Access): TlsOptions {
-  const { skipTLSVerify: isInsecure, tlsServerName: servername } = cluster;
+  const isInsecure = at(cluster.fields, 'insecure-skip-tls-verify') === true;
+  const servername = stringAt(cluster.fields, 'tls-server-name');
   try {
     return tlsOptions({ ca, cert, key, servername, isInsecure });
   } catch (error) {

@@ -17,12 +17,26 @@ export type FailureKind =
   | 'unreadable' // an answer that no Kubernetes API server gives: HTML, garbage, a 404 without Status
   | 'aborted'; // our own signal
 
+/** By the status of an HTTP answer that is no success. */
+export function failureKindOf(status: number): FailureKind {
+  const known = KINDS[status];
+  if (known !== undefined) return known;
+  if (status >= 500) return 'server-error';
+  return status >= 400 ? 'invalid' : 'unreadable';
+}
+
+const KINDS: Record<number, FailureKind | undefined> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not-found',
+  409: 'conflict',
+  429: 'throttled',
+};
+
 export interface ReadFailure {
   kind: FailureKind;
   /** HTTP status, when there was an answer. */
   status?: number;
-  /** `reason` of the Kubernetes Status object, for example "Forbidden", "Expired". */
-  statusReason?: string;
   /**
    * One clause without secrets, as the server or the network said it, for example
    * `403 Forbidden: secrets is forbidden: User "x" cannot list …` or `connection refused`.

@@ -1,4 +1,28 @@
+import type {
+  ApiServiceFacts,
+  AttachmentFacts,
+  BindingFacts,
+  ClusterServiceVersionFacts,
+  DefinitionDetail,
+  DefinitionFacts,
+  EventFacts,
+  LeaseFacts,
+  NamespaceFacts,
+  NodeFacts,
+  ObjectDetail,
+  ObjectFacts,
+  PodFacts,
+  PolicyBindingFacts,
+  PolicyFacts,
+  ResourceType,
+  RoleFacts,
+  ServiceFacts,
+  WebhookFacts,
+  WorkloadFacts,
+} from './facts.ts';
 import type { Read, ReadFailure } from './read.ts';
+
+export type * from './facts.ts';
 
 /**
  * Plain data read from the cluster at one time. Every source keeps its read status; a source that was
@@ -10,7 +34,7 @@ export interface Snapshot {
   namespace: NamespaceFacts;
   /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
   trouble?: ReadFailure;
-  discovery: Read<DiscoveryFacts>;
+  discovery: Read<{ types: ResourceType[]; failedGroups: FailedGroup[] }>;
   /** One entry per resource type that can be listed and deleted; pods among them. */
   content: TypeContent[];
   /** The namespace's pods, in full; at most `MAX_PODS`. */
@@ -102,41 +126,6 @@ export interface PlaceSources {
   events: EventFacts[];
 }
 
-export interface NamespaceFacts {
-  name: string;
-  uid: string;
-  resourceVersion: string;
-  phase: string | undefined;
-  creationTimestamp: string | undefined;
-  deletionTimestamp: string | undefined;
-  labels: Record<string, string>;
-  finalizers: string[];
-  /** Who set each of `finalizers`, from managedFields. */
-  writers: FinalizerWriter[];
-  specFinalizers: string[];
-  conditions: Condition[];
-  /** When kube-controller-manager last wrote the status (managedFields): the only freshness stamp. */
-  statusWrittenAt: string | undefined;
-}
-
-export interface DiscoveryFacts {
-  types: ResourceType[];
-  failedGroups: FailedGroup[];
-}
-
-/** A resource type in the version that the server prefers for it. */
-export interface ResourceType {
-  /** Empty for the core group. */
-  group: string;
-  version: string;
-  /** Plural, as in paths. */
-  resource: string;
-  kind: string;
-  namespaced: boolean;
-  verbs: string[];
-  categories?: string[];
-}
-
 export interface FailedGroup {
   group: string;
   version: string;
@@ -173,291 +162,6 @@ export interface ObjectGroup {
   since: string;
   /** The first `MAX_EXAMPLES` objects, in the server's order (by name). */
   examples: ObjectFacts[];
-}
-
-export interface ObjectFacts {
-  apiVersion: string;
-  kind: string;
-  /** Empty for cluster-scoped objects. */
-  namespace: string;
-  name: string;
-  uid: string;
-  resourceVersion: string;
-  creationTimestamp: string | undefined;
-  deletionTimestamp: string | undefined;
-  /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
-  generation: number | undefined;
-  finalizers: string[];
-  labels: Record<string, string>;
-  /** Only those that installers and controllers act by: Helm's, OLM's, and what tells to pause. */
-  annotations: Record<string, string>;
-  ownerReferences: OwnerReference[];
-  writers: FinalizerWriter[];
-  /** Field managers of the status, the latest last. */
-  statusWriters: { manager: string; time: string | undefined }[];
-}
-
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller: boolean;
-  blockOwnerDeletion: boolean;
-}
-
-/** The managedFields entry that owns `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. */
-export interface FinalizerWriter {
-  finalizer: string;
-  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
-  manager: string;
-  operation: string;
-  time: string | undefined;
-}
-
-/** What may run a controller, from its pod template or from the pod itself. */
-export interface TemplateFacts {
-  /** ServiceAccount of the pods, in their namespace. */
-  account: string;
-  podLabels: Record<string, string>;
-  /** Names that its program may go by: containers, commands, images. */
-  programs: string[];
-  /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
-  watches: string[] | undefined;
-}
-
-export interface PodFacts extends ObjectFacts, TemplateFacts {
-  phase: string | undefined;
-  ready: boolean;
-  nodeName: string | undefined;
-  deletionGracePeriodSeconds: number | undefined;
-  /** PersistentVolumeClaims that its volumes name. */
-  claims: string[];
-  /** Why it does not run, in the words of its conditions and containers. */
-  troubles: string[];
-}
-
-export interface WorkloadFacts extends TemplateFacts {
-  apiVersion: string;
-  kind: string;
-  namespace: string;
-  name: string;
-  uid: string;
-  deletionTimestamp: string | undefined;
-  /** Replicas, nodes or runs that are wanted and ready. A suspended CronJob or Job wants none. */
-  wanted: number;
-  ready: number;
-  labels: Record<string, string>;
-  annotations: Record<string, string>;
-  conditions: Condition[];
-  nodeSelector: Record<string, string>;
-  /** What controls this workload itself, such as a Deployment its ReplicaSet. */
-  owner: OwnerReference | undefined;
-}
-
-export interface NodeFacts {
-  name: string;
-  /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
-  ready: string | undefined;
-  readyReason: string | undefined;
-  readySince: string | undefined;
-  taints: string[];
-}
-
-/** Of a CRD, without its schemas. */
-export interface DefinitionFacts {
-  /** `widgets.example.com` */
-  name: string;
-  deletionTimestamp: string | undefined;
-  labels: Record<string, string>;
-  annotations: Record<string, string>;
-}
-
-export interface DefinitionDetail extends DefinitionFacts {
-  group: string;
-  kind: string;
-  versions: { name: string; served: boolean; storage: boolean }[];
-  /** Versions in which objects may still be stored. */
-  storedVersions: string[];
-  conditions: Condition[];
-  conversionService: ServiceRef | undefined;
-}
-
-/** What a held object says beyond its metadata. */
-export interface ObjectDetail {
-  conditions: (Condition & { observedGeneration: number | undefined })[];
-  observedGeneration: number | undefined;
-  /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
-  texts: string[];
-  /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
-  suspended: string | undefined;
-  /** Objects that its spec or status names. */
-  references: Reference[];
-  /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
-  mentions: string[];
-}
-
-/** An object that another one names; without a namespace it is cluster-scoped or in the same one. */
-export interface Reference {
-  group: string | undefined;
-  kind: string;
-  namespace: string | undefined;
-  name: string;
-  /** Where it stands: `status.boundVolumeSnapshotContentName`. */
-  field: string;
-}
-
-export interface RoleFacts {
-  name: string;
-  /** Undefined for a ClusterRole. */
-  namespace: string | undefined;
-  rules: RuleFacts[];
-  labels: Record<string, string>;
-  annotations: Record<string, string>;
-}
-
-/** A rule that lets somebody watch or change objects. */
-export interface RuleFacts {
-  apiGroups: string[];
-  resources: string[];
-  resourceNames: string[];
-  verbs: string[];
-}
-
-export interface BindingFacts {
-  name: string;
-  /** Undefined for a ClusterRoleBinding. */
-  namespace: string | undefined;
-  role: { kind: string; name: string };
-  subjects: { kind: string; namespace: string | undefined; name: string }[];
-}
-
-export interface ServiceRef {
-  namespace: string;
-  name: string;
-}
-
-export interface WebhookFacts {
-  configuration: {
-    kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
-    name: string;
-    uid: string;
-  };
-  /** `webhooks[].name`, and its place in the list. */
-  name: string;
-  index: number;
-  failurePolicy: string;
-  matchPolicy: string;
-  service: ServiceRef | undefined;
-  url: string | undefined;
-  rules: MatchRule[];
-  namespaceSelector: LabelRequirement[];
-  objectSelector: LabelRequirement[];
-  /** CEL conditions, which only the API server can evaluate. */
-  hasMatchConditions: boolean;
-  /** They look at who asks, so that what it answers us says nothing about others. */
-  dependsOnUser: boolean;
-}
-
-/** admissionregistration/v1, RuleWithOperations. */
-export interface MatchRule {
-  operations: string[];
-  apiGroups: string[];
-  apiVersions: string[];
-  resources: string[];
-  resourceNames: string[];
-  /** `*`, `Cluster` or `Namespaced`. */
-  scope: string;
-}
-
-/** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
-export interface PolicyFacts {
-  kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy';
-  name: string;
-  failurePolicy: string;
-  rules: MatchRule[];
-  namespaceSelector: LabelRequirement[];
-  objectSelector: LabelRequirement[];
-  hasMatchConditions: boolean;
-  /** Its CEL text looks at who asks, so that what it answers us says nothing about others. */
-  dependsOnUser: boolean;
-}
-
-export interface PolicyBindingFacts {
-  name: string;
-  policy: string;
-  /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
-  actions: string[];
-  namespaceSelector: LabelRequirement[];
-  paramRef: { name: string | undefined; namespace: string | undefined } | undefined;
-}
-
-export interface LabelRequirement {
-  key: string;
-  /** In, NotIn, Exists, DoesNotExist. */
-  operator: string;
-  values: string[];
-}
-
-export interface ServiceFacts {
-  namespace: string;
-  name: string;
-  selector: Record<string, string>;
-}
-
-export interface EventFacts {
-  type: string;
-  reason: string;
-  message: string;
-  /** The object it is about. */
-  regarding: { kind: string; namespace: string; name: string; uid: string };
-  /** Component that reported it, and the pod or process that it was. */
-  component: string;
-  instance: string;
-  at: string | undefined;
-}
-
-export interface LeaseFacts {
-  namespace: string;
-  name: string;
-  holder: string | undefined;
-  renewTime: string | undefined;
-  durationSeconds: number | undefined;
-}
-
-/** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */
-export interface ClusterServiceVersionFacts {
-  namespace: string;
-  name: string;
-  owned: string[];
-  deployments: string[];
-}
-
-export interface AttachmentFacts {
-  name: string;
-  attacher: string;
-  volume: string;
-  node: string;
-  attached: boolean;
-  error: string | undefined;
-}
-
-export interface ApiServiceFacts {
-  name: string;
-  group: string;
-  version: string;
-  /** Absent for built-in and CRD groups, which the API server serves itself. */
-  service: (ServiceRef & { port: number | undefined }) | undefined;
-  /** The `Available` condition; undefined when it was never evaluated. */
-  available: { status: string; reason: string; message: string; since?: string } | undefined;
-}
-
-export interface Condition {
-  type: string;
-  status: string;
-  reason: string;
-  message: string;
-  lastTransitionTime?: string;
 }
 
 /** What the API server answered to the removal of a finalizer, without storing it. */

@@ -5,7 +5,7 @@ import { type Read, read } from '../model/read.ts';
 import type { ResourceType } from '../model/snapshot.ts';
 
 /** As many as the client sends at once: more would stand in the way of the calls that notice the end. */
-export const CONCURRENT_LISTS = 8;
+const WIDTH = 8;
 /** For so few, a request for each costs less than a page of what is not theirs. */
 export const FEW = 4;
 /** Items of a page: of metadata and other small things, and of objects in full. */
@@ -13,16 +13,37 @@ export const PAGE = { small: 500, full: 100 };
 /** A full page is as much work for the server, the network and us as this many answers with little in them. */
 const PAGE_COST = 4;
 
-export async function inParallel<T>(
+/** Answers in the order of the items. */
+export async function inParallel<T, R>(
   items: readonly T[],
-  width: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
+  work: (item: T) => Promise<R>,
+  width = WIDTH,
+): Promise<R[]> {
+  const answers = new Array<R>(items.length);
   let next = 0;
   const worker = async (): Promise<void> => {
-    for (let index = next++; index < items.length; index = next++) await work(items[index] as T);
+    for (let at = next++; at < items.length; at = next++) answers[at] = await work(items[at] as T);
   };
   await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
+  return answers;
+}
+
+/** A collection in one piece: what `parse` makes of each item, which may be nothing or several things. */
+export async function readList<T>(
+  api: KubernetesApi,
+  path: string,
+  parse: (item: JsonObject) => T | readonly T[],
+  options: Omit<ListOptions, 'onItem' | 'onRestart'>,
+): Promise<Read<{ items: T[]; complete: boolean }>> {
+  const items: T[] = [];
+  const end = await api.list(path, {
+    ...options,
+    onItem: (item) => items.push(...([parse(item)].flat() as T[])),
+    onRestart: () => {
+      items.length = 0;
+    },
+  });
+  return end.ok ? read({ items, complete: end.value.complete }) : end;
 }
 
 /**
@@ -30,7 +51,7 @@ export async function inParallel<T>(
  * `remaining` is the server's estimate after the first page; without one, nobody knows. The first page
  * is read again, for what was read of a list that is given up is of no use.
  */
-export function isWorthOneList(remaining: number | undefined, page: number, many: number): boolean {
+function isWorthOneList(remaining: number | undefined, page: number, many: number): boolean {
   return remaining !== undefined && (1 + Math.ceil(remaining / page)) * PAGE_COST <= many;
 }
 
@@ -56,7 +77,7 @@ export async function listTogether(
   return all;
 }
 
-export interface Listing {
+interface Listing {
   metadataOnly?: boolean;
   /** Page size in a list of one namespace. */
   limit?: number;
@@ -128,7 +149,7 @@ export async function listIn(
   // A type that does not answer must not take the turns of all the others.
   const isSlow = !together.ok && together.failure.kind === 'timeout';
   const ends = new Map<string, Read<{ complete: boolean }>>();
-  await inParallel(namespaces, isSlow ? 1 : CONCURRENT_LISTS, async (name) => {
+  const listOne = async (name: string): Promise<void> => {
     const end = await api.list(collectionPath(type, name), {
       signal,
       metadataOnly,
@@ -144,6 +165,7 @@ export async function listIn(
     });
     if (end.ok && !end.value.complete) cut.add(name);
     ends.set(name, end.ok ? ended(name) : end);
-  });
+  };
+  await inParallel(namespaces, listOne, isSlow ? 1 : WIDTH);
   return ends;
 }

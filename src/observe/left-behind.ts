@@ -1,8 +1,7 @@
 import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import type { Pointer, Unread } from '../model/snapshot.ts';
-import { missingRight } from './sources.ts';
+import { deletionKey, type Pointer, type Unread } from '../model/snapshot.ts';
+import { missingRight, type Reading, type TypeName, typeNamed } from './sources.ts';
 
 interface Pointed {
   namespace: string;
@@ -13,10 +12,8 @@ interface Pointed {
 }
 
 /** A cluster-scoped type whose objects may point into a namespace. */
-interface PointingType {
-  group: string;
-  version: string;
-  resource: string;
+interface PointingType extends TypeName {
+  apiVersion: string;
   kind: string;
   /** Undefined: only its metadata can point (Helm, owner references). */
   points?: (item: JsonObject) => Pointed[];
@@ -26,101 +23,74 @@ interface PointingType {
   isOptional?: true;
 }
 
-const ADMISSION = { group: 'admissionregistration.k8s.io', version: 'v1' };
-const RBAC = { group: 'rbac.authorization.k8s.io', version: 'v1' };
+function pointing(
+  apiVersion: string,
+  kind: string,
+  how: Pick<PointingType, 'points' | 'state' | 'isGoing' | 'isOptional'> = {},
+): PointingType {
+  return { ...typeNamed(apiVersion, kind), apiVersion, kind, ...how };
+}
+
+/** Their Service, at this path, breaks others while it is not there. */
+const calls = (...path: string[]): Pick<PointingType, 'points'> => ({
+  points: (item) => breaking(pointed(at(item, ...path), path.join('.'))),
+});
+
+const reclaimPolicy = (item: JsonObject) => stringAt(item, 'spec', 'persistentVolumeReclaimPolicy');
+const phaseOf = (item: JsonObject) => stringAt(item, 'status', 'phase');
+const deletionPolicy = (item: JsonObject) => stringAt(item, 'spec', 'deletionPolicy');
 
 export const POINTING_TYPES: readonly PointingType[] = [
-  {
-    group: '',
-    version: 'v1',
-    resource: 'persistentvolumes',
-    kind: 'PersistentVolume',
+  pointing('v1', 'PersistentVolume', {
     points: (item) => pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef'),
     state: (item) =>
-      `${stringAt(item, 'status', 'phase') ?? 'no phase'}, reclaim policy ${stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') ?? 'unknown'}`,
-    isGoing: (item) =>
-      stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') === 'Delete' &&
-      stringAt(item, 'status', 'phase') !== 'Failed',
-  },
-  {
-    group: 'snapshot.storage.k8s.io',
-    version: 'v1',
-    resource: 'volumesnapshotcontents',
-    kind: 'VolumeSnapshotContent',
+      `${phaseOf(item) ?? 'no phase'}, reclaim policy ${reclaimPolicy(item) ?? 'unknown'}`,
+    isGoing: (item) => reclaimPolicy(item) === 'Delete' && phaseOf(item) !== 'Failed',
+  }),
+  pointing('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
     points: (item) => pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef'),
-    state: (item) => `deletion policy ${stringAt(item, 'spec', 'deletionPolicy') ?? 'unknown'}`,
+    state: (item) => `deletion policy ${deletionPolicy(item) ?? 'unknown'}`,
     isGoing: (item) =>
-      stringAt(item, 'spec', 'deletionPolicy') === 'Delete' &&
-      at(item, 'status', 'error') === undefined,
+      deletionPolicy(item) === 'Delete' && at(item, 'status', 'error') === undefined,
     isOptional: true,
-  },
+  }),
   webhooks('ValidatingWebhookConfiguration'),
   webhooks('MutatingWebhookConfiguration'),
-  {
-    group: 'apiregistration.k8s.io',
-    version: 'v1',
-    resource: 'apiservices',
-    kind: 'APIService',
-    points: (item) => breaking(pointed(at(item, 'spec', 'service'), 'spec.service')),
-  },
-  {
-    group: 'apiextensions.k8s.io',
-    version: 'v1',
-    resource: 'customresourcedefinitions',
-    kind: 'CustomResourceDefinition',
-    points: (item) =>
-      breaking(
-        pointed(
-          at(item, 'spec', 'conversion', 'webhook', 'clientConfig', 'service'),
-          'spec.conversion.webhook.clientConfig.service',
-        ),
-      ),
-  },
-  {
-    ...RBAC,
-    resource: 'clusterrolebindings',
-    kind: 'ClusterRoleBinding',
+  pointing('apiregistration.k8s.io/v1', 'APIService', calls('spec', 'service')),
+  pointing(
+    'apiextensions.k8s.io/v1',
+    'CustomResourceDefinition',
+    calls('spec', 'conversion', 'webhook', 'clientConfig', 'service'),
+  ),
+  pointing('rbac.authorization.k8s.io/v1', 'ClusterRoleBinding', {
     points: (item) =>
       arrayAt(item, 'subjects').flatMap((subject, index) => {
         const namespace = placeOfSubject(subject);
         return namespace === undefined ? [] : [{ namespace, field: `subjects[${index}]` }];
       }),
     state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
-  },
-  {
-    ...ADMISSION,
-    resource: 'validatingadmissionpolicybindings',
-    kind: 'ValidatingAdmissionPolicyBinding',
+  }),
+  pointing('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
       const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef');
       const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
       return action === 'Allow' ? points : breaking(points);
     },
     isOptional: true,
-  },
-  { ...RBAC, resource: 'clusterroles', kind: 'ClusterRole', points: () => [] },
-  { group: 'storage.k8s.io', version: 'v1', resource: 'storageclasses', kind: 'StorageClass' },
-  {
-    group: 'networking.k8s.io',
-    version: 'v1',
-    resource: 'ingressclasses',
-    kind: 'IngressClass',
-  },
-  {
-    group: 'scheduling.k8s.io',
-    version: 'v1',
-    resource: 'priorityclasses',
-    kind: 'PriorityClass',
-  },
+  }),
+  pointing('rbac.authorization.k8s.io/v1', 'ClusterRole', { points: () => [] }),
+  pointing('storage.k8s.io/v1', 'StorageClass'),
+  pointing('networking.k8s.io/v1', 'IngressClass'),
+  pointing('scheduling.k8s.io/v1', 'PriorityClass'),
 ];
 
-function webhooks(
-  kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration',
-): PointingType {
-  return {
-    ...ADMISSION,
-    resource: `${kind.toLowerCase()}s`,
-    kind,
+const ATTACHMENTS = pointing('storage.k8s.io/v1', 'VolumeAttachment', {
+  state: (item) => `attacher ${stringAt(item, 'spec', 'attacher') ?? 'unknown'}`,
+  isGoing: (item) => at(item, 'status', 'detachError') === undefined,
+});
+
+function webhooks(kind: string): PointingType {
+  return pointing('admissionregistration.k8s.io/v1', kind, {
     points: (item) =>
       arrayAt(item, 'webhooks').flatMap((webhook, index) =>
         pointed(
@@ -134,7 +104,7 @@ function webhooks(
         })),
       ),
     state: (item) => inAll(arrayAt(item, 'webhooks').length, 'webhooks'),
-  };
+  });
 }
 
 const NAMESPACE_NAME = 'kubernetes.io/metadata.name';
@@ -184,7 +154,7 @@ const MAX_POINTERS = 500;
  */
 export async function readPointers(
   namespaces: readonly { name: string; uid: string }[],
-  { api, signal }: { api: KubernetesApi; signal: AbortSignal },
+  { api, signal }: Reading,
 ): Promise<{ pointers: Pointer[]; unread: Unread[] }> {
   const names = new Set(namespaces.map(({ name }) => name));
   const owners = new Map(namespaces.map(({ name, uid }) => [uid, name]));
@@ -194,23 +164,19 @@ export async function readPointers(
   const reconcilers = new Reconcilers();
   let isBlind = true;
   const list = async (
-    type: Pick<PointingType, 'group' | 'version' | 'resource' | 'kind' | 'isOptional'>,
+    type: PointingType,
     onItem: (item: JsonObject) => void,
     metadataOnly: boolean,
   ): Promise<void> => {
-    const end = await api.list(collectionPath(type), {
-      signal,
-      metadataOnly,
-      maxItems: MANY,
-      onItem,
-    });
-    const what = type.group === '' ? type.resource : `${type.resource}.${type.group}`;
+    const options = { signal, metadataOnly, maxItems: MANY, onItem };
+    const end = await api.list(collectionPath(type), options);
+    const what = deletionKey(type);
     const because = 'not searched for what points into the namespace';
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
     if (!end.ok) {
       if (type.isOptional && end.failure.status === 404) return;
       const reason = `${because}: ${end.failure.message}`;
-      unread.push({ source: 'pointers', what, reason, ...missingRight(end.failure, type, 'list') });
+      unread.push({ source: 'pointers', what, reason, ...missingRight(end.failure, type) });
     } else if (!end.value.complete) {
       const reason = `${because}: only the first ${MANY} are read`;
       unread.push({ source: 'pointers', what, reason });
@@ -264,15 +230,6 @@ export async function readPointers(
   return { pointers, unread };
 }
 
-const ATTACHMENTS: PointingType = {
-  group: 'storage.k8s.io',
-  version: 'v1',
-  resource: 'volumeattachments',
-  kind: 'VolumeAttachment',
-  state: (item) => `attacher ${stringAt(item, 'spec', 'attacher') ?? 'unknown'}`,
-  isGoing: (item) => at(item, 'status', 'detachError') === undefined,
-};
-
 /** The worst of what points from an object into one namespace. */
 function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): Pointer {
   const [first] = points as [Pointed];
@@ -283,10 +240,10 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
   } = points.find((point) => point.breaksOthers) ?? first;
   const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
   const states = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : ''];
-  const phase = stringAt(item, 'status', 'phase');
+  const phase = phaseOf(item);
   const isReleased = type.kind === 'PersistentVolume' && phase !== undefined && phase !== 'Bound';
   return {
-    apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+    apiVersion: type.apiVersion,
     kind: type.kind,
     name: stringAt(item, 'metadata', 'name') ?? '',
     namespace,

@@ -1,18 +1,17 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import { collectionPath, objectPath } from '../kubernetes/paths.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import type { Mutation } from '../kubernetes/api.ts';
+import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
 import {
   type ObjectDetail,
   type ObjectFacts,
+  objectDetail,
+  objectFacts,
   type ResourceType,
-  type Trial,
-  trialKey,
-  type Wanted,
-} from '../model/snapshot.ts';
-import { CONCURRENT_LISTS, FEW, inParallel, listIn, listTogether, PAGE } from './collections.ts';
-import { objectDetail, objectFacts } from './parse.ts';
-import { type Answer, unreadOf } from './sources.ts';
+} from '../model/facts.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import { deletionKey, type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
+import { FEW, inParallel, listIn, listTogether, PAGE, readList } from './collections.ts';
+import { type Answer, type Reading, unreadOf } from './sources.ts';
 
 /**
  * Single objects, for all namespaces of an examination at once. Read by `list` throughout: it is what the
@@ -30,7 +29,7 @@ const TOO_MANY = failed({
   message: `only ${MAX_BY_NAME} objects are read one by one`,
 });
 
-export interface Detailed {
+interface Detailed {
   type: ResourceType;
   object: ObjectFacts;
   /** Objects of the type in the namespace. */
@@ -40,8 +39,7 @@ export interface Detailed {
 /** What held objects say beyond their metadata, by UID. */
 export async function readDetails(
   items: readonly Detailed[],
-  api: KubernetesApi,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Map<string, Answer<Read<ObjectDetail>>>> {
   const answers = new Map<string, Answer<Read<ObjectDetail>>>();
   const wanted = new Set(items.map(({ object }) => object.uid));
@@ -57,8 +55,8 @@ export async function readDetails(
     const end = await api.list(path, { signal, ...only, onItem: keep });
     return end.ok ? GONE : end;
   };
-  const groups = Map.groupBy(items, ({ type, total }) => `${typeKey(type)} ${isMany(total)}`);
-  await inParallel([...groups.values()], CONCURRENT_LISTS, async (group) => {
+  const groups = Map.groupBy(items, ({ type, total }) => `${deletionKey(type)} ${isMany(total)}`);
+  await inParallel([...groups.values()], async (group) => {
     const [{ type, total: some }] = group as [Detailed];
     const places = Map.groupBy(group, ({ object }) => object.namespace);
     const ends = await listIn(
@@ -72,17 +70,17 @@ export async function readDetails(
       },
       signal,
     );
-    await inParallel([...places], CONCURRENT_LISTS, async ([namespace, held]) => {
+    await inParallel([...places], async ([namespace, held]) => {
       const end = ends.get(namespace) ?? GONE;
       const [{ total }] = held as [Detailed];
-      await inParallel(held, CONCURRENT_LISTS, async (one) => {
+      await inParallel(held, async (one) => {
         if (answers.has(one.object.uid)) return;
         const isListed = !end.ok || end.value.complete;
         const missing = isListed ? (end.ok ? GONE : end) : await readNamed(one);
         if (!answers.has(one.object.uid)) answers.set(one.object.uid, { value: missing });
       });
       const first = answers.get((held[0] as Detailed).object.uid) as Answer<Read<ObjectDetail>>;
-      first.unread = unreadOf('details', `status of ${type.resource}`, end, type, 'list');
+      first.unread = unreadOf('details', `status of ${type.resource}`, end, type);
       if (!isMany(total)) return;
       first.unread.push({
         source: 'details',
@@ -98,59 +96,46 @@ function isMany(total: number): boolean {
   return total > MAX_DETAILED;
 }
 
-function typeKey({ group, resource }: ResourceType): string {
-  return `${resource}.${group}`;
-}
-
-export interface Partner {
-  facts: Read<ObjectFacts | undefined>;
-  detail: ObjectDetail | undefined;
-}
-
 type WantedPartner = Wanted['partners'][number] & { key: string };
 
 /** Objects outside that held ones name, by `key`. */
 export async function readPartners(
   items: readonly WantedPartner[],
-  api: KubernetesApi,
-  signal: AbortSignal,
-): Promise<Map<string, Answer<Partner>>> {
-  const answers = new Map<string, Answer<Partner>>();
-  await inParallel(
-    [...Map.groupBy(items, ({ type }) => typeKey(type)).values()],
-    CONCURRENT_LISTS,
-    async (group) => {
-      const [{ type }] = group as [WantedPartner];
-      const found = new Map<string, Partner>();
-      const placeOf = (namespace: string | undefined, name: string): string =>
-        `${namespace ?? ''}/${name}`;
-      const wanted = new Set(group.map(({ namespace, name }) => placeOf(namespace, name)));
-      const onItem = (item: JsonObject): void => {
-        const facts = objectFacts(item, type);
-        const place = placeOf(facts.namespace, facts.name);
-        if (wanted.has(place)) found.set(place, { facts: read(facts), detail: objectDetail(item) });
-      };
-      // What is in Secrets and their like is nobody's business.
-      const metadataOnly = type.group === '' && type.namespaced;
-      const options = { page: PAGE.full, metadataOnly, onItem, onRestart: () => found.clear() };
-      const whole =
-        group.length > FEW
-          ? await listTogether(api, collectionPath(type), group.length, options, signal)
-          : read(false);
-      const isWhole = whole.ok && whole.value;
-      await inParallel(group, CONCURRENT_LISTS, async ({ namespace, name, key }) => {
-        const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
-        const end = isWhole
-          ? whole
-          : await api.list(collectionPath(type, namespace), { signal, ...only, onItem });
-        const none: Partner = { facts: end.ok ? read(undefined) : end, detail: undefined };
-        answers.set(key, {
-          value: found.get(placeOf(namespace, name)) ?? none,
-          unread: unreadOf('partners', `${type.kind} ${name}`, end, type, 'list'),
-        });
+  { api, signal }: Reading,
+): Promise<Map<string, Answer<Read<ObjectFacts | undefined>>>> {
+  const answers = new Map<string, Answer<Read<ObjectFacts | undefined>>>();
+  const groups = Map.groupBy(items, ({ type }) => deletionKey(type));
+  await inParallel([...groups.values()], async (group) => {
+    const [{ type }] = group as [WantedPartner];
+    const found = new Map<string, Answer<Read<ObjectFacts | undefined>>>();
+    const placeOf = (namespace: string | undefined, name: string): string =>
+      `${namespace ?? ''}/${name}`;
+    const wanted = new Set(group.map(({ namespace, name }) => placeOf(namespace, name)));
+    const onItem = (item: JsonObject): void => {
+      const facts = objectFacts(item, type);
+      const place = placeOf(facts.namespace, facts.name);
+      const details = { [facts.uid]: read(objectDetail(item)) };
+      if (wanted.has(place)) found.set(place, { value: read(facts), details });
+    };
+    // What is in Secrets and their like is nobody's business.
+    const metadataOnly = type.group === '' && type.namespaced;
+    const options = { page: PAGE.full, metadataOnly, onItem, onRestart: () => found.clear() };
+    const whole =
+      group.length > FEW
+        ? await listTogether(api, collectionPath(type), group.length, options, signal)
+        : read(false);
+    const isWhole = whole.ok && whole.value;
+    await inParallel(group, async ({ namespace, name, key }) => {
+      const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
+      const end = isWhole
+        ? whole
+        : await api.list(collectionPath(type, namespace), { signal, ...only, onItem });
+      answers.set(key, {
+        ...(found.get(placeOf(namespace, name)) ?? { value: end.ok ? read(undefined) : end }),
+        unread: unreadOf('partners', `${type.kind} ${name}`, end, type),
       });
-    },
-  );
+    });
+  });
   return answers;
 }
 
@@ -158,30 +143,27 @@ export async function readPartners(
 export async function readDependents(
   uids: readonly string[],
   types: readonly ResourceType[],
-  api: KubernetesApi,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Map<string, Answer<Read<ObjectFacts[]>>>> {
   const found = new Map<string, ObjectFacts[]>(uids.map((uid) => [uid, []]));
   let failure: Read<never> | undefined;
   const wanted = types.filter(
     ({ namespaced, verbs }) => uids.length > 0 && !namespaced && verbs.includes('list'),
   );
-  await inParallel(wanted, CONCURRENT_LISTS, async (type) => {
-    const end = await api.list(collectionPath(type), {
-      signal,
-      metadataOnly: true,
-      onItem: (item) => {
-        const facts = objectFacts(item, type);
-        for (const { uid } of facts.ownerReferences) found.get(uid)?.push(facts);
-      },
-    });
-    if (!end.ok) failure ??= end;
+  await inParallel(wanted, async (type) => {
+    const path = collectionPath(type);
+    const options = { signal, metadataOnly: true };
+    const listed = await readList(api, path, (item) => objectFacts(item, type), options);
+    if (!listed.ok) failure ??= listed;
+    for (const facts of listed.ok ? listed.value.items : []) {
+      for (const { uid } of facts.ownerReferences) found.get(uid)?.push(facts);
+    }
   });
   const what = 'cluster-scoped objects that the namespace owns';
   return new Map(
     [...found].map(([uid, objects]) => {
       const value = failure !== undefined && objects.length === 0 ? failure : read(objects);
-      return [uid, { value, unread: unreadOf('dependents', what, value, EVERYTHING, 'list') }];
+      return [uid, { value, unread: unreadOf('dependents', what, value, EVERYTHING) }];
     }),
   );
 }
@@ -194,23 +176,22 @@ const EVERYTHING = { group: '*', resource: '*' };
  */
 export async function readTrials(
   items: readonly Wanted['trials'][number][],
-  api: KubernetesApi,
-  signal: AbortSignal,
+  deps: Reading,
 ): Promise<Map<string, Answer<Trial>>> {
   const answers = new Map<string, Answer<Trial>>();
   const put = ({ object, finalizer }: Wanted['trials'][number], value: Trial): void => {
     answers.set(trialKey(object.uid, finalizer), { value });
   };
   const groups = Map.groupBy(items, ({ type, finalizer, admission, object }) =>
-    [typeKey(type), finalizer, admission ?? object.uid].join(' '),
+    [deletionKey(type), finalizer, admission ?? object.uid].join(' '),
   );
-  await inParallel([...groups.values()], CONCURRENT_LISTS, async ([first, ...others]) => {
+  await inParallel([...groups.values()], async ([first, ...others]) => {
     if (first === undefined) return;
-    const trial = await tryRemoval(first, api, signal);
+    const trial = await tryOut(removal(first), deps);
     put(first, trial);
     const isForAll = trial.answer === 'refused' && NOBODY_CALLED.test(trial.message);
-    await inParallel(others, CONCURRENT_LISTS, async (other) =>
-      put(other, isForAll ? trial : await tryRemoval(other, api, signal)),
+    await inParallel(others, async (other) =>
+      put(other, isForAll ? trial : await tryOut(removal(other), deps)),
     );
   });
   return answers;
@@ -226,56 +207,49 @@ const NOBODY_CALLED = /failed calling webhook/;
 const OUR_OWN =
   /cannot (?:patch|delete) resource|does not support dry run|the server rejected our request due to an error in our request/;
 
-/**
- * Would the API server let the finalizer be removed? Pinned to the UID and to the place of the
- * finalizer, and only ever as a dry run: which webhook or policy refuses is in the answer.
- */
-async function tryRemoval(
-  { type, object, finalizer }: Wanted['trials'][number],
-  api: KubernetesApi,
-  signal: AbortSignal,
-): Promise<Trial> {
-  const place = `/metadata/finalizers/${object.finalizers.indexOf(finalizer)}`;
-  const sent = await api.send(
-    {
-      method: 'PATCH',
-      path: objectPath(type, object.namespace || undefined, object.name),
-      contentType: 'application/json-patch+json',
-      dryRun: true,
-      body: [
-        { op: 'test', path: '/metadata/uid', value: object.uid },
-        { op: 'test', path: place, value: finalizer },
-        { op: 'remove', path: place },
-      ],
-    },
-    { signal },
-  );
-  return trialOf(sent);
+/** Which webhook or policy refuses is in the answer. */
+function removal({ type, object, finalizer }: Wanted['trials'][number]): Mutation {
+  return {
+    method: 'PATCH',
+    path: objectPath(type, object.namespace || undefined, object.name),
+    body: removalPatch(object.uid, object.finalizers, finalizer),
+  };
 }
 
-/** Would the API server let the object be deleted? Only ever as a dry run, and of exactly this object. */
-export async function tryDeletion(
-  { type, object: { namespace, name, uid } }: Wanted['deletions'][number],
-  api: KubernetesApi,
-  signal: AbortSignal,
-): Promise<Trial> {
-  const sent = await api.send(
-    {
-      method: 'DELETE',
-      path: objectPath(type, namespace || undefined, name),
-      dryRun: true,
-      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } },
-    },
-    { signal },
-  );
-  return trialOf(sent);
+/** Takes every occurrence of `finalizer` out of the list as it was read, and nothing if it moved. */
+export function removalPatch(
+  uid: string,
+  finalizers: readonly string[],
+  finalizer: string,
+): JsonObject[] {
+  const indexes = finalizers.flatMap((entry, index) => (entry === finalizer ? [index] : []));
+  const path = (index: number): string => `/metadata/finalizers/${index}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizer })),
+    // From the end: each removal moves what comes after it.
+    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
+  ];
 }
 
-function trialOf(sent: Read<unknown>): Trial {
+/** Would the API server let these objects be deleted? Each is tried with its UID as precondition. */
+export async function tryDeletions(
+  items: readonly Wanted['deletions'][number][],
+  deps: Reading,
+): Promise<Map<string, Answer<Trial>>> {
+  const tried = items.map(async ({ type, object: { namespace, name, uid } }) => {
+    const path = objectPath(type, namespace || undefined, name);
+    const trial = await tryOut(deletion(path, { preconditions: { uid } }), deps);
+    return [`${deletionKey(type)} ${uid}`, { value: trial }] as const;
+  });
+  return new Map(await Promise.all(tried));
+}
+
+/** Only ever as a dry run. */
+async function tryOut(mutation: Mutation, { api, signal }: Reading): Promise<Trial> {
+  const sent = await api.send({ ...mutation, dryRun: true }, { signal });
   if (sent.ok) return { answer: 'accepted' };
-  const { failure } = sent;
-  const isOurs = OUR_OWN.test(failure.message);
-  const hasAnswer =
-    failure.kind === 'forbidden' || failure.kind === 'invalid' || failure.kind === 'server-error';
-  return { answer: hasAnswer && !isOurs ? 'refused' : 'unknown', message: failure.message };
+  const { kind, message } = sent.failure;
+  const hasAnswer = kind === 'forbidden' || kind === 'invalid' || kind === 'server-error';
+  return { answer: hasAnswer && !OUR_OWN.test(message) ? 'refused' : 'unknown', message };
 }

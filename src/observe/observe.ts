@@ -1,38 +1,40 @@
 import type { JsonObject } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
-import type { Discovery, KubernetesApi } from '../kubernetes/api.ts';
+import type { Discovery } from '../kubernetes/api.ts';
 import { objectPath } from '../kubernetes/paths.ts';
+import {
+  definitionDetail,
+  type NamespaceFacts,
+  type NodeFacts,
+  nodeFacts,
+  type ResourceType,
+} from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
   deletionKey,
-  type NamespaceFacts,
   partnerKey,
-  type ResourceType,
   type Snapshot,
-  type Trial,
   trialKey,
   type Unread,
   type Wanted,
 } from '../model/snapshot.ts';
-import { readDependents, readDetails, readPartners, readTrials, tryDeletion } from './objects.ts';
-import { definitionDetail, nodeFacts } from './parse.ts';
+import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
 import {
   type Answer,
   CLUSTER,
   PLACE,
+  type Reading,
   readPlaces,
   readSource,
   type Source,
+  type TypeName,
   unreadOf,
 } from './sources.ts';
 import { sweep, sweepableTypes } from './sweep.ts';
 
-export interface ObserveDeps {
-  api: KubernetesApi;
+export interface ObserveDeps extends Reading {
   clock: Clock;
-  /** Ends the reading; what was not read by then is "not inspected". */
-  signal: AbortSignal;
 }
 
 /** Content and cluster-wide sources; then per object; then what those objects led to. */
@@ -56,12 +58,9 @@ export async function observe(
   const discovery = await api.discover({ signal });
   const types = discovery.ok ? discovery.value.types : [];
   const unread = new Map(namespaces.map(({ name }) => [name, unreadDiscovery(discovery)]));
-  const swept = await sweep(
-    api,
-    namespaces.map(({ name }) => name),
-    sweepableTypes(types),
-    signal,
-    (name, entries) => unread.get(name)?.push(...entries),
+  const names = namespaces.map(({ name }) => name);
+  const swept = await sweep(names, sweepableTypes(types), deps, (name, entries) =>
+    unread.get(name)?.push(...entries),
   );
   const snapshots = namespaces.map((namespace): Snapshot => {
     const { content, pods } = swept.get(namespace.name) ?? { content: [], pods: read([]) };
@@ -98,99 +97,97 @@ interface Wish {
 
 /** One kind of thing that snapshots want beyond their content. */
 interface Kind<Item, Value> {
-  /** What this snapshot wants and has not got. */
-  lacks: (wish: Wish) => Item[];
+  wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
   /** The same for what has to be read only once. */
   idOf: (item: Item) => string;
+  /** Where its value has its place in a snapshot: an object and the key in it. */
+  placeOf: (snapshot: Snapshot, item: Item) => [object, string];
   /** By id. Whatever can be read together is. */
   read: (items: Item[]) => Promise<Map<string, Answer<Value>>>;
-  put: (snapshot: Snapshot, item: Item, value: Value) => void;
   /** Of all namespaces together; what is beyond it gets this value. */
   limit?: { most: number; what: string; beyond: Value };
 }
 
+type Fill = (wishes: readonly Wish[]) => Promise<void>;
+
 /** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
-function shelf<Item, Value>(kind: Kind<Item, Value>): (wishes: readonly Wish[]) => Promise<void> {
+function shelf<Item, Value>({ wants, idOf, placeOf, read, limit }: Kind<Item, Value>): Fill {
   const known = new Map<string, Answer<Value>>();
+  const slot = (snapshot: Snapshot, item: Item): [Record<string, unknown>, string] =>
+    placeOf(snapshot, item) as [Record<string, unknown>, string];
   return async (wishes) => {
-    const asked = wishes.map((wish) => ({
-      snapshot: wish.snapshot,
-      items: new Map(kind.lacks(wish).map((item) => [kind.idOf(item), item])),
-    }));
+    const asked = wishes.map(({ snapshot, wanted }) => {
+      const lacking = wants(wanted, snapshot).filter((item) => {
+        const [holder, key] = slot(snapshot, item);
+        return holder[key] === undefined;
+      });
+      return { snapshot, items: new Map(lacking.map((item) => [idOf(item), item])) };
+    });
     const fresh = new Map(asked.flatMap(({ items }) => [...items]));
     for (const id of known.keys()) fresh.delete(id);
-    const room = (kind.limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
-    const answers = await kind.read([...fresh.values()].slice(0, Math.max(0, room)));
+    const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
+    const answers = await read([...fresh.values()].slice(0, Math.max(0, room)));
     for (const [id, answer] of answers) known.set(id, answer);
     for (const { snapshot, items } of asked) {
       let beyond = 0;
       for (const [id, item] of items) {
-        const answer = known.get(id);
-        if (answer !== undefined) {
-          kind.put(snapshot, item, answer.value);
-          snapshot.unread.push(...(answer.unread ?? []));
-        } else if (kind.limit !== undefined) {
-          kind.put(snapshot, item, kind.limit.beyond);
-          beyond++;
-        }
+        const answer = known.get(id) ?? (limit && { value: limit.beyond });
+        if (answer === undefined) continue;
+        const [holder, key] = slot(snapshot, item);
+        holder[key] = answer.value;
+        snapshot.unread.push(...(answer.unread ?? []));
+        Object.assign(snapshot.details, answer.details);
+        if (!known.has(id)) beyond++;
       }
-      if (beyond > 0) {
-        const { what, most } = kind.limit as { what: string; most: number };
-        const reason = `only ${most} are read in one run`;
-        snapshot.unread.push({ source: what, what: `${beyond} more ${what}`, reason });
-      }
+      if (beyond === 0 || limit === undefined) continue;
+      const reason = `only ${limit.most} are read in one run`;
+      const what = `${beyond} more ${limit.what}`;
+      snapshot.unread.push({ source: limit.what, what, reason });
     }
   };
 }
 
-type Fill = (wishes: readonly Wish[]) => Promise<void>;
-
-function shelvesFor(types: readonly ResourceType[], { api, signal }: ObserveDeps): Fill[] {
+function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
   return [
     shelf({
-      lacks: ({ snapshot, wanted }) => wanted.cluster.filter((key) => !snapshot.cluster[key]),
+      wants: ({ cluster }) => cluster,
       idOf: String,
+      placeOf: ({ cluster }, key) => [cluster, key],
       read: (keys) =>
         each(keys, async (key): Promise<Answer<Read<unknown[]>>> => {
           const source: Source<unknown> = CLUSTER[key];
-          if (!source.isOptional) return readSource(key, source, api, signal);
+          if (!source.isOptional) return readSource(key, source, deps);
           const { group, resource } = source.type;
           const type = types.find((one) => one.group === group && one.resource === resource);
           if (type === undefined) return { value: read([]) };
-          return readSource(key, { ...source, type }, api, signal);
+          return readSource(key, { ...source, type }, deps);
         }),
-      put: (snapshot, key, value) => {
-        snapshot.cluster[key] = value as never;
-      },
     }),
-    shelf<{ namespace: string; key: keyof typeof PLACE }, Read<unknown[]>>({
-      lacks: ({ snapshot, wanted }) =>
-        wanted.places.flatMap(({ namespace, sources }) =>
-          sources.flatMap((key) => (snapshot.places[namespace]?.[key] ? [] : { namespace, key })),
-        ),
+    shelf({
+      wants: ({ places }) =>
+        places.flatMap(({ namespace, sources }) => sources.map((key) => ({ namespace, key }))),
       idOf: ({ namespace, key }) => `${key} ${namespace}`,
+      placeOf: ({ places }, { namespace, key }) => {
+        places[namespace] ??= {};
+        return [places[namespace], key];
+      },
       read: async (items) => {
-        const read = await Promise.all(
+        const byKey = await Promise.all(
           [...Map.groupBy(items, ({ key }) => key)].map(async ([key, ofKey]) => {
             const source: Source<unknown> = PLACE[key];
             const names = ofKey.map(({ namespace }) => namespace);
-            const answers = await readPlaces(key, source, names, api, signal);
+            const answers = await readPlaces(key, source, names, deps);
             return [...answers].map(([name, answer]) => [`${key} ${name}`, answer] as const);
           }),
         );
-        return new Map(read.flat());
-      },
-      put: (snapshot, { namespace, key }, value) => {
-        snapshot.places[namespace] = { ...snapshot.places[namespace], [key]: value };
+        return new Map(byKey.flat());
       },
     }),
-    shelf({
-      lacks: ({ snapshot, wanted }) => wanted.nodes.filter((name) => !snapshot.nodes[name]),
+    shelf<string, Read<NodeFacts | undefined>>({
+      wants: ({ nodes }) => nodes,
       idOf: String,
-      read: (names) => each(names, (name) => readNamed(NODE, name, nodeFacts, 'node', api, signal)),
-      put: (snapshot, name, value) => {
-        snapshot.nodes[name] = value;
-      },
+      placeOf: ({ nodes }, name) => [nodes, name],
+      read: (names) => each(names, (name) => readNamed(NODE, name, 'node', nodeFacts, deps)),
       limit: {
         most: MAX_NODES,
         what: 'nodes of overdue pods',
@@ -198,83 +195,49 @@ function shelvesFor(types: readonly ResourceType[], { api, signal }: ObserveDeps
       },
     }),
     shelf({
-      lacks: ({ snapshot, wanted }) =>
-        wanted.definitions.filter((name) => !snapshot.definitions[name]),
+      wants: ({ definitions }) => definitions,
       idOf: String,
-      read: (names) =>
-        each(names, (name) => readNamed(CRD, name, definitionDetail, 'CRD', api, signal)),
-      put: (snapshot, name, value) => {
-        snapshot.definitions[name] = value;
-      },
+      placeOf: ({ definitions }, name) => [definitions, name],
+      read: (names) => each(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
     shelf({
-      lacks: ({ snapshot, wanted }) =>
-        wanted.dependents && snapshot.dependents === undefined ? [snapshot.namespace.uid] : [],
+      wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
       idOf: String,
-      read: (uids) => readDependents(uids, types, api, signal),
-      put: (snapshot, _, value) => {
-        snapshot.dependents = value;
-      },
+      placeOf: (snapshot) => [snapshot, 'dependents'],
+      read: (uids) => readDependents(uids, types, deps),
     }),
     shelf({
-      lacks: ({ snapshot, wanted }) =>
-        wanted.details.flatMap(({ type, objects, total }) =>
-          objects
-            .filter(({ uid }) => !snapshot.details[uid])
-            .map((object) => ({ type, object, total })),
+      wants: ({ details }) =>
+        details.flatMap(({ type, objects, total }) =>
+          objects.map((object) => ({ type, object, total })),
         ),
       idOf: ({ object }) => object.uid,
-      read: (items) => readDetails(items, api, signal),
-      put: (snapshot, { object }, value) => {
-        snapshot.details[object.uid] = value;
-      },
+      placeOf: ({ details }, { object }) => [details, object.uid],
+      read: (items) => readDetails(items, deps),
     }),
     shelf({
-      lacks: ({ snapshot, wanted }) =>
-        wanted.partners
-          .map((partner) => ({ ...partner, key: partnerKey({ ...partner.type, ...partner }) }))
-          .filter(({ key }) => !snapshot.partners[key]),
+      wants: ({ partners }) =>
+        partners.map((one) => ({ ...one, key: partnerKey({ ...one.type, ...one }) })),
       idOf: ({ key }) => key,
-      read: (items) => readPartners(items, api, signal),
-      put: (snapshot, { key }, { facts, detail }) => {
-        snapshot.partners[key] = facts;
-        if (facts.ok && facts.value !== undefined && detail !== undefined) {
-          snapshot.details[facts.value.uid] = read(detail);
-        }
-      },
+      placeOf: ({ partners }, { key }) => [partners, key],
+      read: (items) => readPartners(items, deps),
     }),
-    shelf<Wanted['trials'][number], Trial>({
-      lacks: ({ snapshot, wanted }) =>
-        wanted.trials.filter(
-          ({ object, finalizer }) => !snapshot.trials[trialKey(object.uid, finalizer)],
-        ),
+    shelf({
+      wants: ({ trials }) => trials,
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
-      read: (items) => readTrials(items, api, signal),
-      put: (snapshot, { object, finalizer }, trial) => {
-        snapshot.trials[trialKey(object.uid, finalizer)] = trial;
-      },
+      placeOf: ({ trials }, { object, finalizer }) => [trials, trialKey(object.uid, finalizer)],
+      read: (items) => readTrials(items, deps),
       limit: {
         most: MAX_TRIALS,
         what: 'removals to try',
         beyond: { answer: 'unknown', message: `only ${MAX_TRIALS} removals are tried` },
       },
     }),
-    shelf<Wanted['deletions'][number], Trial>({
-      lacks: ({ snapshot: { forecast }, wanted }) =>
-        wanted.deletions.filter(({ type }) => forecast?.deletions[deletionKey(type)] === undefined),
+    shelf({
+      wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
       idOf: ({ type, object }) => `${deletionKey(type)} ${object.uid}`,
-      read: async (items) =>
-        new Map(
-          await Promise.all(
-            items.map(async (item) => {
-              const id = `${deletionKey(item.type)} ${item.object.uid}`;
-              return [id, { value: await tryDeletion(item, api, signal) }] as const;
-            }),
-          ),
-        ),
-      put: ({ forecast }, { type }, trial) => {
-        if (forecast !== undefined) forecast.deletions[deletionKey(type)] = trial;
-      },
+      placeOf: ({ forecast }, { type }) => [forecast?.deletions ?? {}, deletionKey(type)],
+      read: (items) => tryDeletions(items, deps),
       limit: {
         most: MAX_TRIALS,
         what: 'deletions to try',
@@ -284,6 +247,9 @@ function shelvesFor(types: readonly ResourceType[], { api, signal }: ObserveDeps
   ];
 }
 
+const NODE = CLUSTER.providerNodes.type;
+const CRD = CLUSTER.definitions.type;
+
 /** One request for each name; the client sends a few at once. */
 async function each<Name extends string, Value>(
   names: readonly Name[],
@@ -292,24 +258,16 @@ async function each<Name extends string, Value>(
   return new Map(await Promise.all(names.map(async (name) => [name, await ask(name)] as const)));
 }
 
-const NODE = { group: '', version: 'v1', resource: 'nodes' };
-const CRD = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  resource: 'customresourcedefinitions',
-};
-
 /**
  * By name, and `get` only: a cluster may have thousands, and a role often grants no more. `undefined` when
  * the API server says that there is none: a fact, not a failed read.
  */
 async function readNamed<T>(
-  type: Source<unknown>['type'],
+  type: TypeName,
   name: string,
-  facts: (object: JsonObject) => T,
   what: string,
-  api: KubernetesApi,
-  signal: AbortSignal,
+  facts: (object: JsonObject) => T,
+  { api, signal }: Reading,
 ): Promise<Answer<Read<T | undefined>>> {
   const got = await api.get(objectPath(type, undefined, name), { signal });
   if (got.ok) return { value: read(facts(got.value)) };
@@ -345,7 +303,7 @@ export async function readBaselines(
 ): Promise<Map<string, Baseline>> {
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]);
   const from = async <T>(source: Source<T>): Promise<(namespace: string) => Read<T[]>> => {
-    const answers = await readPlaces('baseline', source, namespaces, deps.api, signal);
+    const answers = await readPlaces('baseline', source, namespaces, { ...deps, signal });
     return (namespace) => (answers.get(namespace) as Answer<Read<T[]>>).value;
   };
   const { deployments, statefulSets, daemonSets } = CLUSTER;

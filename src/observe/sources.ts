@@ -1,10 +1,6 @@
-import type { JsonObject } from '../base/json.ts';
-import { stringAt } from '../base/json.ts';
+import { type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { type Read, type ReadFailure, read } from '../model/read.ts';
-import type { ClusterSources, PlaceSources, ResourceType, Unread } from '../model/snapshot.ts';
-import { listIn } from './collections.ts';
 import {
   apiServiceFacts,
   attachmentFacts,
@@ -15,14 +11,21 @@ import {
   eventFacts,
   leaseFacts,
   namespaceFacts,
+  type ObjectDetail,
   podFacts,
   policyBindingFacts,
   policyFacts,
+  type ResourceType,
   roleFacts,
   serviceFacts,
   webhookFacts,
   workloadFacts,
-} from './parse.ts';
+} from '../model/facts.ts';
+import { type Read, type ReadFailure, read } from '../model/read.ts';
+import type { ClusterSources, PlaceSources, Unread } from '../model/snapshot.ts';
+import { listIn, readList } from './collections.ts';
+
+export type TypeName = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /**
  * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
@@ -31,195 +34,114 @@ import {
 export interface Source<T> {
   /** As it stands in a sentence: "Deployments could not be read". */
   label: string;
-  type: Pick<ResourceType, 'group' | 'version' | 'resource'>;
+  type: TypeName;
   parse: (item: JsonObject) => T | T[];
-  options?: Pick<
-    ListOptions,
-    'metadataOnly' | 'fieldSelector' | 'labelSelector' | 'limit' | 'maxItems'
-  >;
+  options: Pick<ListOptions, 'metadataOnly' | 'fieldSelector' | 'labelSelector' | 'limit'> & {
+    maxItems: number;
+  };
   /** Served by some clusters only: where discovery does not know it, there is nothing to read. */
-  isOptional?: true;
+  isOptional: boolean;
 }
-
-const PODS: ResourceType = {
-  group: '',
-  version: 'v1',
-  resource: 'pods',
-  kind: 'Pod',
-  namespaced: true,
-  verbs: [],
-};
 
 /** No list is read to its end at any price; what a limit cuts off is said. */
 const MANY = 20_000;
-const MAX_EVENTS = 5_000;
 
-const apps = (resource: string, kind: string): Source<ClusterSources['deployments'][number]> => ({
-  label: `${kind}s`,
-  type: { group: 'apps', version: 'v1', resource },
-  parse: workloadFacts(kind),
-  options: { maxItems: MANY },
-});
+interface Given extends Partial<Source<unknown>['options']> {
+  label?: string;
+  isOptional?: boolean;
+}
 
-const batch = (resource: string, kind: string): Source<ClusterSources['jobs'][number]> => ({
-  ...apps(resource, kind),
-  type: { group: 'batch', version: 'v1', resource },
-});
+function source<T>(
+  apiVersion: string,
+  kind: string,
+  parse: Source<T>['parse'],
+  { label = plural(kind), isOptional = false, ...options }: Given = {},
+): Source<T> {
+  return {
+    label,
+    type: typeNamed(apiVersion, kind),
+    parse,
+    options: { maxItems: MANY, ...options },
+    isOptional,
+  };
+}
 
-const ADMISSION = { group: 'admissionregistration.k8s.io', version: 'v1' };
-const RBAC = { group: 'rbac.authorization.k8s.io', version: 'v1' };
+export function typeNamed(apiVersion: string, kind: string): TypeName {
+  const [version = '', group = ''] = apiVersion.split('/').reverse();
+  return { group, version, resource: plural(kind).toLowerCase() };
+}
+
+/** As Kubernetes names its own types (apimachinery, meta.UnsafeGuessKindToResource). */
+function plural(kind: string): string {
+  if (kind.endsWith('s')) return `${kind}es`;
+  return kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
+}
+
+const workloads = (apiVersion: string, kind: string) =>
+  source(apiVersion, kind, workloadFacts(kind));
+const webhooks = (kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration') =>
+  source(ADMISSION, kind, webhookFacts(kind));
+const policies = (kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy') =>
+  source(ADMISSION, kind, policyFacts(kind), { isOptional: true });
+const policyBindings = (kind: string) =>
+  source(ADMISSION, kind, policyBindingFacts, { isOptional: true });
+
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
+const RBAC = 'rbac.authorization.k8s.io/v1';
+const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
 
 export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][number]> } = {
-  namespaces: {
-    label: 'namespaces',
-    type: { group: '', version: 'v1', resource: 'namespaces' },
-    parse: namespaceFacts,
-    options: { maxItems: MANY },
-  },
-  apiServices: {
-    label: 'APIServices',
-    type: { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' },
-    parse: apiServiceFacts,
-  },
-  definitions: {
-    label: 'CustomResourceDefinitions',
-    type: {
-      group: 'apiextensions.k8s.io',
-      version: 'v1',
-      resource: 'customresourcedefinitions',
-    },
-    parse: definitionFacts,
-    options: { metadataOnly: true },
-  },
-  validatingWebhooks: {
-    label: 'ValidatingWebhookConfigurations',
-    type: { ...ADMISSION, resource: 'validatingwebhookconfigurations' },
-    parse: webhookFacts('ValidatingWebhookConfiguration'),
-  },
-  mutatingWebhooks: {
-    label: 'MutatingWebhookConfigurations',
-    type: { ...ADMISSION, resource: 'mutatingwebhookconfigurations' },
-    parse: webhookFacts('MutatingWebhookConfiguration'),
-  },
-  validatingPolicies: {
-    label: 'ValidatingAdmissionPolicies',
-    type: { ...ADMISSION, resource: 'validatingadmissionpolicies' },
-    parse: policyFacts('ValidatingAdmissionPolicy'),
-    isOptional: true,
-  },
-  validatingPolicyBindings: {
-    label: 'ValidatingAdmissionPolicyBindings',
-    type: { ...ADMISSION, resource: 'validatingadmissionpolicybindings' },
-    parse: policyBindingFacts,
-    isOptional: true,
-  },
-  mutatingPolicies: {
-    label: 'MutatingAdmissionPolicies',
-    type: { ...ADMISSION, resource: 'mutatingadmissionpolicies' },
-    parse: policyFacts('MutatingAdmissionPolicy'),
-    isOptional: true,
-  },
-  mutatingPolicyBindings: {
-    label: 'MutatingAdmissionPolicyBindings',
-    type: { ...ADMISSION, resource: 'mutatingadmissionpolicybindings' },
-    parse: policyBindingFacts,
-    isOptional: true,
-  },
-  deployments: apps('deployments', 'Deployment'),
-  statefulSets: apps('statefulsets', 'StatefulSet'),
-  daemonSets: apps('daemonsets', 'DaemonSet'),
-  replicaSets: apps('replicasets', 'ReplicaSet'),
-  jobs: batch('jobs', 'Job'),
-  cronJobs: batch('cronjobs', 'CronJob'),
-  pods: {
-    label: 'pods',
-    type: PODS,
-    parse: (item) => podFacts(item, PODS),
-    options: { maxItems: MANY },
-  },
-  clusterRoles: {
-    label: 'ClusterRoles',
-    type: { ...RBAC, resource: 'clusterroles' },
-    parse: roleFacts,
-    options: { maxItems: MANY },
-  },
-  clusterRoleBindings: {
-    label: 'ClusterRoleBindings',
-    type: { ...RBAC, resource: 'clusterrolebindings' },
-    parse: bindingFacts,
-    options: { maxItems: MANY },
-  },
-  leases: {
-    label: 'Leases',
-    type: { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' },
-    parse: leaseFacts,
-    // One for each node is there, and none of them is a controller's.
-    options: { fieldSelector: 'metadata.namespace!=kube-node-lease', maxItems: MANY },
-  },
-  conversions: {
-    label: 'CustomResourceDefinitions',
-    type: {
-      group: 'apiextensions.k8s.io',
-      version: 'v1',
-      resource: 'customresourcedefinitions',
-    },
-    parse: (item) => {
-      const definition = definitionDetail(item);
-      return definition.conversionService === undefined ? [] : definition;
-    },
-    // Their schemas make them the largest objects of a cluster.
-    options: { limit: 50, maxItems: MANY },
-  },
-  clusterServiceVersions: {
-    label: 'ClusterServiceVersions',
-    type: {
-      group: 'operators.coreos.com',
-      version: 'v1alpha1',
-      resource: 'clusterserviceversions',
-    },
-    parse: clusterServiceVersionFacts,
-    // OLM copies each into every namespace.
-    options: { labelSelector: '!olm.copiedFrom', limit: 50 },
-    isOptional: true,
-  },
-  volumeAttachments: {
-    label: 'VolumeAttachments',
-    type: { group: 'storage.k8s.io', version: 'v1', resource: 'volumeattachments' },
-    parse: attachmentFacts,
-    options: { maxItems: MANY },
-  },
-  providerNodes: {
-    label: 'nodes',
-    type: { group: '', version: 'v1', resource: 'nodes' },
-    parse: (node) => ({ providerId: stringAt(node, 'spec', 'providerID') ?? '' }),
-    options: { limit: 1, maxItems: 1 },
-  },
+  namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
+  apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
+  definitions: source(...CRDS, definitionFacts, { metadataOnly: true }),
+  validatingWebhooks: webhooks('ValidatingWebhookConfiguration'),
+  mutatingWebhooks: webhooks('MutatingWebhookConfiguration'),
+  validatingPolicies: policies('ValidatingAdmissionPolicy'),
+  validatingPolicyBindings: policyBindings('ValidatingAdmissionPolicyBinding'),
+  mutatingPolicies: policies('MutatingAdmissionPolicy'),
+  mutatingPolicyBindings: policyBindings('MutatingAdmissionPolicyBinding'),
+  deployments: workloads('apps/v1', 'Deployment'),
+  statefulSets: workloads('apps/v1', 'StatefulSet'),
+  daemonSets: workloads('apps/v1', 'DaemonSet'),
+  replicaSets: workloads('apps/v1', 'ReplicaSet'),
+  jobs: workloads('batch/v1', 'Job'),
+  cronJobs: workloads('batch/v1', 'CronJob'),
+  pods: PODS,
+  clusterRoles: source(RBAC, 'ClusterRole', roleFacts),
+  clusterRoleBindings: source(RBAC, 'ClusterRoleBinding', bindingFacts),
+  // One for each node is there, and none of them is a controller's.
+  leases: source('coordination.k8s.io/v1', 'Lease', leaseFacts, {
+    fieldSelector: 'metadata.namespace!=kube-node-lease',
+  }),
+  // Their schemas make them the largest objects of a cluster.
+  conversions: source(
+    ...CRDS,
+    (item) => [definitionDetail(item)].filter((one) => one.conversionService !== undefined),
+    { limit: 50 },
+  ),
+  // OLM copies each into every namespace.
+  clusterServiceVersions: source(
+    'operators.coreos.com/v1alpha1',
+    'ClusterServiceVersion',
+    clusterServiceVersionFacts,
+    { labelSelector: '!olm.copiedFrom', limit: 50, isOptional: true },
+  ),
+  volumeAttachments: source('storage.k8s.io/v1', 'VolumeAttachment', attachmentFacts),
+  providerNodes: source(
+    'v1',
+    'Node',
+    (node) => ({ providerId: stringAt(node, 'spec', 'providerID') ?? '' }),
+    { label: 'nodes', limit: 1, maxItems: 1 },
+  ),
 };
 
 export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]> } = {
-  roles: { label: 'Roles', type: { ...RBAC, resource: 'roles' }, parse: roleFacts },
-  roleBindings: {
-    label: 'RoleBindings',
-    type: { ...RBAC, resource: 'rolebindings' },
-    parse: bindingFacts,
-  },
-  pods: {
-    label: 'pods',
-    type: PODS,
-    parse: (item) => podFacts(item, PODS),
-    options: { maxItems: MANY },
-  },
-  services: {
-    label: 'Services',
-    type: { group: '', version: 'v1', resource: 'services' },
-    parse: serviceFacts,
-  },
-  events: {
-    label: 'events',
-    type: { group: '', version: 'v1', resource: 'events' },
-    parse: eventFacts,
-    options: { maxItems: MAX_EVENTS },
-  },
+  roles: source(RBAC, 'Role', roleFacts),
+  roleBindings: source(RBAC, 'RoleBinding', bindingFacts),
+  pods: PODS,
+  services: source('v1', 'Service', serviceFacts),
+  events: source('v1', 'Event', eventFacts, { label: 'events', maxItems: 5_000 }),
 };
 
 /** How a failed read stands under "not inspected", with the right that was missing. */
@@ -228,7 +150,7 @@ export function unreadOf(
   what: string,
   result: Read<unknown>,
   type: Pick<ResourceType, 'group' | 'resource'>,
-  verb: string,
+  verb = 'list',
 ): Unread[] {
   if (result.ok) return [];
   const { failure } = result;
@@ -238,34 +160,35 @@ export function unreadOf(
 export function missingRight(
   failure: ReadFailure,
   { group, resource }: Pick<ResourceType, 'group' | 'resource'>,
-  verb: string,
+  verb = 'list',
 ): Pick<Unread, 'grant'> {
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
+}
+
+/** What reading needs. */
+export interface Reading {
+  api: KubernetesApi;
+  /** Ends the reading; what was not read by then is "not inspected". */
+  signal: AbortSignal;
 }
 
 /** What was read, and what of it is missing. */
 export interface Answer<T> {
   value: T;
   unread?: Unread[];
+  /** What objects say that were read on the way, by UID. */
+  details?: Record<string, Read<ObjectDetail>>;
 }
 
 /** The whole collection, or why not. */
 export async function readSource<T>(
   key: string,
   source: Source<T>,
-  api: KubernetesApi,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Answer<Read<T[]>>> {
-  const found: T[] = [];
-  const end = await api.list(collectionPath(source.type), {
-    ...source.options,
-    signal,
-    onItem: (item) => found.push(...parsed(source, item)),
-    onRestart: () => {
-      found.length = 0;
-    },
-  });
-  return answerOf(key, source, end, found);
+  const path = collectionPath(source.type);
+  const listed = await readList(api, path, source.parse, { ...source.options, signal });
+  return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
 }
 
 /** The collections of these namespaces. */
@@ -273,8 +196,7 @@ export async function readPlaces<T>(
   key: string,
   source: Source<T>,
   namespaces: readonly string[],
-  api: KubernetesApi,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Map<string, Answer<Read<T[]>>>> {
   const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
   const ends = await listIn(
@@ -282,37 +204,29 @@ export async function readPlaces<T>(
     source.type,
     namespaces,
     {
-      maxItems: source.options?.maxItems,
+      maxItems: source.options.maxItems,
       maxInAll: MANY,
-      onItem: (namespace, item) => found.get(namespace)?.push(...parsed(source, item)),
+      onItem: (namespace, item) =>
+        found.get(namespace)?.push(...([source.parse(item)].flat() as T[])),
       onRestart: (namespace) => found.set(namespace, []),
     },
     signal,
   );
   return new Map(
-    [...ends].map(([name, end]) => [
-      name,
-      answerOf(key, source, end, found.get(name) as T[], name),
-    ]),
+    [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
   );
-}
-
-function parsed<T>({ parse }: Source<T>, item: JsonObject): T[] {
-  const value = parse(item);
-  return Array.isArray(value) ? value : [value];
 }
 
 function answerOf<T>(
   key: string,
-  source: Source<T>,
+  { label, type, options }: Source<T>,
   end: Read<{ complete: boolean }>,
   found: T[],
   namespace?: string,
 ): Answer<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
-  const { label, type } = source;
-  if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type, 'list') };
-  if (end.value.complete || source.options?.maxItems === 1) return { value: read(found) };
+  if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
+  if (end.value.complete || options.maxItems === 1) return { value: read(found) };
   const reason = `only the first ${found.length} are read`;
   return {
     value: read(found),

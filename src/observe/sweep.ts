@@ -1,24 +1,21 @@
 import type { JsonObject } from '../base/json.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
+import { objectFacts, type PodFacts, podFacts, type ResourceType } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type ContentCount,
   MAX_EXAMPLES,
   MAX_PODS,
   type ObjectGroup,
-  type PodFacts,
-  type ResourceType,
   type TypeContent,
   type Unread,
 } from '../model/snapshot.ts';
-import { CONCURRENT_LISTS, inParallel, listIn } from './collections.ts';
-import { objectFacts, podFacts } from './parse.ts';
-import { unreadOf } from './sources.ts';
+import { inParallel, listIn } from './collections.ts';
+import { type Reading, unreadOf } from './sources.ts';
 
 /** Pods in full of all namespaces together; of one at most `MAX_PODS`. */
 const MAX_PODS_IN_ALL = 5 * MAX_PODS;
 
-export interface Swept {
+interface Swept {
   content: TypeContent[];
   pods: Read<PodFacts[]>;
 }
@@ -47,10 +44,9 @@ type Note = (namespace: string, unread: Unread[]) => void;
 
 /** Lists every type in these namespaces: pods in full, the others as metadata. */
 export async function sweep(
-  api: KubernetesApi,
   namespaces: readonly string[],
   types: readonly ResourceType[],
-  signal: AbortSignal,
+  deps: Reading,
   note: Note,
 ): Promise<Map<string, Swept>> {
   const found = new Map(
@@ -59,8 +55,8 @@ export async function sweep(
       { content: new Array<TypeContent>(types.length), pods: NO_PODS },
     ]),
   );
-  await inParallel([...types.entries()], CONCURRENT_LISTS, async ([index, type]) => {
-    const counts = await readContent(api, namespaces, type, signal);
+  await inParallel([...types.entries()], async ([index, type]) => {
+    const counts = await readContent(namespaces, type, deps);
     const nothing = { type, read: NOTHING };
     for (const [name, { content }] of found) {
       const count = counts.get(name) ?? NOTHING;
@@ -68,7 +64,7 @@ export async function sweep(
       note(name, unreadContent(type, count));
     }
     if (!isPods(type)) return;
-    const pods = await readPods(api, counts, type, signal, note);
+    const pods = await readPods(counts, type, deps, note);
     for (const [name, swept] of found) swept.pods = pods.get(name) ?? NO_PODS;
   });
   return found;
@@ -76,7 +72,7 @@ export async function sweep(
 
 function unreadContent(type: ResourceType, result: Read<unknown>): Unread[] {
   const what = type.group === '' ? type.resource : `${type.resource}.${type.group}`;
-  return unreadOf('content', what, result, type, 'list');
+  return unreadOf('content', what, result, type);
 }
 
 const NO_PODS: Read<PodFacts[]> = failed({
@@ -88,10 +84,9 @@ const NO_PODS: Read<PodFacts[]> = failed({
 const NOTHING: Read<ContentCount> = read({ total: 0, queued: 0, terminating: [], guarded: [] });
 
 async function readContent(
-  api: KubernetesApi,
   namespaces: readonly string[],
   type: ResourceType,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
   const folds = new Map<string, Fold>();
   const ends = await listIn(
@@ -120,10 +115,9 @@ async function readContent(
 }
 
 async function readPods(
-  api: KubernetesApi,
   counts: ReadonlyMap<string, Read<ContentCount>>,
   type: ResourceType,
-  signal: AbortSignal,
+  { api, signal }: Reading,
   note: Note,
 ): Promise<Map<string, Read<PodFacts[]>>> {
   const pods = new Map<string, PodFacts[]>([...counts.keys()].map((name) => [name, []]));
@@ -137,7 +131,7 @@ async function readPods(
     {
       maxItems: MAX_PODS,
       maxInAll: MAX_PODS_IN_ALL,
-      onItem: (namespace, item) => pods.get(namespace)?.push(podFacts(item, type)),
+      onItem: (namespace, item) => pods.get(namespace)?.push(podFacts(item)),
       onRestart: (namespace) => pods.set(namespace, []),
     },
     signal,

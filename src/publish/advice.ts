@@ -1,8 +1,9 @@
+import { upperFirst } from '../base/text.ts';
 import type { ApiFailure } from './host-api.ts';
 import { type Host, readOnlyReason, type WorkflowRun } from './run.ts';
 
 /** What to tell when a comment could not be written. */
-export interface Trouble {
+interface Trouble {
   level: 'warning' | 'notice' | 'silent';
   message: string;
   /** Lines to add somewhere, as they are to be written. */
@@ -52,7 +53,7 @@ export function commentTrouble(
     case 'timeout':
     case 'network':
     case 'unreadable':
-      return warning(`${sentence(reportPlace(host))}.`);
+      return warning(`${upperFirst(reportPlace(host))}.`);
   }
 }
 
@@ -66,42 +67,34 @@ function missingRight(
   host: Host,
   token: string,
 ): [advice: string, fix?: readonly string[]] {
-  switch (kindOfToken(failure, host, token)) {
-    case 'workflow': {
-      const bound =
-        host.kind === 'gitea' ? ', within what the settings of the repository allow' : '';
-      return [
-        `The token lacks the permission "pull-requests: write"; add these two lines to the job${bound}:`,
-        PERMISSION_LINES,
-      ];
-    }
-    case 'app':
-      return ['The app that the token is of needs the permission "Pull requests: Read and write".'];
-    case 'fine-grained':
-      return [
-        'The fine-grained token needs this repository among its repositories, and the permission "Pull requests: Read and write".',
-      ];
-    case 'classic': {
-      const has = failure.scopes?.has ?? '';
-      return [
-        `The token needs the scope "repo" ("public_repo" is enough for a public repository)${
-          has === '' ? '' : `; it has: ${has}`
-        }.`,
-      ];
-    }
-    case 'scoped':
-      return ['Give the token the scopes "write:issue" and "read:repository".'];
-    case 'forgejo':
-      return [
-        'The workflow\'s own token may not write here; give another with the scopes "write:issue" and "read:repository" as "github-token".',
-      ];
+  const kind = kindOfToken(failure, host, token);
+  if (kind === 'workflow') {
+    const bound = host.kind === 'gitea' ? ', within what the settings of the repository allow' : '';
+    return [
+      `The token lacks the permission "pull-requests: write"; add these two lines to the job${bound}:`,
+      PERMISSION_LINES,
+    ];
   }
+  const has = kind === 'classic' ? (failure.scopes?.has ?? '') : '';
+  return [`${NEEDS[kind]}${has === '' ? '' : `; it has: ${has}`}.`];
 }
 
-type TokenKind = 'workflow' | 'app' | 'fine-grained' | 'classic' | 'scoped' | 'forgejo';
+const NEEDS = {
+  app: 'The app that the token is of needs the permission "Pull requests: Read and write"',
+  'fine-grained':
+    'The fine-grained token needs this repository among its repositories, and the permission "Pull requests: Read and write"',
+  classic: 'The token needs the scope "repo" ("public_repo" is enough for a public repository)',
+  scoped: 'Give the token the scopes "write:issue" and "read:repository"',
+  forgejo:
+    'The workflow\'s own token may not write here; give another with the scopes "write:issue" and "read:repository" as "github-token"',
+};
 
 /** By what the host says of it, then by its prefix (GitHub's token formats). */
-function kindOfToken({ message, scopes }: ApiFailure, host: Host, token: string): TokenKind {
+function kindOfToken(
+  { message, scopes }: ApiFailure,
+  host: Host,
+  token: string,
+): 'workflow' | keyof typeof NEEDS {
   if (host.kind !== 'github') {
     if (/\bscope/i.test(message)) return 'scoped';
     return host.kind === 'forgejo' ? 'forgejo' : 'workflow';
@@ -112,8 +105,4 @@ function kindOfToken({ message, scopes }: ApiFailure, host: Host, token: string)
   }
   if (/^gh[po]_/.test(token)) return 'classic';
   return token.startsWith('ghu_') ? 'app' : 'workflow';
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

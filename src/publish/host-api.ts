@@ -4,7 +4,7 @@ import { describeError } from '../base/errors.ts';
 import { at, type Json, numberAt, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
-import type { FailureKind, ReadFailure } from '../model/read.ts';
+import { type FailureKind, failureKindOf, type ReadFailure } from '../model/read.ts';
 import type { Host } from './run.ts';
 
 /** What the gate needs of GitHub, or of a host that speaks its language. Never throws. */
@@ -279,7 +279,7 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   return {
     kind: isThrottled(status, response, message)
       ? 'throttled'
-      : (KINDS[status] ?? (status >= 500 ? 'server-error' : 'invalid')),
+      : (KINDS[status] ?? failureKindOf(status)),
     status,
     message: `${status} ${message}`,
     ...(has === undefined ? {} : { scopes: { has: clean(has), needs: clean(needs) } }),
@@ -305,14 +305,8 @@ function isThrottled(status: number, response: Json | undefined, message: string
   );
 }
 
-const KINDS: Readonly<Record<number, FailureKind>> = {
-  401: 'unauthorized',
-  403: 'forbidden',
-  404: 'not-found',
-  409: 'conflict',
-  410: 'not-found',
-  423: 'forbidden', // Gitea: the repository is archived
-};
+/** Beside the usual ones; 423 is Gitea's for an archived repository. */
+const KINDS: Record<number, FailureKind | undefined> = { 410: 'not-found', 423: 'forbidden' };
 
 type Here = { owner: string; repo: string };
 

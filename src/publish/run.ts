@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { isObject, type Json, type JsonObject } from '../base/json.ts';
-import { shorten } from '../base/text.ts';
+import { at, isObject, type Json, stringAt } from '../base/json.ts';
+import type { Environment } from '../base/process.ts';
+import { isVersionFrom, shorten } from '../base/text.ts';
 
 export type HostKind = 'github' | 'gitea' | 'forgejo';
 
@@ -51,8 +52,6 @@ export interface WorkflowRun {
   /** When the job began, ms since the epoch. */
   startedAt: number | undefined;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The workflow run that this process belongs to; `undefined` outside of one. */
 export function readWorkflowRun(env: Environment, matrix: string): WorkflowRun | undefined {
@@ -130,7 +129,7 @@ function address(given: string | undefined, fallback: string): string {
  */
 export function runUrl(
   run: Pick<WorkflowRun, 'host' | 'event' | 'id' | 'number' | 'attempt'>,
-  giteaVersion?: string,
+  giteaVersion = '',
 ): string | undefined {
   const { host, id, number, event } = run;
   if (!/^https?:\/\//.test(host.serverUrl)) return undefined;
@@ -139,18 +138,11 @@ export function runUrl(
     case 'github':
       return id === '' ? undefined : `${base}/${id}/attempts/${run.attempt}`;
     case 'gitea':
-      if (id !== '' && isFrom(giteaVersion, 1, 26)) return `${base}/${id}`;
+      if (id !== '' && isVersionFrom(giteaVersion, 1, 26)) return `${base}/${id}`;
       return number === '' ? undefined : `${base}/${number}?by_index=1`;
     case 'forgejo':
       return number === '' ? undefined : `${base}/${number}`;
   }
-}
-
-function isFrom(version: string | undefined, major: number, minor: number): boolean {
-  const found = /^v?(\d+)\.(\d+)/.exec(version ?? '');
-  if (found === null) return false;
-  const [given, second] = [Number(found[1]), Number(found[2])];
-  return given > major || (given === major && second >= minor);
 }
 
 /** Why a run of this event has a token that cannot write, whatever its permissions say. */
@@ -179,11 +171,9 @@ function isOfDependabot({ actor }: HostEvent): boolean {
 /** A fork that is gone was one too. */
 function isOfFork({ name, payload, repository }: HostEvent): boolean {
   if (!name.startsWith('pull_request') || name === 'pull_request_target') return false;
-  const pull = isObject(payload) ? payload['pull_request'] : undefined;
-  if (!isObject(pull) || !isObject(pull['head'])) return false;
-  const { repo } = pull['head'] as JsonObject;
-  const head = isObject(repo) ? repo['full_name'] : undefined;
-  return typeof head !== 'string' || head.toLowerCase() !== repository.toLowerCase();
+  const head = at(payload, 'pull_request', 'head');
+  const from = stringAt(head, 'repo', 'full_name')?.toLowerCase();
+  return isObject(head) && from !== repository.toLowerCase();
 }
 
 function describeJob(workflow: string, job: string, values: readonly string[]): string {

@@ -312,53 +312,57 @@ const NOBODY: Speaker = {
   about: '',
 };
 
+/** By field: what is wrong and has to be there makes the entry worthless; the rest is left empty. */
+const FIELDS: { [K in keyof Teardown]-?: (value: unknown) => Teardown[K] | undefined } = {
+  run: digits,
+  attempt: finite,
+  number: digits,
+  workflow: id,
+  job: id,
+  where: some,
+  scope: id,
+  about: some,
+  at: (value) => (typeof value === 'string' ? pattern(value, /^[0-9T:.Z+-]{1,40}$/) : undefined),
+  outcome: (value) => [...OUTCOMES, 'error' as const].find((known) => known === value),
+  isPass: (value) => (typeof value === 'boolean' ? value : undefined),
+  seconds: finite,
+  cluster: id,
+  address: id,
+  isOwnCluster: (value) => value === true,
+  left: (value) => (Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined),
+  isSettled: (value) => value === true,
+  code: (value) => some(value) || undefined,
+  subject: (value) => some(value) || undefined,
+};
+
 function readTeardown(value: unknown): Teardown[] {
   if (typeof value !== 'object' || value === null) return [];
   const given = value as Record<string, unknown>;
-  const outcome = [...OUTCOMES, 'error' as const].find((known) => known === given['outcome']);
-  const { attempt, seconds, at, left, isPass } = given;
-  const isWhole =
-    outcome !== undefined &&
-    isNumber(attempt) &&
-    isNumber(seconds) &&
-    typeof at === 'string' &&
-    Array.isArray(left) &&
-    typeof isPass === 'boolean';
-  if (!isWhole) return [];
-  const digits = (key: string): string => pattern(given[key], /^\d{1,19}$/);
-  const id = (key: string): string => pattern(given[key], ID);
-  const some = (key: string): string => (typeof given[key] === 'string' ? text(given[key]) : '');
-  const [code, subject] = [some('code'), some('subject')];
-  return [
-    {
-      run: digits('run'),
-      attempt,
-      number: digits('number'),
-      workflow: id('workflow'),
-      job: id('job'),
-      where: some('where'),
-      scope: id('scope'),
-      about: some('about'),
-      at: pattern(at, /^[0-9T:.Z+-]{1,40}$/),
-      outcome,
-      isPass,
-      seconds,
-      cluster: id('cluster'),
-      address: id('address'),
-      isOwnCluster: given['isOwnCluster'] === true,
-      left: left.slice(0, MAX_LEFT + 1).map(text),
-      isSettled: given['isSettled'] === true,
-      ...(code === '' ? {} : { code }),
-      ...(subject === '' ? {} : { subject }),
-    },
-  ];
+  const read = Object.entries(FIELDS).map(([key, field]) => [key, field(given[key])] as const);
+  const found = read.filter(([, one]) => one !== undefined);
+  const missing = read.filter(([key, one]) => one === undefined && !OPTIONAL.includes(key));
+  return missing.length === 0 ? [Object.fromEntries(found) as unknown as Teardown] : [];
 }
+
+const OPTIONAL = ['code', 'subject'];
 
 /** What may stand in an HTML comment. */
 const ID = /^[A-Za-z0-9-]{1,64}$/;
 
-function isNumber(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value);
+function finite(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+function digits(value: unknown): string {
+  return pattern(value, /^\d{1,19}$/);
+}
+
+function id(value: unknown): string {
+  return pattern(value, ID);
+}
+
+function some(value: unknown): string {
+  return typeof value === 'string' ? text(value) : '';
 }
 
 function pattern(value: unknown, shape: RegExp): string {

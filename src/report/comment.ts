@@ -1,4 +1,4 @@
-import { codeHtml, plainText } from '../base/text.ts';
+import { codeHtml, plainText, upperFirst } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import { currentRows, isStale, stateBlock, type Teardown, teardownId } from './comment-state.ts';
 import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
@@ -152,7 +152,7 @@ function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
     ...(live.length === 0 ? [] : [`${live.length} of ${rows.length} teardowns did not finish`]),
     ...(silent === 0 ? [] : [`no word of ${silent} of ${rows.length} for some time`]),
   ];
-  return `### ${mark} ${sentence(parts.join('; '))}`;
+  return `### ${mark} ${upperFirst(parts.join('; '))}`;
 }
 
 function rowTable(
@@ -236,7 +236,7 @@ function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): str
   const at = all.findLastIndex(({ isPass }) => !isPass);
   const failure = all[at];
   if (failure === undefined) return '';
-  const label = linked(sentence(labelOf(failure)), linkTo(failure));
+  const label = linked(upperFirst(labelOf(failure)), linkTo(failure));
   const later = all.slice(at + 1);
   const since = later.find(({ job, isPass }) => isPass && job === failure.job) ?? later[0];
   const end = since === undefined ? '. ' : `; gone since ${runOf(since, linkTo)}. `;
@@ -244,8 +244,4 @@ function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): str
   const cause = failure.subject ?? failure.code;
   const on = cause === undefined ? '' : ` on ${codeHtml(cause)}`;
   return `${label} hung ${formatDuration(failure.seconds * 1_000)}${on}${end}`;
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,6 +1,5 @@
-import { diagramSource } from './diagram.ts';
 import { type Block, type Detail, documentOf, type Measure } from './document.ts';
-import { codeBlock, folded, table, toHtml, toMarkdown } from './markup.ts';
+import { codeBlock, diagramSource, folded, table, toHtml, toMarkdown } from './markup.ts';
 import { clockTime, clusterWords } from './sentences.ts';
 import type { Action, View } from './view.ts';
 import { capitalized, fact, type Words } from './words.ts';

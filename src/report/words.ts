@@ -1,4 +1,4 @@
-import { plainText } from '../base/text.ts';
+import { plainText, upperFirst } from '../base/text.ts';
 
 /**
  * A text in pieces, each with where it came from, so that every rendering can encode it its own way: our
@@ -74,8 +74,8 @@ export function formatCount(count: number): string {
 }
 
 /** "1 object", "3 objects". */
-export function counted(count: number, noun: string, plural = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
+export function counted(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** First letter of a sentence; only our own words and the diagnosis's are touched, never a name. */
@@ -84,8 +84,4 @@ export function capitalized(words: Words): Words {
   if (first === undefined) return words;
   if (typeof first === 'string') return [upperFirst(first), ...rest];
   return 'said' in first ? [{ ...first, said: upperFirst(first.said) }, ...rest] : words;
-}
-
-function upperFirst(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -60,7 +60,6 @@ describe('the aggregated documents', () => {
       resources: [
         aggregatedResource('namespaces', 'Namespace', { scope: 'Cluster' }),
         aggregatedResource('pods', 'Pod', {
-          categories: ['all'],
           subresources: [{ subresource: 'status', responseKind: { kind: 'Pod' }, verbs: ['get'] }],
         }),
       ],
@@ -105,7 +104,6 @@ describe('the aggregated documents', () => {
           kind: 'Pod',
           namespaced: true,
           verbs: VERBS,
-          categories: ['all'],
         },
         {
           group: 'ledger.example.com',

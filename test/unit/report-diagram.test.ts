@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { NamespaceResult } from '../../src/model/result.ts';
-import { diagramSource } from '../../src/report/diagram.ts';
 import { renderSummary } from '../../src/report/markdown.ts';
+import { diagramSource } from '../../src/report/markup.ts';
 import { rowsOf, viewOf } from '../../src/report/view.ts';
 import { parseDiagram } from '../stub/mermaid.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Throttle } from '../../src/base/throttle.ts';
+import { Throttle } from '../../src/kubernetes/retry.ts';
 
 type Answer = 'ok' | 'throttled';
 

@@ -1,0 +1,804 @@
+import {
+  arrayAt,
+  at,
+  isObject,
+  type Json,
+  type JsonObject,
+  numberAt,
+  recordAt,
+  stringAt,
+  stringsAt,
+} from '../base/json.ts';
+import { shorten } from '../base/text.ts';
+
+/**
+ * What is kept of each kind of object. A shape is its facts and the field that each comes from, and reads
+ * them; nothing here throws: what is not as expected is left out.
+ */
+type Field<T> = (object: Json | undefined) => T;
+type Shape<S> = { [K in keyof S]: S[K] extends Field<infer T> ? T : never };
+
+function shape<S extends Record<string, Field<unknown>>>(fields: S): Field<Shape<S>> {
+  const entries = Object.entries(fields);
+  return (object) => {
+    const facts: Record<string, unknown> = {};
+    for (const [key, read] of entries) facts[key] = read(object);
+    return facts as Shape<S>;
+  };
+}
+
+/** Of the value at a path such as `spec.nodeName`. */
+function of<T>(path: string, read: Field<T>): Field<T> {
+  const keys = path.split('.');
+  return (object) => read(at(object, ...keys));
+}
+
+const text = (path: string, otherwise = '') => of(path, (value) => stringAt(value) ?? otherwise);
+const textIfAny = (path: string) => of(path, (value) => stringAt(value));
+const number = (path: string) => of(path, (value) => numberAt(value));
+const isTrue = (path: string) => of(path, (value) => value === true);
+const texts = (path: string) => of(path, (value) => stringsAt(value));
+const record = (path: string) => of(path, (value) => recordAt(value));
+const each = <T>(path: string, read: Field<T>) =>
+  of(path, (value) => arrayAt(value).map((item) => read(item)));
+/** The texts at a path of each item, without items that have none. */
+const textOfEach = (path: string, key: string) =>
+  of(path, (value) => arrayAt(value).flatMap((item) => stringAt(item, key) ?? []));
+
+const NAME = { name: text('metadata.name') };
+const PLACED = { namespace: text('metadata.namespace'), ...NAME };
+
+export interface Condition {
+  type: string;
+  status: string;
+  reason: string;
+  message: string;
+  lastTransitionTime?: string;
+}
+
+export function conditionsOf(object: Json | undefined): Condition[] {
+  return arrayAt(object, 'status', 'conditions').flatMap(conditionOf);
+}
+
+function conditionOf(entry: Json): Condition[] {
+  const type = stringAt(entry, 'type');
+  if (type === undefined) return [];
+  const since = stringAt(entry, 'lastTransitionTime');
+  return [{ type, ...STATE(entry), ...(since === undefined ? {} : { lastTransitionTime: since }) }];
+}
+
+const STATE = shape({ status: text('status'), reason: text('reason'), message: text('message') });
+
+export type OwnerReference = ReturnType<typeof ownerReference>;
+const ownerReference = shape({
+  apiVersion: text('apiVersion'),
+  kind: text('kind'),
+  name: text('name'),
+  uid: text('uid'),
+  controller: isTrue('controller'),
+  blockOwnerDeletion: isTrue('blockOwnerDeletion'),
+});
+
+const ownerReferences = each('metadata.ownerReferences', ownerReference);
+
+/** The managedFields entry that owns `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. */
+export interface FinalizerWriter {
+  finalizer: string;
+  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
+  manager: string;
+  operation: string;
+  time: string | undefined;
+}
+
+/** Several managers may own the same entry; the last writer is named. */
+export function finalizerWriters(object: Json | undefined): FinalizerWriter[] {
+  const finalizers = stringsAt(object, 'metadata', 'finalizers');
+  if (finalizers.length === 0) return [];
+  const entries = managedFields(object).map((entry) => ({
+    entry,
+    set: at(entry, 'fieldsV1', 'f:metadata', 'f:finalizers'),
+  }));
+  return [...new Set(finalizers)].flatMap((finalizer) => {
+    const owner = entries.findLast(
+      ({ set }) => at(set, `v:${JSON.stringify(finalizer)}`) !== undefined,
+    );
+    return owner === undefined ? [] : { finalizer, ...writer(owner.entry) };
+  });
+}
+
+const writer = shape({
+  manager: text('manager'),
+  operation: text('operation'),
+  time: textIfAny('time'),
+});
+
+function statusWriters(object: Json | undefined): { manager: string; time: string | undefined }[] {
+  return managedFields(object)
+    .filter(
+      (entry) =>
+        stringAt(entry, 'subresource') === 'status' || isObject(at(entry, 'fieldsV1', 'f:status')),
+    )
+    .map((entry) => ({ manager: stringAt(entry, 'manager') ?? '', time: stringAt(entry, 'time') }));
+}
+
+/** Oldest first. */
+function managedFields(object: Json | undefined): Json[] {
+  const timeOf = (entry: Json): string => stringAt(entry, 'time') ?? '';
+  return arrayAt(object, 'metadata', 'managedFields').toSorted((a, b) =>
+    timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : 0,
+  );
+}
+
+const TELLING = /^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore/i;
+const MAX_ANNOTATION_CHARS = 200;
+
+/** Only those that installers and controllers act by: Helm's, OLM's, and what tells to pause. */
+function tellingAnnotations(object: Json | undefined): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(recordAt(object, 'metadata', 'annotations')).filter(
+      ([key, value]) => TELLING.test(key) && value.length <= MAX_ANNOTATION_CHARS,
+    ),
+  );
+}
+
+const METADATA = {
+  uid: text('metadata.uid'),
+  resourceVersion: text('metadata.resourceVersion'),
+  creationTimestamp: textIfAny('metadata.creationTimestamp'),
+  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
+  finalizers: texts('metadata.finalizers'),
+  labels: record('metadata.labels'),
+  /** Who set each of `finalizers`, from managedFields. */
+  writers: finalizerWriters,
+};
+
+export type NamespaceFacts = ReturnType<typeof namespaceFacts>;
+export const namespaceFacts = shape({
+  ...NAME,
+  ...METADATA,
+  phase: textIfAny('status.phase'),
+  specFinalizers: texts('spec.finalizers'),
+  conditions: conditionsOf,
+  /** When kube-controller-manager last wrote the status (managedFields): the only freshness stamp. */
+  statusWrittenAt: (object) =>
+    statusWriters(object).findLast(({ manager }) => manager === 'kube-controller-manager')?.time,
+});
+
+/** A resource type in the version that the server prefers for it. */
+export interface ResourceType {
+  /** Empty for the core group. */
+  group: string;
+  version: string;
+  /** Plural, as in paths. */
+  resource: string;
+  kind: string;
+  namespaced: boolean;
+  verbs: string[];
+}
+
+const objectMetadata = shape({
+  /** Empty for cluster-scoped objects. */
+  ...PLACED,
+  ...METADATA,
+  /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
+  generation: number('metadata.generation'),
+  annotations: tellingAnnotations,
+  ownerReferences,
+  /** Field managers of the status, the latest last. */
+  statusWriters,
+});
+
+export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<typeof objectMetadata>;
+
+/** `object` may be the full object or only its metadata; a list leaves out apiVersion and kind. */
+export function objectFacts(
+  object: JsonObject,
+  { group, version, kind }: Pick<ResourceType, 'group' | 'version' | 'kind'>,
+): ObjectFacts {
+  return {
+    apiVersion: group === '' ? version : `${group}/${version}`,
+    kind,
+    ...objectMetadata(object),
+  };
+}
+
+/** What may run a controller, from its pod template or from the pod itself. */
+export interface TemplateFacts {
+  /** ServiceAccount of the pods, in their namespace. */
+  account: string;
+  podLabels: Record<string, string>;
+  /** Names that its program may go by: containers, commands, images. */
+  programs: string[];
+  /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
+  watches: string[] | undefined;
+}
+
+function templateFacts(template: Json | undefined, namespace: string): TemplateFacts {
+  const containers = arrayAt(template, 'spec', 'containers');
+  const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
+  return {
+    account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
+    podLabels: recordAt(template, 'metadata', 'labels'),
+    programs: [...new Set(containers.flatMap(programsOf))].filter((name) => name !== ''),
+    watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
+  };
+}
+
+function programsOf(container: Json): string[] {
+  const [command = '', ...more] = stringsAt(container, 'command');
+  const image = baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, '');
+  const [word = ''] = [...more, ...stringsAt(container, 'args')];
+  const program = baseName(command) || image;
+  // Programs of many commands write as `program-command`.
+  const own = /^[a-z][a-z-]*$/.test(word) ? [`${program}-${word}`] : [];
+  return [stringAt(container, 'name') ?? '', baseName(command), image, ...own];
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+const WATCH_VARIABLE = /^(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
+const WATCH_ARGUMENT = /^--?(?:watch(?:ed)?-)?namespaces?(?:=(.*))?$/;
+
+/** Conventions of operator-sdk, controller-runtime projects and client-go's own flags. */
+function watchesOf(container: Json, template: Json | undefined, own: string): string[] {
+  const variables = new Map(
+    arrayAt(container, 'env').map((entry) => [
+      stringAt(entry, 'name') ?? '',
+      variableOf(entry, template, own),
+    ]),
+  );
+  const found = [...variables].flatMap(([name, value]) =>
+    WATCH_VARIABLE.test(name) ? (value ?? '*') : [],
+  );
+  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
+  words.forEach((word, index) => {
+    const match = WATCH_ARGUMENT.exec(word);
+    if (match !== null) found.push(match[1] ?? words[index + 1] ?? '*');
+  });
+  return found
+    .map((value) => value.replace(/\$\(([^)]*)\)/g, (_, name) => variables.get(name) ?? '*'))
+    .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}
+
+/** Undefined where it comes from somewhere that cannot be seen here. */
+function variableOf(entry: Json, template: Json | undefined, own: string): string | undefined {
+  const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
+  if (field === 'metadata.namespace') return own;
+  const annotation = /^metadata\.annotations\['([^']+)'\]$/.exec(field ?? '')?.[1];
+  if (annotation !== undefined) {
+    return recordAt(template, 'metadata', 'annotations')[annotation] ?? '';
+  }
+  if (isObject(at(entry, 'valueFrom'))) return undefined;
+  return stringAt(entry, 'value') ?? '';
+}
+
+export const PODS: ResourceType = {
+  group: '',
+  version: 'v1',
+  resource: 'pods',
+  kind: 'Pod',
+  namespaced: true,
+  verbs: [],
+};
+
+const podState = shape({
+  phase: textIfAny('status.phase'),
+  ready: (pod) =>
+    conditionsOf(pod).some(({ type, status }) => type === 'Ready' && status === 'True'),
+  nodeName: textIfAny('spec.nodeName'),
+  deletionGracePeriodSeconds: number('metadata.deletionGracePeriodSeconds'),
+  /** PersistentVolumeClaims that its volumes name. */
+  claims: (pod) => arrayAt(pod, 'spec', 'volumes').flatMap((volume) => claimOf(pod, volume) ?? []),
+  /** Why it does not run, in the words of its conditions and containers. */
+  troubles: (pod) => [
+    ...conditionsOf(pod)
+      .filter(({ type, status }) => type === 'PodScheduled' && status === 'False')
+      .slice(0, 1)
+      .map(({ reason, message }) => `${reason}: ${message}`),
+    ...arrayAt(pod, 'status', 'containerStatuses').flatMap((container) => [
+      ...said('waiting', at(container, 'state', 'waiting')),
+      ...said('ended before', at(container, 'lastState', 'terminated')),
+    ]),
+  ],
+});
+
+export type PodFacts = ObjectFacts & TemplateFacts & ReturnType<typeof podState>;
+
+export function podFacts(pod: JsonObject): PodFacts {
+  const facts = objectFacts(pod, PODS);
+  return { ...facts, ...templateFacts(pod, facts.namespace), ...podState(pod) };
+}
+
+/** Of a container that waits, or of how it ended the last time. */
+function said(state: string, detail: Json | undefined): string[] {
+  if (!isObject(detail)) return [];
+  const exitCode = numberAt(detail, 'exitCode');
+  const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);
+  if (exitCode === 0 || words.length === 0) return [];
+  const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
+  return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
+}
+
+/** Generic ephemeral volumes have claims too (component-helpers, storage/ephemeral.VolumeClaimName). */
+function claimOf(pod: Json | undefined, volume: Json): string | undefined {
+  if (!isObject(at(volume, 'ephemeral'))) {
+    return stringAt(volume, 'persistentVolumeClaim', 'claimName');
+  }
+  return `${stringAt(pod, 'metadata', 'name') ?? ''}-${stringAt(volume, 'name')}`;
+}
+
+const workloadState = shape({
+  ...PLACED,
+  uid: text('metadata.uid'),
+  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
+  labels: record('metadata.labels'),
+  annotations: tellingAnnotations,
+  conditions: conditionsOf,
+  /** What controls this workload itself, such as a Deployment its ReplicaSet. */
+  owner: (object) => ownerReferences(object).find(({ controller }) => controller),
+});
+
+export interface WorkloadFacts extends TemplateFacts, ReturnType<typeof workloadState> {
+  apiVersion: string;
+  kind: string;
+  /** Replicas, nodes or runs that are wanted and ready. A suspended CronJob or Job wants none. */
+  wanted: number;
+  ready: number;
+  nodeSelector: Record<string, string>;
+}
+
+export function workloadFacts(kind: string): (object: JsonObject) => WorkloadFacts {
+  const isBatch = kind === 'Job' || kind === 'CronJob';
+  return (object) => {
+    const template =
+      kind === 'CronJob'
+        ? at(object, 'spec', 'jobTemplate', 'spec', 'template')
+        : at(object, 'spec', 'template');
+    const state = workloadState(object);
+    const [wanted, ready] = replicasOf(object, kind, state.conditions);
+    return {
+      ...templateFacts(template, state.namespace),
+      ...state,
+      apiVersion: isBatch ? 'batch/v1' : 'apps/v1',
+      kind,
+      wanted,
+      ready,
+      nodeSelector: recordAt(template, 'spec', 'nodeSelector'),
+    };
+  };
+}
+
+/** How many are wanted and ready. */
+function replicasOf(
+  object: JsonObject,
+  kind: string,
+  conditions: readonly Condition[],
+): [wanted: number, ready: number] {
+  const { spec, status } = object;
+  const isSuspended = at(spec, 'suspend') === true;
+  switch (kind) {
+    case 'DaemonSet':
+      return [
+        numberAt(status, 'desiredNumberScheduled') ?? 0,
+        numberAt(status, 'numberReady') ?? 0,
+      ];
+    case 'Job': {
+      const isOver = conditions.some(
+        ({ type, status: is }) => (type === 'Complete' || type === 'Failed') && is === 'True',
+      );
+      const wanted = isSuspended || isOver ? 0 : (numberAt(spec, 'parallelism') ?? 1);
+      return [wanted, numberAt(status, 'ready') ?? 0];
+    }
+    case 'CronJob':
+      // Between two runs it is as ready as it can be.
+      return isSuspended ? [0, 0] : [1, 1];
+    default:
+      return [numberAt(spec, 'replicas') ?? 1, numberAt(status, 'readyReplicas') ?? 0];
+  }
+}
+
+/** Of a CRD, without its schemas. */
+export type DefinitionFacts = ReturnType<typeof definitionFacts>;
+export const definitionFacts = shape({
+  /** `widgets.example.com` */
+  ...NAME,
+  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
+  labels: record('metadata.labels'),
+  annotations: tellingAnnotations,
+});
+
+export interface ServiceRef {
+  namespace: string;
+  name: string;
+}
+
+const serviceRef = (clientConfig: string): Field<ServiceRef | undefined> =>
+  of(clientConfig === '' ? 'service' : `${clientConfig}.service`, (service) =>
+    isObject(service) ? SERVICE(service) : undefined,
+  );
+
+const SERVICE = shape({ namespace: text('namespace'), name: text('name') });
+
+export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
+const definitionSpec = shape({
+  group: text('spec.group'),
+  kind: text('spec.names.kind'),
+  versions: each(
+    'spec.versions',
+    shape({ name: text('name'), served: isTrue('served'), storage: isTrue('storage') }),
+  ),
+  /** Versions in which objects may still be stored. */
+  storedVersions: texts('status.storedVersions'),
+  conditions: conditionsOf,
+  conversionService: serviceRef('spec.conversion.webhook.clientConfig'),
+});
+
+export function definitionDetail(object: JsonObject): DefinitionDetail {
+  return { ...definitionFacts(object), ...definitionSpec(object) };
+}
+
+/** What a held object says beyond its metadata. */
+export interface ObjectDetail {
+  conditions: (Condition & { observedGeneration: number | undefined })[];
+  observedGeneration: number | undefined;
+  /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
+  texts: string[];
+  /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
+  suspended: string | undefined;
+  /** Objects that its spec or status names. */
+  references: Reference[];
+  /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
+  mentions: string[];
+}
+
+/** An object that another one names; without a namespace it is cluster-scoped or in the same one. */
+export interface Reference {
+  group: string | undefined;
+  kind: string;
+  namespace: string | undefined;
+  name: string;
+  /** Where it stands: `status.boundVolumeSnapshotContentName`. */
+  field: string;
+}
+
+const MAX_TEXTS = 10;
+const MAX_MENTIONS = 50;
+const MAX_REFERENCES = 20;
+const MAX_DEPTH = 6;
+const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
+
+export function objectDetail(object: JsonObject): ObjectDetail {
+  const detail: ObjectDetail = {
+    conditions: arrayAt(object, 'status', 'conditions').flatMap((entry) =>
+      conditionOf(entry).map((condition) => ({
+        ...condition,
+        observedGeneration: numberAt(entry, 'observedGeneration'),
+      })),
+    ),
+    observedGeneration: numberAt(object, 'status', 'observedGeneration'),
+    texts: [],
+    suspended: ['suspend', 'suspended', 'paused', 'pause']
+      .filter((field) => at(object, 'spec', field) === true)
+      .map((field) => `spec.${field}`)[0],
+    references: [],
+    mentions: [],
+  };
+  walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
+    reference(detail, field, key, value);
+    if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
+  });
+  walk(at(object, 'status'), 'status', 0, (field, key, value) => {
+    reference(detail, field, key, value);
+    const isText = typeof value === 'string' && STATUS_TEXT.test(key) && !/conditions/.test(field);
+    if (isText && value !== '' && detail.texts.length < MAX_TEXTS) detail.texts.push(value);
+  });
+  return detail;
+}
+
+function mention({ mentions }: ObjectDetail, value: string): void {
+  const isName = /^[a-z0-9][-a-z0-9.]{0,252}$/.test(value);
+  if (isName && mentions.length < MAX_MENTIONS && !mentions.includes(value)) mentions.push(value);
+}
+
+/**
+ * The conventions for naming another object: an ObjectReference under a key that ends in "Ref"
+ * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of
+ * a claim. `secretRef`, `secretKeyRef`, `secretName` and their like say the kind by their own name.
+ */
+function reference({ references }: ObjectDetail, field: string, key: string, value: Json): void {
+  if (references.length >= MAX_REFERENCES) return;
+  if (typeof value === 'string' && value !== '') {
+    const kind =
+      /^bound([A-Z]\w*)Name$/.exec(key)?.[1] ??
+      (field === 'spec.volumeName' ? 'PersistentVolume' : undefined) ??
+      (/(?:Name|Ref)$/.test(key) ? kindIn(key) : undefined);
+    if (kind === undefined) return;
+    references.push({ group: undefined, kind, namespace: undefined, name: value, field });
+    return;
+  }
+  if (!/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
+  const kind = stringAt(value, 'kind') ?? kindIn(field.slice(field.lastIndexOf('.') + 1));
+  const name = stringAt(value, 'name');
+  if (kind === undefined || name === undefined) return;
+  const apiVersion = stringAt(value, 'apiVersion');
+  const group =
+    apiVersion === undefined
+      ? stringAt(value, 'apiGroup')
+      : apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
+  references.push({ group, kind, namespace: stringAt(value, 'namespace'), name, field });
+}
+
+function kindIn(key: string): string | undefined {
+  if (/secret/i.test(key)) return 'Secret';
+  if (/configMap/i.test(key)) return 'ConfigMap';
+  return /serviceAccount/i.test(key) ? 'ServiceAccount' : undefined;
+}
+
+function walk(
+  value: Json | undefined,
+  field: string,
+  depth: number,
+  visit: (field: string, key: string, value: Json) => void,
+): void {
+  if (depth > MAX_DEPTH) return;
+  const entries: [string, string, Json | undefined][] = Array.isArray(value)
+    ? value.slice(0, 100).map((item) => [`${field}[]`, '', item])
+    : Object.entries(isObject(value) ? value : {})
+        .slice(0, 200)
+        .map(([key, item]) => [`${field}.${key}`, key, item]);
+  for (const [place, key, item] of entries) {
+    if (item === undefined) continue;
+    visit(place, key, item);
+    walk(item, place, depth + 1, visit);
+  }
+}
+
+/** A controller watches its type and changes it, the namespace controller deletes all; others tell nothing. */
+const VERBS: readonly string[] = ['watch', 'list', 'update', 'patch', 'deletecollection', '*'];
+
+/** A rule that lets somebody watch or change objects. */
+export type RuleFacts = ReturnType<typeof ruleFacts>;
+const ruleFacts = shape({
+  apiGroups: texts('apiGroups'),
+  resources: texts('resources'),
+  resourceNames: texts('resourceNames'),
+  verbs: (rule) => stringsAt(rule, 'verbs').filter((verb) => VERBS.includes(verb)),
+});
+
+export type RoleFacts = ReturnType<typeof roleFacts>;
+export const roleFacts = shape({
+  ...NAME,
+  /** Undefined for a ClusterRole. */
+  namespace: textIfAny('metadata.namespace'),
+  labels: record('metadata.labels'),
+  annotations: tellingAnnotations,
+  rules: (role) =>
+    arrayAt(role, 'rules')
+      .map((rule) => ruleFacts(rule))
+      .filter(({ verbs, resources }) => verbs.length > 0 && resources.length > 0),
+});
+
+export type BindingFacts = ReturnType<typeof bindingFacts>;
+export const bindingFacts = shape({
+  ...NAME,
+  /** Undefined for a ClusterRoleBinding. */
+  namespace: textIfAny('metadata.namespace'),
+  role: of('roleRef', shape({ kind: text('kind'), name: text('name') })),
+  subjects: each(
+    'subjects',
+    shape({ kind: text('kind'), namespace: textIfAny('namespace'), name: text('name') }),
+  ),
+});
+
+export interface LabelRequirement {
+  key: string;
+  /** In, NotIn, Exists, DoesNotExist. */
+  operator: string;
+  values: string[];
+}
+
+/** A missing or empty selector matches everything (apimachinery, metav1.LabelSelectorAsSelector). */
+const selector = (path: string): Field<LabelRequirement[]> =>
+  of(path, (value) => [
+    ...Object.entries(recordAt(value, 'matchLabels')).map(([key, label]) => ({
+      key,
+      operator: 'In',
+      values: [label],
+    })),
+    ...EXPRESSIONS(value),
+  ]);
+
+const EXPRESSIONS = each(
+  'matchExpressions',
+  shape({ key: text('key'), operator: text('operator'), values: texts('values') }),
+);
+
+/** admissionregistration/v1, RuleWithOperations. */
+export type MatchRule = ReturnType<typeof matchRule>;
+const matchRule = shape({
+  operations: texts('operations'),
+  apiGroups: texts('apiGroups'),
+  apiVersions: texts('apiVersions'),
+  resources: texts('resources'),
+  resourceNames: texts('resourceNames'),
+  /** `*`, `Cluster` or `Namespaced`. */
+  scope: text('scope', '*'),
+});
+
+/** Whether CEL text looks at who asks, so that what is answered to us says nothing about others (KEP-3488). */
+const looksAtUser = (path: string): Field<boolean> =>
+  of(path, (expressions) =>
+    /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
+  );
+
+const webhook = shape({
+  /** `webhooks[].name` */
+  name: text('name'),
+  failurePolicy: text('failurePolicy', 'Fail'),
+  matchPolicy: text('matchPolicy', 'Equivalent'),
+  service: serviceRef('clientConfig'),
+  url: textIfAny('clientConfig.url'),
+  rules: each('rules', matchRule),
+  namespaceSelector: selector('namespaceSelector'),
+  objectSelector: selector('objectSelector'),
+  /** CEL conditions, which only the API server can evaluate. */
+  hasMatchConditions: (value) => arrayAt(value, 'matchConditions').length > 0,
+  dependsOnUser: looksAtUser('matchConditions'),
+});
+
+export interface WebhookFacts extends ReturnType<typeof webhook> {
+  configuration: {
+    kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
+    name: string;
+    uid: string;
+  };
+  /** Its place in the list. */
+  index: number;
+}
+
+export function webhookFacts(
+  kind: WebhookFacts['configuration']['kind'],
+): (object: JsonObject) => WebhookFacts[] {
+  return (object) => {
+    const configuration = { kind, ...NAMED(object) };
+    return arrayAt(object, 'webhooks').map((entry, index) => ({
+      configuration,
+      index,
+      ...webhook(entry),
+    }));
+  };
+}
+
+const NAMED = shape({ ...NAME, uid: text('metadata.uid') });
+
+const policy = shape({
+  ...NAME,
+  failurePolicy: text('spec.failurePolicy', 'Fail'),
+  rules: each('spec.matchConstraints.resourceRules', matchRule),
+  namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
+  objectSelector: selector('spec.matchConstraints.objectSelector'),
+  hasMatchConditions: (object) => arrayAt(object, 'spec', 'matchConditions').length > 0,
+  dependsOnUser: looksAtUser('spec'),
+});
+
+/** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
+export interface PolicyFacts extends ReturnType<typeof policy> {
+  kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy';
+}
+
+export function policyFacts(kind: PolicyFacts['kind']): (object: JsonObject) => PolicyFacts {
+  return (object) => ({ kind, ...policy(object) });
+}
+
+export type PolicyBindingFacts = ReturnType<typeof policyBindingFacts>;
+export const policyBindingFacts = shape({
+  ...NAME,
+  policy: text('spec.policyName'),
+  /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
+  actions: texts('spec.validationActions'),
+  namespaceSelector: selector('spec.matchResources.namespaceSelector'),
+  paramRef: of('spec.paramRef', (params) => (isObject(params) ? PARAMS(params) : undefined)),
+});
+
+const PARAMS = shape({ name: textIfAny('name'), namespace: textIfAny('namespace') });
+
+export type ServiceFacts = ReturnType<typeof serviceFacts>;
+export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
+
+/** core/v1, which also shows what was written through events.k8s.io/v1. */
+export type EventFacts = ReturnType<typeof eventFacts>;
+export const eventFacts = shape({
+  type: text('type'),
+  reason: text('reason'),
+  message: text('message'),
+  /** The object it is about. */
+  regarding: of(
+    'involvedObject',
+    shape({
+      kind: text('kind'),
+      namespace: text('namespace'),
+      name: text('name'),
+      uid: text('uid'),
+    }),
+  ),
+  /** Component that reported it, and the pod or process that it was. */
+  component: (event) =>
+    stringAt(event, 'reportingComponent') || stringAt(event, 'source', 'component') || '',
+  instance: (event) =>
+    stringAt(event, 'reportingInstance') || stringAt(event, 'source', 'host') || '',
+  at: (event) =>
+    stringAt(event, 'series', 'lastObservedTime') ??
+    stringAt(event, 'lastTimestamp') ??
+    stringAt(event, 'eventTime') ??
+    stringAt(event, 'metadata', 'creationTimestamp'),
+});
+
+export type LeaseFacts = ReturnType<typeof leaseFacts>;
+export const leaseFacts = shape({
+  ...PLACED,
+  holder: textIfAny('spec.holderIdentity'),
+  renewTime: textIfAny('spec.renewTime'),
+  durationSeconds: number('spec.leaseDurationSeconds'),
+});
+
+/** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */
+export type ClusterServiceVersionFacts = ReturnType<typeof clusterServiceVersionFacts>;
+export const clusterServiceVersionFacts = shape({
+  ...PLACED,
+  owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),
+  deployments: textOfEach('spec.install.spec.deployments', 'name'),
+});
+
+export type AttachmentFacts = ReturnType<typeof attachmentFacts>;
+export const attachmentFacts = shape({
+  ...NAME,
+  attacher: text('spec.attacher'),
+  volume: text('spec.source.persistentVolumeName'),
+  node: text('spec.nodeName'),
+  attached: isTrue('status.attached'),
+  error: (object) =>
+    stringAt(object, 'status', 'detachError', 'message') ??
+    stringAt(object, 'status', 'attachError', 'message'),
+});
+
+export interface NodeFacts {
+  name: string;
+  /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
+  ready: string | undefined;
+  readyReason: string | undefined;
+  readySince: string | undefined;
+  taints: string[];
+}
+
+export function nodeFacts(object: JsonObject): NodeFacts {
+  const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
+  return {
+    name: stringAt(object, 'metadata', 'name') ?? '',
+    ready: ready?.status,
+    readyReason: ready && `${ready.reason}: ${ready.message}`,
+    readySince: ready?.lastTransitionTime,
+    taints: TAINTS(object),
+  };
+}
+
+const TAINTS = textOfEach('spec.taints', 'key');
+
+export type ApiServiceFacts = ReturnType<typeof apiServiceFacts>;
+export const apiServiceFacts = shape({
+  ...NAME,
+  group: text('spec.group'),
+  version: text('spec.version'),
+  /** Absent for built-in and CRD groups, which the API server serves itself. */
+  service: of('spec.service', (service) =>
+    isObject(service) ? { ...SERVICE(service), port: numberAt(service, 'port') } : undefined,
+  ),
+  /** The `Available` condition; undefined when it was never evaluated. */
+  available: (object) =>
+    conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>
+      type === 'Available' ? { ...state, ...(since === undefined ? {} : { since }) } : [],
+    )[0],
+});
