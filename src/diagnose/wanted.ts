@@ -255,13 +255,13 @@ function wantWebhookBackends(context: Context, held: Held, wanted: Wanted): stri
         matchesWebhook(context, webhook, 'UPDATE', held.type, object.labels),
     )
     .flatMap(({ service }) => service?.namespace ?? []);
-  // Pods of controllers that cannot be created may be refused by a webhook that does not answer.
-  const failures = actorsOf(context).flatMap(({ conditions, namespace }) =>
-    conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True')
-      ? [namespace]
-      : [],
+  // Pods of controllers that have none may be refused by a webhook that does not answer.
+  const isPodless = actorsOf(context).some(
+    ({ conditions, wanted: replicas }) =>
+      replicas === 0 ||
+      conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True'),
   );
-  if (failures.length > 0) {
+  if (isPodless) {
     for (const webhook of webhooksOf(context)) {
       const takesPods = webhook.rules.some(
         ({ resources }) => resources.includes('pods') || resources.includes('*'),

@@ -375,8 +375,13 @@ function groupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
 
-/** A controller watches its type and changes it, the namespace controller deletes all; others tell nothing. */
-const VERBS: readonly string[] = ['watch', 'list', 'update', 'patch', 'deletecollection', '*'];
+/**
+ * A controller watches its type and changes it, by itself or as somebody else, the namespace controller deletes
+ * all; others tell nothing.
+ */
+const VERBS: readonly string[] = [
+  ...['watch', 'list', 'update', 'patch', 'deletecollection', 'impersonate', '*'],
+];
 
 export function roleFacts(role: JsonObject): RoleFacts {
   return {

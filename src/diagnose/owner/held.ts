@@ -28,6 +28,15 @@ export const NAMESPACE_TYPE: ResourceType = {
   verbs: [],
 };
 
+export const POD_TYPE: ResourceType = {
+  group: '',
+  version: 'v1',
+  resource: 'pods',
+  kind: 'Pod',
+  namespaced: true,
+  verbs: [],
+};
+
 export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefined {
   return writers.find((entry) => entry.finalizer === finalizer);
 }
@@ -74,14 +83,16 @@ export function meantBy({ now }: Context, held: Held): Meant {
     return { relation: ownGroups.length > 0 ? 'own' : 'unclear', groups: ownGroups };
   }
   const types = now.discovery.ok ? now.discovery.value.types : [];
+  const served = [...new Set(types.map(({ group }) => group))].filter(
+    (group) => !isBuiltIn(group) && group !== own,
+  );
+  // Above the type's group there may be the group of another product.
+  if (served.includes(domain)) return { relation: 'other', groups: [domain] };
   const fits = (group: string): boolean => speaksFor(domain, group, types);
   if (ownGroups.some(fits)) return { relation: 'own', groups: ownGroups };
   if (ownGroups.some((group) => domain.endsWith(`.${group}`))) {
     return { relation: 'other', groups: [] };
   }
-  const served = [...new Set(types.map(({ group }) => group))].filter(
-    (group) => !isBuiltIn(group) && group !== own,
-  );
   const others = served.filter(fits);
   return others.length > 0
     ? { relation: 'other', groups: others }

@@ -22,7 +22,14 @@ import { controllerManager, inactiveControllerManager } from '../rules/controlle
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import { leasesOf, pointerText } from './evidence.ts';
-import { catalogued, type Held, isOfControllerManager, meantBy, writerOf } from './held.ts';
+import {
+  catalogued,
+  type Held,
+  isOfControllerManager,
+  meantBy,
+  POD_TYPE,
+  writerOf,
+} from './held.ts';
 import { childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
 import {
   cureRemedies,
@@ -34,8 +41,8 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { departedGrant } from './rights.ts';
-import { foreignLease, inShort, pausedBy, type Refusal, refusalsFor } from './state.ts';
+import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
+import { inShort, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -87,6 +94,7 @@ export function ownerResults(
   // What refuses a running owner stands below it; anybody else meets it when they act.
   const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
   const extra = isRunning ? [] : obstacles.map((obstacle) => servedByOwner(obstacle, owner, first));
+  const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   return {
     waitsFor: [
       ...partners,
@@ -95,12 +103,37 @@ export function ownerResults(
         ...linkTo(result),
         because: 'it refuses the update that removes the finalizer',
       })),
+      ...wakeless.map((result) => ({
+        ...linkTo(result),
+        because: 'it would refuse the pods of its owner',
+      })),
     ],
-    results: [...others, ...extra],
+    results: [...others, ...extra, ...wakeless],
     reservations: reservationsOf(attribution, first),
     isRemovable,
     isExpected: false,
   };
+}
+
+/**
+ * Dead webhooks that let no pod of a sleeping owner start. Where it serves one itself, it has to be let go first:
+ * scaling up makes no pod.
+ */
+function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
+  if (actor === undefined) return [];
+  const place = listed(context.now.cluster.namespaces).find(({ name }) => name === actor.namespace);
+  if (place === undefined) return [];
+  return deadWebhooks(context, POD_TYPE, { labels: actor.podLabels }, 'CREATE', place.labels).map(
+    (result) =>
+      result.servedBy === actorText(actor)
+        ? {
+            ...result,
+            remedies: result.remedies
+              .filter(({ role: when }) => when === 'or')
+              .map((remedy, index) => (index === 0 ? role('now', remedy) : remedy)),
+          }
+        : result,
+  );
 }
 
 /** What the owner serves itself comes back with it: that is no cause of its own. */
@@ -322,7 +355,12 @@ function running(
   }
   const refusals = refusalsFor(context, held);
   const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
-  const lacksRight = candidate.rights.change === undefined && candidate.rights.watch !== undefined;
+  const { change, watch, impersonates, hasRules } = candidate.rights;
+  const lacksRight =
+    change === undefined &&
+    !impersonates &&
+    (watch !== undefined || !hasRules) &&
+    isRbacRead(context);
   const [first] = refusals;
   if (first !== undefined || obstacles.length > 0 || lacksRight) {
     const admission = refusals.flatMap(({ error }) =>
@@ -337,8 +375,10 @@ function running(
     const why =
       first === undefined
         ? lacksRight
-          ? `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
-          : undefined // What stands in the way is told next.
+          ? watch === undefined
+            ? `no RBAC rule is about ${accountText(actor.account)}`
+            : `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
+          : undefined // What refuses it is told next.
         : inShort(first.error.text);
     return [
       {
@@ -373,18 +413,14 @@ function running(
       },
     ];
   }
-  const lease = foreignLease(context, actor, leasesOf(context, meantBy(context, held)));
+  const lease = lostLease(context, actor, leasesOf(context, meantBy(context, held)));
   if (lease !== undefined) {
     const { namespace, name, holder, renewTime } = lease;
     return [
       {
         ...common,
         code: 'owner-running',
-        message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}`,
-        evidence: [
-          ...common.evidence,
-          `Lease ${namespace}/${name} was last renewed at ${renewTime}`,
-        ],
+        message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}, and was last renewed at ${renewTime}`,
         remedies: [
           logRemedy(actor),
           role('look', {
@@ -483,14 +519,20 @@ function diedHere(
   const { error, object } = refusal;
   const { namespace } = context.now;
   if (error.kind === 'namespace-terminating') {
+    if (error.namespace !== namespace.name) return undefined;
     return `it must create ${error.resource ?? 'something'} here, which a terminating namespace refuses`;
   }
   if (error.kind === 'not-found') {
     const read = context.now.details[object.uid];
     // The API server names no namespace; whoever passes it on mostly names that of the object it works on.
+    const detail = read?.ok === true ? read.value : undefined;
+    const isElsewhere = detail?.references.some(
+      (one) =>
+        one.name === error.name && one.namespace !== undefined && !isInside(context, one.namespace),
+    );
     const isMeant =
       error.text.includes(`${namespace.name}/${error.name}`) ||
-      (read?.ok === true && read.value.mentions.includes(error.name));
+      (isElsewhere !== true && detail?.mentions.includes(error.name) === true);
     return isMeant
       ? `${error.resource} ${error.name} was in this namespace and went with it`
       : undefined;
@@ -503,14 +545,23 @@ function diedHere(
   return undefined;
 }
 
-/** A binding for an account of the product in this namespace, which outlives it: there it ran. */
-function traceOf(context: Context, known: CatalogueEntry): string | undefined {
-  return listed(context.now.cluster.clusterRoleBindings).find(({ subjects }) =>
-    subjects.some(
-      ({ kind, namespace, name }) =>
-        kind === 'ServiceAccount' && isInside(context, namespace) && isWorkloadOf(known, name),
-    ),
-  )?.name;
+/**
+ * A binding by which an account of the product in this namespace could remove the finalizer, which outlives it:
+ * there it ran. Of accounts in several namespaces any may have been the one.
+ */
+function traceOf(context: Context, known: CatalogueEntry, { type }: Held): string | undefined {
+  const traces = listed(context.now.cluster.clusterRoleBindings).flatMap((binding) =>
+    binding.subjects
+      .filter(
+        ({ kind, namespace, name }) =>
+          kind === 'ServiceAccount' &&
+          isWorkloadOf(known, name) &&
+          rightsOf(context, { namespace, name }, type, []).change !== undefined,
+      )
+      .map(({ namespace }) => ({ binding: binding.name, namespace })),
+  );
+  const isHere = traces.every(({ namespace }) => isInside(context, namespace));
+  return isHere ? traces[0]?.binding : undefined;
 }
 
 /** "The workload that is known to be gone; else the object's CRD; else the object itself." */
@@ -524,7 +575,8 @@ function missing(
   const known = catalogued(held);
   const gone = owner?.actor;
   const place = gone?.namespace ?? owner?.account?.namespace;
-  const trace = owner === undefined && known !== undefined ? traceOf(context, known) : undefined;
+  const trace =
+    owner === undefined && known !== undefined ? traceOf(context, known, held) : undefined;
   const inside = trace !== undefined || isInside(context, place);
   const definition = listed(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
@@ -720,11 +772,29 @@ function obstaclesFor(context: Context, held: Held): RuleResult[] {
     .filter(({ certainty }) => certainty !== 'unknown');
 }
 
+/** A child that was never asked to go, because somebody refuses its deletion: that holds its parent as well. */
+function refusedChildren(context: Context, held: Held): Link[] {
+  const { now, conditions } = context;
+  const owners = new Set(held.objects.map(({ uid }) => uid));
+  const isRefused = now.content.some(
+    ({ read }) =>
+      read.ok && read.value.sample?.ownerReferences.some(({ uid }) => owners.has(uid)) === true,
+  );
+  const errors = isRefused ? (conditions.contentFailure?.errors ?? []) : [];
+  return errors.filter(isAdmissionError).map((error) => ({
+    ...linkTo(admissionResult(context, error, '')),
+    because: 'it refuses the deletion of what it owns',
+  }));
+}
+
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
 function ofControllerManager(context: Context, held: Held): OwnerResults {
   const manager = controllerManager(context);
   const name = catalogued(held)?.owner ?? 'kube-controller-manager';
-  const children = childrenOf(context, held).length > 0 ? partnerLinks(context, held) : [];
+  const children = [
+    ...(childrenOf(context, held).length > 0 ? partnerLinks(context, held) : []),
+    ...refusedChildren(context, held),
+  ];
   if (manager.state === 'stale') {
     const result = inactiveControllerManager(context, manager);
     return {

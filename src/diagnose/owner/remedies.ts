@@ -17,7 +17,7 @@ import { type Context, typeName } from '../context.ts';
 import { type Actor, actorText } from './actors.ts';
 import type { Candidate } from './attribute.ts';
 import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
-import { inShort, type Refusal } from './state.ts';
+import { inShort, invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -157,7 +157,7 @@ export function cureRemedies(
     case 'namespace-terminating':
       return [
         role('now', {
-          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in the namespace, which a terminating namespace refuses`,
+          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in namespace ${error.namespace}, which is terminating and refuses it`,
         }),
         ...first,
       ];
@@ -204,10 +204,11 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
 
 /** The last resort. `siblings` are removed in the same patch: two would invalidate each other. */
 export function removalRemedies(
-  { now: { namespace } }: Context,
+  context: Context,
   held: Held,
   siblings: readonly string[],
 ): Remedy[] {
+  const { namespace } = context.now;
   if (held.isInSpec === true) return [specRemoval(namespace, held)];
   const isNamespace = held.type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
@@ -223,9 +224,16 @@ export function removalRemedies(
     command: patchCommand(target(held.type, object), removalPatch(object, remove)),
     risk,
   });
+  const first = held.objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
+  const valid = first.map(({ text }) =>
+    role('now', {
+      text: `Make ${object.kind} ${object.name} valid again, or let its type accept it as it is: until then every change of it is refused, whoever asks for it: "${inShort(text)}"`,
+    }),
+  );
   const all = held.count > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
-  if (all === undefined) return [one];
+  if (all === undefined) return [...valid, one];
   return [
+    ...valid,
     one,
     role('or', {
       text: `Let this gate remove it from all ${held.count} ${held.type.resource}`,

@@ -35,19 +35,43 @@ export function refusalsFor(context: Context, held: Held): Refusal[] {
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
   return [...bySaying.values()]
     .toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
-    .map(({ at: _, ...refusal }) => refusal);
+    .map(({ at: _, ...refusal }) => ({ ...refusal, error: inKubernetes(context, refusal.error) }));
+}
+
+/**
+ * Other systems refuse in similar words: authorization of Kubernetes names a user, and what its API does not
+ * find is called by its resource, or by its kind.
+ */
+function inKubernetes({ now }: Context, error: ContentError): ContentError {
+  const { text, count } = error;
+  const isOurs = (): boolean => {
+    if (error.kind === 'forbidden') return error.user !== undefined;
+    if (error.kind !== 'not-found' || !now.discovery.ok) return true;
+    return now.discovery.value.types.some(({ resource, kind }) =>
+      [resource, kind].includes(error.resource),
+    );
+  };
+  return isOurs() ? error : { kind: 'other', text, count };
 }
 
 type Dated = Refusal & { at: string };
 
-/** Validation is the same for everybody: who may ask does not matter. */
-function fromTrial({ now }: Context, { finalizer }: Held, object: ObjectFacts): Dated[] {
-  const trial = now.trials[trialKey(object.uid, finalizer)];
-  if (trial?.answer !== 'refused') return [];
+function fromTrial(context: Context, held: Held, object: ObjectFacts): Dated[] {
   const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
+  return invalidity(context, held, object).map((error) => ({ error, source, object, at: '' }));
+}
+
+/** Why no change of the object is accepted: validation is the same for everybody, whoever asks. */
+export function invalidity(
+  { now }: Context,
+  { finalizer }: Held,
+  { uid }: ObjectFacts,
+): ContentError[] {
+  const trial = now.trials[trialKey(uid, finalizer)];
+  if (trial?.answer !== 'refused') return [];
   return classifyErrorText(trial.message)
     .filter(({ kind }) => kind === 'invalid')
-    .map((error) => ({ error: { ...error, text: trial.message }, source, object, at: '' }));
+    .map((error) => ({ ...error, text: trial.message }));
 }
 
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
@@ -193,10 +217,10 @@ function isPause(key: string, value: string): boolean {
 }
 
 /**
- * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last. A Lease
- * is the owner's where it is called after it or after the group.
+ * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last, or its own
+ * pod holds it and renews it no more. A Lease is the owner's where it is called after it or after the group.
  */
-export function foreignLease(
+export function lostLease(
   context: Context,
   actor: Actor,
   leases: readonly LeaseFacts[],
@@ -212,5 +236,5 @@ export function foreignLease(
   if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
     return undefined;
   }
-  return own.find((lease) => lease.holder !== undefined && !isOurs(lease));
+  return own.find(isOurs) ?? own.find(({ holder }) => holder !== undefined);
 }

@@ -325,7 +325,8 @@ export function deadWebhooks(
   context: Context,
   type: ResourceType,
   object: Pick<ObjectFacts, 'labels'>,
-  operation: 'UPDATE' | 'DELETE',
+  operation: 'CREATE' | 'UPDATE' | 'DELETE',
+  place = context.now.namespace.labels,
 ): RuleResult[] {
   const request = `${operation} of ${typeName(type)}`;
   return webhooksOf(context)
@@ -333,7 +334,7 @@ export function deadWebhooks(
       (webhook) =>
         webhook.failurePolicy === 'Fail' &&
         !webhook.hasMatchConditions &&
-        matchesWebhook(context, webhook, operation, type, object.labels),
+        matchesWebhook(context, webhook, operation, type, object.labels, place),
     )
     .flatMap((webhook) => {
       const { service } = webhook;
@@ -346,7 +347,7 @@ export function deadWebhooks(
         service,
         failure: exists ? 'no-endpoints' : 'service-not-found',
         request,
-        evidence: [`it matches ${request} in this namespace and fails closed`],
+        evidence: [`it matches ${request} there and fails closed`],
       });
     });
 }
@@ -405,23 +406,24 @@ export function matchesWebhook(
   operation: string,
   type: ResourceType,
   labels: Record<string, string>,
+  place = context.now.namespace.labels,
 ): boolean {
   const isExact = webhook.matchPolicy === 'Exact';
   return (
     webhook.rules.some((rule) => matchesRule(rule, operation, type, isExact)) &&
-    matchesPlace(context, webhook.namespaceSelector, type) &&
+    matchesPlace(place, webhook.namespaceSelector, type) &&
     matchesLabels(webhook.objectSelector, labels)
   );
 }
 
 /** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
 function matchesPlace(
-  { now: { namespace } }: Context,
+  place: Record<string, string>,
   selector: readonly LabelRequirement[],
   { namespaced, group, resource }: ResourceType,
 ): boolean {
   const hasLabels = namespaced || (group === '' && resource === 'namespaces');
-  return !hasLabels || matchesLabels(selector, namespace.labels);
+  return !hasLabels || matchesLabels(selector, place);
 }
 
 /** With matchPolicy Equivalent a request in another version of the type is converted and matched. */
