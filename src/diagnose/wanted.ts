@@ -44,7 +44,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** What stands in the way of deletions that nobody has asked for yet. */
+/** What prevents deletions that nobody has asked for yet. */
 function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;

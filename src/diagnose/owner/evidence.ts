@@ -196,8 +196,17 @@ function isPodNameOf({ kind, name, pods }: Actor, podName: string): boolean {
   return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
 }
 
-/** A refusal that names an account: it tried, also when nobody grants it anything any more. */
+/**
+ * A refusal that names an account: it tried, also when nobody grants it anything any more. Where somebody else is
+ * called as the writer or the product, that one may have acted as this account.
+ */
 function fromRefusals(context: Context, held: Held): Pointer[] {
+  const known = catalogued(held);
+  const manager = writerOf(held)?.manager ?? '';
+  const isMeant = (actor: Actor): boolean =>
+    (isTelling(manager) && goesBy(actor, manager)) ||
+    (known !== undefined && isOfProduct(known, actor));
+  const isMeantElsewhere = actorsOf(context).some((actor) => !actor.isGone && isMeant(actor));
   const said = held.objects.flatMap(({ uid }) => {
     const detail = context.now.details[uid];
     if (detail?.ok !== true) return [];
@@ -222,7 +231,12 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
       ({ account }) => account.namespace === namespace && account.name === name,
     );
     return actors.length > 0
-      ? pointing(actors, evidence)
+      ? actors.flatMap((actor) =>
+          pointing(
+            [actor],
+            isMeantElsewhere && !isMeant(actor) ? { ...evidence, strength: 'hint' } : evidence,
+          ),
+        )
       : [{ actor: undefined, account: { namespace, name }, evidence }];
   });
 }

@@ -241,7 +241,11 @@ function ofActor(
   if (!isAlive(actor) || actor.ready === 0) {
     return notReady(context, actor, { ...common, ...circle }, duty, removal);
   }
-  return running(context, held, candidate, actor, common, duty, obstacles);
+  // A guard of its own keeps others from what is its business.
+  const others = obstacles.filter(
+    ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
+  );
+  return running(context, held, candidate, actor, common, duty, others);
 }
 
 type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
@@ -340,8 +344,10 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
+  const refusals = refusalsFor(context, held);
   const paused = pausedBy(context, held);
-  if (paused !== undefined) {
+  // Who tries and is refused does not pause.
+  if (paused !== undefined && refusals.length === 0) {
     const { object, by } = paused;
     return [
       {
@@ -353,7 +359,6 @@ function running(
       },
     ];
   }
-  const refusals = refusalsFor(context, held);
   const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
   const { change, watch, impersonates, hasRules } = candidate.rights;
   const lacksRight =

@@ -198,13 +198,23 @@ export function pausedBy(
   held: Held,
 ): { object: ObjectFacts; by: string } | undefined {
   for (const object of held.objects) {
-    const told = Object.entries(object.annotations).find(([key, value]) => isPause(key, value));
+    const told = Object.entries(object.annotations).find(
+      ([key, value]) => isPause(key, value) && concerns(key, held),
+    );
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
     const read = context.now.details[object.uid];
     const suspended = read?.ok === true ? read.value.suspended : undefined;
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
   }
   return undefined;
+}
+
+/** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
+function concerns(annotation: string, { finalizer, type }: Held): boolean {
+  const projectOf = (name: string): string => name.split('.').slice(-2).join('.');
+  const [domain, name] = annotation.split('/');
+  if (name === undefined || domain === undefined) return true;
+  return [finalizer.split('/')[0] ?? '', type.group].map(projectOf).includes(projectOf(domain));
 }
 
 /** `crossplane.io/paused: "true"`, `…/reconcile: disabled`, `…/reconcile-policy: …` is none. */

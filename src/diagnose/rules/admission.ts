@@ -8,7 +8,7 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies } from '../backends.ts';
+import { actorBehind, type Backend, backendOf, backendRemedies } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
 import {
   type Context,
@@ -186,9 +186,11 @@ function webhookDenied(
 ): RuleResult {
   const subject = configurationSubject(webhook, error.webhook);
   const words = error.message === '' ? 'without explanation' : error.message;
+  const actor = webhook?.service && actorBehind(context, webhook.service);
   return {
     code: 'admission-denied',
     subject,
+    ...(actor === undefined ? {} : { servedBy: actorText(actor) }),
     message: `denies ${request} by its webhook ${error.webhook}: ${words}`,
     quote: words,
     evidence: [error.text],

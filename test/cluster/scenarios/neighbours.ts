@@ -1,4 +1,5 @@
-import type { JsonObject } from '../../../src/base/json.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
 import { byService, createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
 import {
@@ -12,7 +13,8 @@ import {
 } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
-import { startWebhook } from '../servers/webhook.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import { startWebhook, startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, objectFinalizer, ref, resourceType } from './links.ts';
@@ -36,8 +38,10 @@ import {
   nobodyKnown,
   nobodyLeft,
   owner,
+  RIGHTS,
   releaseGuarded,
   restart,
+  type Situation,
   type Step,
   scaleUp,
   settledByFinalizer,
@@ -533,18 +537,13 @@ const chains: Scenario[] = [
     afterwards: async (world, operator) => {
       await uninstall(world, operator);
       const { group, kind } = operator;
-      const definition = customType({ group, kind }) as JsonObject & {
-        spec: { versions: JsonObject[] };
-      };
-      const [version] = definition.spec.versions;
-      const schema = version?.['schema'] as { openAPIV3Schema: { properties: JsonObject } };
-      schema.openAPIV3Schema.properties['spec'] = {
-        type: 'object',
-        required: ['size'],
-        properties: { size: { type: 'integer' } },
-        'x-kubernetes-preserve-unknown-fields': true,
-      };
-      await world.client.patch(typeRef(group, kind), { spec: { versions: [version ?? {}] } });
+      const { spec } = structuredClone(customType({ group, kind }));
+      const [version] = arrayAt(spec, 'versions') as [JsonObject];
+      const schema = at(version, 'schema', 'openAPIV3Schema') as JsonObject;
+      // What has not changed is not validated again (CRD validation ratcheting), but for the object as a whole.
+      schema['required'] = ['size'];
+      (schema['properties'] as JsonObject)['size'] = { type: 'integer' };
+      await world.client.patch(typeRef(group, kind), { spec: { versions: [version] } });
       const path = `${await world.client.pathOf(guardedRef(world, operator))}?dryRun=All`;
       await waitUntil('the type to refuse', async () => {
         const patch = { metadata: { annotations: { probe: 'x' } } };
@@ -556,7 +555,7 @@ const chains: Scenario[] = [
     cure: async (world, operator) => {
       await world.client.patch(guardedRef(world, operator), {
         metadata: { finalizers: null },
-        spec: { size: 1 },
+        size: 1,
       });
     },
     mayChange: (_, { group, kind }) => [typeRef(group, kind)],
@@ -663,7 +662,7 @@ const rights: Scenario[] = [
     settle: async (world) => {
       const own = guardedRef(world, operatorOf(world));
       await world.terminating(own);
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      await sleep(1_500);
       await world.client.patchStatus(own, { phase: 'Deleting' }, { fieldManager: 'manager' });
       await settledByFinalizer(world);
     },
@@ -712,6 +711,122 @@ const rights: Scenario[] = [
       await world.client.delete(webhookRef(world));
       await scaleUp(world, operator);
     },
+  }),
+];
+
+/** The status of the object says so, since the deletion. */
+const says =
+  (message: string): NonNullable<Situation['settle']> =>
+  async (world, operator) => {
+    await world.terminating(guardedRef(world, operator));
+    await sleep(1_500);
+    const condition = {
+      type: 'Ready',
+      status: 'False',
+      reason: 'ReconciliationFailed',
+      message,
+      lastTransitionTime: new Date().toISOString().replace(/\.\d+/, ''),
+    };
+    await world.client.patchStatus(
+      guardedRef(world, operator),
+      { conditions: [condition] },
+      { fieldManager: operator.manager },
+    );
+    await settledByFinalizer(world);
+  };
+
+const more: Scenario[] = [
+  situation({
+    id: 'U29',
+    title: 'Flux acts as an account of a team, as which a shop of that team runs too',
+    own: true,
+    operator: {
+      ...shard('kustomize-controller', ''),
+      container: { name: 'manager', image: 'example.com/kustomize-controller:1' },
+      rules: [
+        rule('kustomize.toolkit.fluxcd.io', ['*'], ['*']),
+        rule('', ['serviceaccounts'], ['impersonate']),
+      ],
+    },
+    behaviour: { cleanUp: () => 'refused', tells: false },
+    bystanders: [
+      {
+        name: 'shop',
+        namespace: 'team-apps',
+        account: 'deployer',
+        rules: [rule('', ['pods'], READ)],
+      },
+    ],
+    settle: says(
+      'delete failed: deployments.apps "shop" is forbidden: User "system:serviceaccount:team-apps:deployer" cannot delete resource "deployments" in API group "apps" in the namespace "team-apps"',
+    ),
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
+    cure: releaseGuarded,
+    mayChange: () => RIGHTS,
+  }),
+  situation({
+    id: 'U30',
+    title: 'an annotation tells Flux, not the operator, to leave the object alone',
+    behaviour: HANGS,
+    afterwards: (world, operator) =>
+      world.client.patch(guardedRef(world, operator), {
+        metadata: { annotations: { 'kustomize.toolkit.fluxcd.io/reconcile': 'disabled' } },
+      }),
+    owner: 'owner-running',
+    expect: () => ({ also: advisesNot(/annotat/) }),
+    cure: restart,
+  }),
+  situation({
+    id: 'U31',
+    title: 'the object is suspended, and what the operator does for its removal is refused',
+    behaviour: fails('cannot drop the schema: quota of the provider is used up'),
+    complains: true,
+    spec: { suspend: true },
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/used up/] })],
+    cure: releaseGuarded,
+    beyondCommands: 'somebody has to make room at the provider',
+  }),
+  situation({
+    id: 'U32',
+    title: 'the webhook of the operator lets nobody else change its type; it runs and is slow',
+    identity: 'teardown-force',
+    unscheduled: true,
+    behaviour: { cleanUp: () => 'busy', tells: false },
+    before: async (world, { namespace, name, group }) => {
+      await world.ensureNamespace(namespace);
+      const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], (review) => {
+        const user = JSON.stringify(at(review, 'request', 'userInfo'));
+        return /system:masters|widget-operator/.test(user) ? 'allow' : { deny: 'not yours' };
+      });
+      await world.create(
+        service(namespace, name, {
+          selector: { app: name },
+          ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
+        }),
+      );
+      const node = world.name('node-own');
+      await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
+      await createWebhook(world, {
+        operations: ['UPDATE'],
+        apiGroup: group,
+        resource: 'widgets',
+        clientConfig: {
+          service: { namespace, name, path: '/validate' },
+          caBundle: server.caBundle,
+        },
+        failurePolicy: 'Ignore',
+      });
+    },
+    afterwards: async (world, { namespace }) => {
+      await waitUntil('the webhook to have endpoints', async () => {
+        const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
+        return /"ready":true/.test(JSON.stringify(slices));
+      });
+      await sleep(2_000);
+    },
+    owner: 'owner-running',
+    expect: (world) => ({ never: [webhookRef(world)] }),
+    cure: releaseGuarded,
   }),
 ];
 
@@ -826,4 +941,4 @@ const traces: Scenario[] = [
   },
 ];
 
-export const neighbours = [...lookalikes, ...failing, ...chains, ...rights, ...apis, ...traces];
+export const neighbours = [...lookalikes, ...failing, ...chains, ...rights, ...more, ...apis, ...traces];
