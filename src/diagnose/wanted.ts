@@ -9,6 +9,7 @@ import {
   type Held,
   isOftenManaged,
   NAMESPACE_TYPE,
+  statusManagers,
   writerOf,
 } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
@@ -232,10 +233,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 /** Workloads that are called as the writer or the well-known product, wherever they are. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = catalogued(held);
-  const names = [
-    writerOf(held)?.manager ?? '',
-    ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
-  ].filter(isTelling);
+  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(isTelling);
   return actorsOf(context)
     .filter(
       ({ name, programs }) =>

@@ -29,6 +29,7 @@ import {
   type Held,
   isOftenManaged,
   meantBy,
+  statusManagers,
   writerOf,
 } from './held.ts';
 import {
@@ -78,9 +79,13 @@ export function attribute(context: Context, held: Held): Attribution {
   const best = choose(context, held, present);
   const others = present.filter((candidate) => candidate !== best?.candidate);
   if (best !== undefined) {
-    const { change, hasRules } = best.candidate.rights;
-    // Without any rule of RBAC for it, it may be another authorizer that lets it act, or nobody.
-    const isExplained = change !== undefined || hasRules;
+    const { evidence, rights } = best.candidate;
+    // A right that it has lost with the namespace, or one that another authorizer gives, cannot be seen.
+    const isExplained =
+      rights.change !== undefined ||
+      rights.watch !== undefined ||
+      rights.impersonates ||
+      evidence.some(({ kind }) => kind === 'refusal');
     const isProven = best.isClear && unread.length === 0 && isExplained;
     return {
       certainty: isProven ? 'proven' : 'likely',
@@ -190,7 +195,7 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   const tried = evidence.some(({ kind }) => kind === 'refusal');
   const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
   const actsOtherwise =
-    (rights.impersonates || !rights.hasRules) &&
+    (rights.impersonates || !rights.worksElsewhere) &&
     evidence.some(({ strength }) => strength === 'direct');
   return !tried && !worksOnIt && !actsOtherwise;
 }
@@ -229,8 +234,13 @@ function choose(
   // type has nothing to do with it.
   const isSomeoneElses =
     meantBy(context, held).relation !== 'own' && isTelling(writerOf(held)?.manager ?? '');
-  const identified = candidates.filter(({ evidence }) =>
-    evidence.some((one) => isIdentity(one) && !(isSomeoneElses && one.kind === 'status')),
+  const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
+  const isByAnother = (candidate: Candidate): boolean =>
+    isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
+  const identified = candidates.filter((candidate) =>
+    candidate.evidence.some(
+      (one) => isIdentity(one) && !(one.kind === 'status' && isByAnother(candidate)),
+    ),
   );
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
@@ -242,7 +252,7 @@ function choose(
     return { candidate, isClear: identified.length === 1 && !isContested };
   }
   const isGuess = (candidate: Candidate): boolean =>
-    isDedicated(context, held, candidate) || isCalledAsWriter(held, candidate);
+    isDedicated(context, held, candidate) || writers.includes(candidate);
   const [only, ...others] = candidates.filter(isGuess);
   const isRuled = only?.rights.change === 'named' && only.rights.watch !== undefined;
   return only !== undefined && others.length === 0 && isRuled
@@ -325,7 +335,8 @@ function signsOfLife(
   }
   const able = others.flatMap(({ actor, rights }) =>
     actor !== undefined &&
-    (rights.change !== undefined || rights.watch === 'named') &&
+    // Who only watches may have lost the right to change; built-in types have many who watch.
+    (rights.change !== undefined || (rights.watch === 'named' && !isBuiltIn(held.type.group))) &&
     !isSomebodyElse(held, actor, rights)
       ? [life(`${stateText(actor)} and may ${abilityText(rights)}`)]
       : [],
@@ -421,10 +432,7 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
 
 /** Who runs, or wants to, and is pointed to or called as the writer, whatever rights could be seen. */
 function namesakes(context: Context, held: Held, others: readonly Candidate[]): string[] {
-  const names = [
-    writerOf(held)?.manager ?? '',
-    ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
-  ].filter(isTelling);
+  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(isTelling);
   const product = catalogued(held);
   const called = actorsOf(context)
     .filter((actor) => mayRun(actor) && looksHere(context, held, actor))

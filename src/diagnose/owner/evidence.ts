@@ -2,7 +2,15 @@ import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../mod
 import { type CatalogueEntry, isWorkloadOf, productsOf } from '../catalogue.ts';
 import { type Context, isBuiltIn, listed, serviceText } from '../context.ts';
 import { type Actor, accountText, actorsOf, actorText, behindService } from './actors.ts';
-import { catalogued, type Held, type Meant, meantBy, meantTypes, writerOf } from './held.ts';
+import {
+  catalogued,
+  type Held,
+  type Meant,
+  meantBy,
+  meantTypes,
+  statusManagers,
+  writerOf,
+} from './held.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -110,21 +118,19 @@ function fromWriter(context: Context, held: Held): Pointer[] {
     );
 }
 
-function fromStatusWriters(context: Context, { objects, type }: Held): Pointer[] {
-  const managers = new Set(
-    objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
-  );
-  return [...managers].filter(isTelling).flatMap((manager) =>
-    pointing(
-      actorsOf(context).filter((actor) => goesBy(actor, manager)),
-      {
-        // Many controllers report in the status of a built-in type.
-        strength: isBuiltIn(type.group) ? 'hint' : 'identity',
-        kind: 'status',
-        text: `it writes the status of the object, by its name: field manager "${manager}" (managedFields)`,
-      },
-    ),
-  );
+function fromStatusWriters(context: Context, held: Held): Pointer[] {
+  return statusManagers(held)
+    .filter(isTelling)
+    .flatMap((manager) =>
+      pointing(
+        actorsOf(context).filter((actor) => goesBy(actor, manager)),
+        {
+          strength: 'identity',
+          kind: 'status',
+          text: `it writes the status of the object, by its name: field manager "${manager}" (managedFields)`,
+        },
+      ),
+    );
 }
 
 /** Events about the held objects, from everywhere that was read and from before the deletion. */
@@ -143,7 +149,7 @@ export function eventsAbout({ now }: Context, held: Held): EventFacts[] {
 function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[] {
   const managers = [
     writerOf(held)?.manager ?? '',
-    ...(isForeign ? [] : held.objects.flatMap((o) => o.statusWriters.map((w) => w.manager))),
+    ...(isForeign ? [] : statusManagers(held)),
   ].filter(isTelling);
   const [domain = '', task = ''] = held.finalizer.split('/');
   const isOwnType = !isForeign && !isBuiltIn(held.type.group);

@@ -41,6 +41,13 @@ export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefi
   return writers.find((entry) => entry.finalizer === finalizer);
 }
 
+/** Who writes the status; that of a built-in type has many writers, and tells nothing about a finalizer. */
+export function statusManagers({ objects, type }: Held): string[] {
+  if (isBuiltIn(type.group)) return [];
+  const managers = objects.flatMap(({ statusWriters }) => statusWriters.map((one) => one.manager));
+  return [...new Set(managers)];
+}
+
 export function catalogued(held: Held): CatalogueEntry | undefined {
   const { kind } = held.subject;
   const known = lookUpFinalizer(held.finalizer, { kind, group: held.type.group });

@@ -42,7 +42,7 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
-import { inShort, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
+import { inShort, isHolder, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -360,12 +360,8 @@ function running(
     ];
   }
   const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
-  const { change, watch, impersonates, hasRules } = candidate.rights;
-  const lacksRight =
-    change === undefined &&
-    !impersonates &&
-    (watch !== undefined || !hasRules) &&
-    isRbacRead(context);
+  const { change, watch, impersonates } = candidate.rights;
+  const lacksRight = change === undefined && !impersonates && isRbacRead(context);
   const [first] = refusals;
   if (first !== undefined || obstacles.length > 0 || lacksRight) {
     const admission = refusals.flatMap(({ error }) =>
@@ -381,15 +377,15 @@ function running(
       first === undefined
         ? lacksRight
           ? watch === undefined
-            ? `no RBAC rule is about ${accountText(actor.account)}`
+            ? `RBAC lets it neither watch nor change ${typeName(held.type)}; a RoleBinding of this namespace would have gone with it`
             : `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
-          : undefined // What refuses it is told next.
+          : undefined // What refuses it is told next; who denies us may let the owner do it.
         : inShort(first.error.text);
     return [
       {
         ...common,
         code: 'owner-failing',
-        message: `${duty} and runs, but what it must do for that is refused${why === undefined ? '' : `: ${why}`}`,
+        message: `${duty} and runs, but what it must do for that is refused${why !== undefined ? `: ${why}` : obstacles.every(({ code }) => code === 'admission-denied') ? ', at least to this gate' : ''}`,
         ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
@@ -428,13 +424,20 @@ function running(
         message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}, and was last renewed at ${renewTime}`,
         remedies: [
           logRemedy(actor),
-          role('look', {
-            text: `See who holds Lease ${namespace}/${name}; it may be taken over once its duration is over`,
-            command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
-          }),
-          role('now', {
-            text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
-          }),
+          ...(isHolder(actor, lease)
+            ? restartRemedies(
+                actor,
+                `Restart ${actorText(actor)}, which holds the Lease and does nothing`,
+              )
+            : [
+                role('look', {
+                  text: `See who holds Lease ${namespace}/${name}; it may be taken over once its duration is over`,
+                  command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
+                }),
+                role('now', {
+                  text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
+                }),
+              ]),
         ],
       },
     ];
@@ -777,29 +780,11 @@ function obstaclesFor(context: Context, held: Held): RuleResult[] {
     .filter(({ certainty }) => certainty !== 'unknown');
 }
 
-/** A child that was never asked to go, because somebody refuses its deletion: that holds its parent as well. */
-function refusedChildren(context: Context, held: Held): Link[] {
-  const { now, conditions } = context;
-  const owners = new Set(held.objects.map(({ uid }) => uid));
-  const isRefused = now.content.some(
-    ({ read }) =>
-      read.ok && read.value.sample?.ownerReferences.some(({ uid }) => owners.has(uid)) === true,
-  );
-  const errors = isRefused ? (conditions.contentFailure?.errors ?? []) : [];
-  return errors.filter(isAdmissionError).map((error) => ({
-    ...linkTo(admissionResult(context, error, '')),
-    because: 'it refuses the deletion of what it owns',
-  }));
-}
-
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
 function ofControllerManager(context: Context, held: Held): OwnerResults {
   const manager = controllerManager(context);
   const name = catalogued(held)?.owner ?? 'kube-controller-manager';
-  const children = [
-    ...(childrenOf(context, held).length > 0 ? partnerLinks(context, held) : []),
-    ...refusedChildren(context, held),
-  ];
+  const children = childrenOf(context, held).length > 0 ? partnerLinks(context, held) : [];
   if (manager.state === 'stale') {
     const result = inactiveControllerManager(context, manager);
     return {

@@ -75,12 +75,14 @@ export function logRemedy(actor: Actor): Remedy {
   });
 }
 
-export function restartRemedies(actor: Actor): Remedy[] {
+/** `because`: it is known to help; otherwise it is worth a try. */
+export function restartRemedies(actor: Actor, because?: string): Remedy[] {
   const { kind, namespace, name } = actor;
   if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
   return [
-    role('or', {
-      text: `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
+    role(because === undefined ? 'or' : 'now', {
+      text:
+        because ?? `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
       command: kubectl(
         'rollout',
         'restart',
@@ -110,7 +112,7 @@ export function resumeRemedy(held: Held, object: ObjectFacts, by: string): Remed
 export function cureRemedies(
   context: Context,
   held: Held,
-  { account }: Candidate,
+  { account, rights }: Candidate,
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
@@ -130,7 +132,7 @@ export function cureRemedies(
       const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       return [
         role('now', {
-          text: `Grant ${error?.verb ?? 'update and patch'} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
         }),
         role('look', {
           text: `See whether ${who} may do it now`,
@@ -213,6 +215,12 @@ export function removalRemedies(
   const isNamespace = held.type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
   if (object === undefined) return [];
+  const [invalid] = held.objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
+  if (invalid !== undefined) {
+    const what = `${object.kind} ${object.name}`;
+    const text = `Make ${what} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${inShort(invalid.text)}"`;
+    return [role('now', { text })];
+  }
   const remove = object.finalizers.filter(
     (name) => name === held.finalizer || siblings.includes(name),
   );
@@ -224,16 +232,9 @@ export function removalRemedies(
     command: patchCommand(target(held.type, object), removalPatch(object, remove)),
     risk,
   });
-  const first = held.objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
-  const valid = first.map(({ text }) =>
-    role('now', {
-      text: `Make ${object.kind} ${object.name} valid again, or let its type accept it as it is: until then every change of it is refused, whoever asks for it: "${inShort(text)}"`,
-    }),
-  );
   const all = held.count > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
-  if (all === undefined) return [...valid, one];
+  if (all === undefined) return [one];
   return [
-    ...valid,
     one,
     role('or', {
       text: `Let this gate remove it from all ${held.count} ${held.type.resource}`,

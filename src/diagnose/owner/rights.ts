@@ -1,5 +1,5 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../../model/snapshot.ts';
-import { type Context, listed } from '../context.ts';
+import { type Context, isBuiltIn, listed } from '../context.ts';
 
 /** A ServiceAccount, or another user that RBAC knows. */
 export interface Account {
@@ -18,8 +18,8 @@ export interface Rights {
   reconciles: boolean;
   /** It may act as somebody else, whose rights are then its own. */
   impersonates: boolean;
-  /** Rules for just this account, whatever they are about. Without any, RBAC may not be what lets it act. */
-  hasRules: boolean;
+  /** A rule lets it change what belongs to another product: that is its business. */
+  worksElsewhere: boolean;
   /** It may change them only by bindings of the namespace itself. */
   isLocal: boolean;
   /** The rules that count, for people. */
@@ -31,7 +31,7 @@ export const NO_RIGHTS: Rights = {
   watch: undefined,
   reconciles: false,
   impersonates: false,
-  hasRules: false,
+  worksElsewhere: false,
   isLocal: false,
   because: [],
 };
@@ -108,8 +108,10 @@ export function rightsOf(
   let isGlobal = false;
   for (const grant of grantsOf(context)) {
     if (!isFor(grant.subject, grant.namespace, account)) continue;
-    rights.hasRules ||= grant.subject.kind !== 'Group';
     rights.impersonates ||= mayImpersonate(grant.rule);
+    rights.worksElsewhere ||=
+      grant.rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)) &&
+      grant.rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!reachesPlace(context, grant.namespace, type)) continue;
     const { rule, because } = grant;
     const isNamed = rule.apiGroups.includes(type.group);

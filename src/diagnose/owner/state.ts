@@ -78,7 +78,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const read = context.now.details[object.uid];
   if (read?.ok !== true) return [];
   const { conditions, texts } = read.value;
-  const written = object.statusWriters.at(-1)?.time;
+  const written = writtenBy(object);
   const inConditions = conditions
     .filter((condition) => isFailure(condition) && isCurrent(condition, read.value, object))
     .flatMap((condition) => {
@@ -123,19 +123,26 @@ function saysFailure({ type }: ObjectDetail['conditions'][number]): boolean {
   return ABNORMAL.test(type);
 }
 
+/** When the status was last written, by whoever of its writers has been silent longest: none of it is younger. */
+function writtenBy({ statusWriters }: ObjectFacts): string | undefined {
+  const last = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
+  return [...last.values()].flatMap((time) => time ?? []).sort()[0];
+}
+
 /** Since the deletion began, or about what is there now: the deletion raises the generation. */
 function isCurrent(
   condition: ObjectDetail['conditions'][number],
   detail: ObjectDetail,
-  { deletionTimestamp, generation, statusWriters }: ObjectFacts,
+  object: ObjectFacts,
 ): boolean {
+  const { deletionTimestamp, generation } = object;
   const began = Date.parse(deletionTimestamp ?? '');
   if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
   const observed = condition.observedGeneration ?? detail.observedGeneration;
   if (observed !== undefined && generation !== undefined) return observed >= generation;
   if (condition.lastTransitionTime !== undefined) {
     // It was failing before, and the status has been written again since: it still does.
-    return Date.parse(statusWriters.at(-1)?.time ?? '') >= began;
+    return Date.parse(writtenBy(object) ?? '') >= began;
   }
   return true;
 }
@@ -241,10 +248,14 @@ export function lostLease(
       ({ namespace, name }) => namespace === actor.namespace && name.includes(actor.name),
     ),
   ].filter(({ namespace }) => namespace === actor.namespace);
-  const isOurs = ({ holder = '' }: LeaseFacts): boolean =>
-    actor.pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
+  const isOurs = (lease: LeaseFacts): boolean => isHolder(actor, lease);
   if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
     return undefined;
   }
   return own.find(isOurs) ?? own.find(({ holder }) => holder !== undefined);
+}
+
+/** One of its pods holds it: client-go adds an ID to the name. */
+export function isHolder({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
+  return pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
 }

@@ -315,31 +315,15 @@ export function asksForVersion(text: string): { group: string; version: string }
   return group === undefined || version === undefined ? undefined : { group, version };
 }
 
-/**
- * Where the error does not say of which type it is: the one of its group that lacks the version; of several
- * those that we cannot list either, or else any of them.
- */
+/** Where the error does not say of which type it is, only one of its group may lack the version. */
 function retiredIn(context: Context, text: string): RuleResult[] {
   const asked = asksForVersion(text);
   if (asked === undefined) return [];
-  const kind = /(?:, Kind=|no kind "?)(\w+)/.exec(text)?.[1];
+  const kind = /, Kind=(\w+)/.exec(text)?.[1];
   const found = context.now.content
     .filter(({ type }) => type.group === asked.group && (kind ?? type.kind) === type.kind)
-    .flatMap(({ type, read }) => {
-      const result = retiredVersion(context, type, text);
-      return result === undefined
-        ? []
-        : [{ result, fails: !read.ok && read.failure.kind === 'server-error' }];
-    });
-  const failing = found.filter(({ fails }) => fails);
-  if (failing.length > 0 || found.length < 2) {
-    return (failing.length > 0 ? failing : found).map(({ result }) => result);
-  }
-  return found.map(({ result }) => ({
-    ...result,
-    certainty: 'unknown',
-    message: result.message.replace('objects are', 'objects may be'),
-  }));
+    .flatMap(({ type }) => retiredVersion(context, type, text) ?? []);
+  return found.length === 1 ? found : [];
 }
 
 /**
