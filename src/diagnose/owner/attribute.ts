@@ -76,17 +76,10 @@ export function attribute(context: Context, held: Held): Attribution {
   const all = candidatesFor(context, held);
   const able = all.filter((candidate) => !isVetoed(context, held, candidate));
   const present = able.filter(({ actor }) => actor !== undefined && isPresent(actor));
-  const best = choose(context, held, present);
+  const best = choose(context, held, present) ?? chooseByName(context, held, all);
   const others = present.filter((candidate) => candidate !== best?.candidate);
   if (best !== undefined) {
-    const { evidence, rights } = best.candidate;
-    // A right that it has lost with the namespace, or one that another authorizer gives, cannot be seen.
-    const isExplained =
-      rights.change !== undefined ||
-      rights.watch !== undefined ||
-      rights.impersonates ||
-      evidence.some(({ kind }) => kind === 'refusal');
-    const isProven = best.isClear && unread.length === 0 && isExplained;
+    const isProven = best.isClear && unread.length === 0;
     return {
       certainty: isProven ? 'proven' : 'likely',
       verdict: 'found',
@@ -186,18 +179,43 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
 
 /**
  * It cannot be the owner, whatever speaks for it: it may not change the object (unless something shows that
- * it tried, or that it works on just this object and RBAC may not be all there is to it), or it does not look at
- * this namespace.
+ * it tried, or that it works on just this object), or it does not look at this namespace.
  */
 function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
   if (actor !== undefined && !looksHere(context, held, actor)) return true;
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
   const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
-  const actsOtherwise =
-    (rights.impersonates || !rights.worksElsewhere) &&
-    evidence.some(({ strength }) => strength === 'direct');
-  return !tried && !worksOnIt && !actsOtherwise;
+  return !tried && !worksOnIt;
+}
+
+/**
+ * RBAC is not all there is: a right may have gone with the namespace, another authorizer may give it, it may be
+ * somebody else's, as whom the program acts. Who has no other business is not out of the question.
+ */
+function mayActOtherwise({ rights: { impersonates, worksElsewhere } }: Candidate): boolean {
+  return impersonates || !worksElsewhere;
+}
+
+/** Of all that are there only one is called as the writer, by its own name. */
+function chooseByName(
+  context: Context,
+  held: Held,
+  candidates: readonly Candidate[],
+): ReturnType<typeof choose> {
+  const manager = writerOf(held)?.manager ?? '';
+  const [candidate, ...others] = candidates.filter(
+    (one) =>
+      one.actor !== undefined &&
+      isPresent(one.actor) &&
+      looksHere(context, held, one.actor) &&
+      [one.actor.name, one.actor.account.name].includes(manager) &&
+      one.evidence.some(({ strength }) => strength === 'direct') &&
+      mayActOtherwise(one),
+  );
+  return candidate !== undefined && others.length === 0
+    ? { candidate, isClear: candidate.rights.impersonates }
+    : undefined;
 }
 
 function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolean {
@@ -357,6 +375,12 @@ function signsOfLife(
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
     ...namesakes(context, held, others).map((text) => ({ text, isLife: false })),
+    ...others.flatMap((one) => {
+      const direct = one.evidence.find(({ strength }) => strength === 'direct');
+      return one.actor !== undefined && direct !== undefined && mayActOtherwise(one)
+        ? [life(`${stateText(one.actor)}, and ${direct.text}`)]
+        : [];
+    }),
   ];
 }
 

@@ -173,30 +173,31 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
   return eventsAbout(context, held)
     .filter(isTied)
     .flatMap(({ component, instance }) =>
-      pointing(
-        actorsOf(context).filter((actor) => isInstance(actor, instance)),
-        {
-          strength: 'direct',
-          kind: 'event',
-          text: `it reports about the object: Event of ${component}, instance ${instance}`,
-        },
-      ),
+      pointing(ofInstance(actorsOf(context), instance), {
+        strength: 'direct',
+        kind: 'event',
+        text: `it reports about the object: Event of ${component}, instance ${instance}`,
+      }),
     );
 }
 
 /** What any finalizer may be called after its slash. */
 const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
 
-/** controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname: that of the pod. */
-function isInstance(actor: Actor, instance: string): boolean {
-  if (instance === '') return false;
-  const isPod = actor.pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`));
-  return isPod || isPodNameOf(actor, instance);
+/**
+ * Whose pod it is: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname, which is the
+ * pod's name. Where the pod is gone, those whose pods are called so.
+ */
+function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
+  if (instance === '') return [];
+  const seen = actors.filter(({ pods }) =>
+    pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
+  );
+  return seen.length > 0 ? seen : actors.filter((actor) => isPodNameOf(actor, instance));
 }
 
 /** `widget-operator-7c9f8d6b5-x2x4z` of a pod that is gone: the workload's name and generated parts. */
-function isPodNameOf({ kind, name, pods }: Actor, podName: string): boolean {
-  if (pods.some((pod) => pod.name === podName)) return true;
+function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
   if (kind === 'Pod') return podName === name;
   const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
   return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
@@ -297,9 +298,8 @@ export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
 /** Who was seen and holds it: `<pod>_<uuid>`, as client-go makes it. */
 export function holderOf(context: Context, { namespace, holder }: LeaseFacts): Actor | undefined {
   const pod = (holder ?? '').replace(/_[^_]*$/, '');
-  return actorsOf(context).find(
-    (actor) => actor.namespace === namespace && isPodNameOf(actor, pod),
-  );
+  const there = actorsOf(context).filter((actor) => actor.namespace === namespace);
+  return ofInstance(there, pod)[0];
 }
 
 function fromLeases(context: Context, meant: Meant): Pointer[] {

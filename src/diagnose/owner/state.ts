@@ -8,7 +8,7 @@ import {
 } from '../../model/snapshot.ts';
 import { type Context, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
-import type { Actor } from './actors.ts';
+import { type Actor, actorsOf } from './actors.ts';
 import { eventsAbout, isFresh } from './evidence.ts';
 import type { Held } from './held.ts';
 
@@ -244,10 +244,18 @@ export function lostLease(
 ): LeaseFacts | undefined {
   const own = [
     ...leases,
-    ...listed(context.now.cluster.leases).filter(
-      ({ namespace, name }) => namespace === actor.namespace && name.includes(actor.name),
-    ),
-  ].filter(({ namespace }) => namespace === actor.namespace);
+    ...listed(context.now.cluster.leases).filter(({ name }) => name.includes(actor.name)),
+  ].filter(
+    ({ namespace, name }) =>
+      namespace === actor.namespace &&
+      // `widget-operator-webhook` is that of another workload, if there is one of this name.
+      !actorsOf(context).some(
+        (other) =>
+          other.namespace === namespace &&
+          other.name.startsWith(`${actor.name}-`) &&
+          name.includes(other.name),
+      ),
+  );
   const isOurs = (lease: LeaseFacts): boolean => isHolder(actor, lease);
   if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
     return undefined;
