@@ -414,6 +414,7 @@ const chains: Scenario[] = [
       });
     },
     mayChange: (_, { group, kind }) => [typeRef(group, kind)],
+    beyondCommands: 'only a person knows what the field should say',
   }),
 ];
 
@@ -457,6 +458,7 @@ const rights: Scenario[] = [
       never: [NOBODY_IS_MISSING],
     }),
     cure: releaseGuarded,
+    beyondCommands: 'its work takes time',
   }),
   situation({
     id: 'rights-gone',
@@ -488,6 +490,7 @@ const rights: Scenario[] = [
       never: [NOBODY_IS_MISSING],
     }),
     cure: releaseGuarded,
+    beyondCommands: 'somebody has to grant the right again',
   }),
   situation({
     id: 'agent-outside',
@@ -598,6 +601,7 @@ const more: Scenario[] = [
     owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
     cure: releaseGuarded,
     mayChange: () => RIGHTS,
+    beyondCommands: 'somebody has to let the account of the team do it',
   }),
   situation({
     id: 'paused-for-flux',
@@ -652,6 +656,22 @@ const more: Scenario[] = [
     cure: restart,
   }),
   situation({
+    id: 'sibling-lease',
+    title: 'a workload beside the operator leads by a Lease of its own; the operator has none',
+    behaviour: HANGS,
+    bystanders: [{ name: 'widget-operator-injector', namespace: 'widget-system', rules: [] }],
+    afterwards: async (world, { namespace }) => {
+      const name = 'widget-operator-injector';
+      const [pod] = await readyPods(world.client, operatorOf(world, { namespace, name }));
+      const holder = `${pod?.metadata.name}_77aa`;
+      await createLease(world, { namespace, name: `${name}-lock`, holder });
+    },
+    owner: (_, operator) => [
+      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
+    ],
+    cure: restart,
+  }),
+  situation({
     id: 'own-guard',
     title: 'the webhook of the operator lets nobody else change its type; it runs and is slow',
     identity: 'teardown-force',
@@ -692,6 +712,7 @@ const more: Scenario[] = [
     owner: 'owner-running',
     expect: (world) => ({ never: [webhookRef(world)] }),
     cure: releaseGuarded,
+    beyondCommands: 'its work takes time',
   }),
 ];
 
