@@ -15,7 +15,6 @@ import {
   holderOf,
   isFresh,
   isOfAnyController,
-  isOfProduct,
   isTelling,
   leasesOf,
   leasesOfWriters,
@@ -29,7 +28,6 @@ import {
   type Held,
   isOftenManaged,
   meantBy,
-  statusManagers,
   writerOf,
 } from './held.ts';
 import {
@@ -365,22 +363,21 @@ function signsOfLife(
     .map(({ namespace, name, holder }) =>
       life(`Lease ${namespace}/${name} is renewed by ${holder}`),
     );
-  const outside = outsiders(context, held.type).map((who) =>
-    life(`${who} may change it, from outside of the cluster`),
-  );
+  const fromOutside = (who: string): string => `${who} may change it, from outside of the cluster`;
+  const users = ableAccounts(context, held.type)
+    .accounts.filter((account) => {
+      const { change, watch } = rightsOf(context, account, held.type, []);
+      return account.namespace === undefined && change === 'named' && watch !== undefined;
+    })
+    .map((account) => fromOutside(accountText(account)));
   return [
     ...able,
     ...leases,
-    ...outside,
+    ...outsiders(context, held.type).map((who) => life(fromOutside(who))),
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
-    ...namesakes(context, held, others).map((text) => ({ text, isLife: false })),
-    ...others.flatMap((one) => {
-      const direct = one.evidence.find(({ strength }) => strength === 'direct');
-      return one.actor !== undefined && direct !== undefined && mayActOtherwise(one)
-        ? [life(`${stateText(one.actor)}, and ${direct.text}`)]
-        : [];
-    }),
+    ...pointedTo(others),
+    ...users.map((text) => ({ text, isLife: false })),
   ];
 }
 
@@ -454,31 +451,18 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
   return [...new Set(late)];
 }
 
-/** Who runs, or wants to, and is pointed to or called as the writer, whatever rights could be seen. */
-function namesakes(context: Context, held: Held, others: readonly Candidate[]): string[] {
-  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(isTelling);
-  const product = catalogued(held);
-  const called = actorsOf(context)
-    .filter((actor) => mayRun(actor) && looksHere(context, held, actor))
-    .filter(
-      (actor) =>
-        names.some((name) => actor.programs.includes(name)) ||
-        (product !== undefined && isOfProduct(product, actor)),
-    )
-    .map((actor) => `${stateText(actor)} and is called as what wrote it`);
-  const pointedTo = others.flatMap(({ actor, evidence }) => {
+/**
+ * Who runs, or wants to, and is pointed to, whatever rights could be seen. That is life where a right that could
+ * not be seen explains it.
+ */
+function pointedTo(candidates: readonly Candidate[]): Sign[] {
+  return candidates.flatMap((candidate) => {
+    const { actor, evidence } = candidate;
     const identity = evidence.find(isIdentity);
-    return actor !== undefined && mayRun(actor) && identity !== undefined
-      ? [`${stateText(actor)}, and ${identity.text}`]
-      : [];
+    if (actor === undefined || !mayRun(actor) || identity === undefined) return [];
+    const isLife = identity.strength === 'direct' && mayActOtherwise(candidate);
+    return [{ text: `${stateText(actor)}, and ${identity.text}`, isLife }];
   });
-  const users = ableAccounts(context, held.type)
-    .accounts.filter((account) => {
-      const { change, watch } = rightsOf(context, account, held.type, []);
-      return account.namespace === undefined && change === 'named' && watch !== undefined;
-    })
-    .map((account) => `${accountText(account)} may change it, from outside of the cluster`);
-  return [...called, ...pointedTo, ...users];
 }
 
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */
