@@ -49,6 +49,14 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   return { ...base, isDead: true, actor, text: `whose ${actorText(actor)} ${state}` };
 }
 
+/** Who answers for a Service, where only one can. */
+export function actorBehind(context: Context, { namespace, name }: ServiceRef): Actor | undefined {
+  const services = listed(context.now.places[namespace]?.services);
+  const selector = services.find((one) => one.name === name)?.selector ?? {};
+  const [actor, ...others] = behindService(context, namespace, selector);
+  return others.length === 0 ? actor : undefined;
+}
+
 const WHY: Record<CallFailure, string> = {
   'service-not-found': 'which does not exist',
   'no-endpoints': 'which has no ready endpoints',

@@ -84,7 +84,7 @@ function isUndecided({ now }: Context): boolean {
   );
 }
 
-/** Nothing is in the way of the namespace controller: it has not begun, tries again, or is slow. */
+/** Nothing holds up the namespace controller: it has not begun, tries again, or is slow. */
 function keepsTrying(
   context: Context,
   blocking: readonly RuleResult[],

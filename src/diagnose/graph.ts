@@ -212,7 +212,7 @@ function merge(a: RuleResult, b: RuleResult): RuleResult {
 }
 
 /**
- * What a person has to mend first: the namespace's own finalizers, then what stops every namespace of
+ * What a person has to fix first: the namespace's own finalizers, then what stops every namespace of
  * the cluster, then pods (nothing else goes before them), then single objects, the largest first.
  */
 const ORDER: readonly FindingCode[] = [

@@ -9,6 +9,7 @@ import {
   type Held,
   isOftenManaged,
   NAMESPACE_TYPE,
+  statusManagers,
   writerOf,
 } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
@@ -44,7 +45,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** What stands in the way of deletions that nobody has asked for yet. */
+/** What prevents deletions that nobody has asked for yet. */
 function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
@@ -232,10 +233,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 /** Workloads that are called as the writer or the well-known product, wherever they are. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = catalogued(held);
-  const names = [
-    writerOf(held)?.manager ?? '',
-    ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
-  ].filter(isTelling);
+  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(isTelling);
   return actorsOf(context)
     .filter(
       ({ name, programs }) =>
@@ -255,13 +253,13 @@ function wantWebhookBackends(context: Context, held: Held, wanted: Wanted): stri
         matchesWebhook(context, webhook, 'UPDATE', held.type, object.labels),
     )
     .flatMap(({ service }) => service?.namespace ?? []);
-  // Pods of controllers that cannot be created may be refused by a webhook that does not answer.
-  const failures = actorsOf(context).flatMap(({ conditions, namespace }) =>
-    conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True')
-      ? [namespace]
-      : [],
+  // Pods of controllers that have none may be refused by a webhook that does not answer.
+  const isPodless = actorsOf(context).some(
+    ({ conditions, wanted: replicas }) =>
+      replicas === 0 ||
+      conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True'),
   );
-  if (failures.length > 0) {
+  if (isPodless) {
     for (const webhook of webhooksOf(context)) {
       const takesPods = webhook.rules.some(
         ({ resources }) => resources.includes('pods') || resources.includes('*'),

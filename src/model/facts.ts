@@ -557,7 +557,13 @@ function walk(
   }
 }
 
-/** A controller watches its type and changes it, the namespace controller deletes all; others tell nothing. */
+/**
+ * A controller watches its type and changes it, by itself or as somebody else, the namespace controller deletes
+ * all; others tell nothing.
+ */
+const VERBS: readonly string[] = [
+  ...['watch', 'list', 'update', 'patch', 'deletecollection', 'impersonate', '*'],
+]; others tell nothing. */
 const VERBS: readonly string[] = ['watch', 'list', 'update', 'patch', 'deletecollection', '*'];
 
 /** A rule that lets somebody watch or change objects. */

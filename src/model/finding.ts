@@ -153,7 +153,7 @@ export type Movement =
   | { kind: 'unknown' }
   /** The namespace controller begins 5 s after the request, and has not yet. */
   | { kind: 'starting' }
-  /** What its conditions complain about is mended; Kubernetes tries again within a minute. */
+  /** What its conditions complain about is fixed; Kubernetes tries again within a minute. */
   | { kind: 'retrying' }
   | { kind: 'shrinking'; before: number; now: number; comparedMs: number }
   | { kind: 'grace-period'; until: string };

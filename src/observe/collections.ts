@@ -4,7 +4,7 @@ import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
 import { type Read, read } from '../model/read.ts';
 import type { ResourceType } from '../model/snapshot.ts';
 
-/** As many as the client sends at once: more would stand in the way of the calls that notice the end. */
+/** As many as the client sends at once: more would delay the calls that notice the end. */
 const WIDTH = 8;
 /** For so few, a request for each costs less than a page of what is not theirs. */
 export const FEW = 4;

@@ -12,9 +12,9 @@ import {
 } from './actors.ts';
 import {
   type Evidence,
+  holderOf,
   isFresh,
   isOfAnyController,
-  isOfProduct,
   isTelling,
   leasesOf,
   leasesOfWriters,
@@ -70,10 +70,11 @@ export interface Attribution {
  */
 export function attribute(context: Context, held: Held): Attribution {
   const unread = unreadSources(context);
+  const gaps = unread.map((label) => `${label} could not be read`);
   const all = candidatesFor(context, held);
   const able = all.filter((candidate) => !isVetoed(context, held, candidate));
   const present = able.filter(({ actor }) => actor !== undefined && isPresent(actor));
-  const best = choose(context, held, present);
+  const best = choose(context, held, present) ?? chooseByName(context, held, all);
   const others = present.filter((candidate) => candidate !== best?.candidate);
   if (best !== undefined) {
     const isProven = best.isClear && unread.length === 0;
@@ -83,37 +84,28 @@ export function attribute(context: Context, held: Held): Attribution {
       owner: best.candidate,
       candidates: others.filter(hasIdentity),
       unread,
-      reservations: [
-        ...unread.map((label) => `${label} could not be read`),
-        ...rivalsOf(context, held, best.candidate, all),
-      ],
+      reservations: [...gaps, ...textsOf(signsOfLife(context, held, all, best.candidate))],
     };
   }
-  const rivals = present.filter(hasIdentity);
-  const reservations = [
-    ...unread.map((label) => `${label} could not be read`),
-    ...livingReservations(context, held, all),
-  ];
+  const signs = signsOfLife(context, held, all);
+  const reservations = [...gaps, ...textsOf(signs)];
   const gone = goneOwner(context, held, able);
   const isKnowable = gone !== undefined || hasPlace(context, held);
-  if (rivals.length === 0 && reservations.length === 0 && isKnowable) {
-    return {
-      certainty: 'proven',
-      verdict: 'missing',
-      owner: gone,
-      candidates: [],
-      unread,
-      reservations: signsOfLife(context, held, all),
-    };
-  }
-  return {
-    certainty: 'unknown',
-    verdict: 'unknown',
-    owner: undefined,
-    candidates: present,
-    unread,
-    reservations: [...new Set([...reservations, ...signsOfLife(context, held, all)])],
-  };
+  const isAnybodyThere = present.some(hasIdentity) || signs.some(({ isLife }) => isLife);
+  const common = { unread, reservations };
+  return !isAnybodyThere && gaps.length === 0 && isKnowable
+    ? { certainty: 'proven', verdict: 'missing', owner: gone, candidates: [], ...common }
+    : {
+        certainty: 'unknown',
+        verdict: 'unknown',
+        owner: undefined,
+        candidates: present,
+        ...common,
+      };
+}
+
+function textsOf(signs: readonly Sign[]): string[] {
+  return [...new Set(signs.map(({ text }) => text))];
 }
 
 /** Sources of the cluster that an answer rests on: each could show somebody, or contradict. */
@@ -157,9 +149,14 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
     return known;
   };
   for (const pointer of pointersFor(context, held)) {
-    const { evidence } = add(pointer);
-    if (!evidence.some(({ text }) => text === pointer.evidence.text))
-      evidence.push(pointer.evidence);
+    const { evidence, rights: own } = add(pointer);
+    const { strength, text } = pointer.evidence;
+    const isNamed = own.change === 'named' || own.watch === 'named';
+    if (evidence.some((known) => known.text === text)) continue;
+    evidence.push({
+      ...pointer.evidence,
+      strength: strength !== 'shared' ? strength : isNamed ? 'identity' : 'hint',
+    });
   }
   const actors = actorsOf(context);
   for (const actor of actors) {
@@ -186,9 +183,37 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   if (actor !== undefined && !looksHere(context, held, actor)) return true;
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
-  const worksOnIt =
-    rights.watch === 'named' && evidence.some(({ strength }) => strength !== 'hint');
+  const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
   return !tried && !worksOnIt;
+}
+
+/**
+ * RBAC is not all there is: a right may have gone with the namespace, another authorizer may give it, it may be
+ * somebody else's, as whom the program acts. Who has no other business is not out of the question.
+ */
+function mayActOtherwise({ rights: { impersonates, worksElsewhere } }: Candidate): boolean {
+  return impersonates || !worksElsewhere;
+}
+
+/** Of all that are there only one is called as the writer, by its own name. */
+function chooseByName(
+  context: Context,
+  held: Held,
+  candidates: readonly Candidate[],
+): ReturnType<typeof choose> {
+  const manager = writerOf(held)?.manager ?? '';
+  const [candidate, ...others] = candidates.filter(
+    (one) =>
+      one.actor !== undefined &&
+      isPresent(one.actor) &&
+      looksHere(context, held, one.actor) &&
+      [one.actor.name, one.actor.account.name].includes(manager) &&
+      one.evidence.some(({ strength }) => strength === 'direct') &&
+      mayActOtherwise(one),
+  );
+  return candidate !== undefined && others.length === 0
+    ? { candidate, isClear: candidate.rights.impersonates }
+    : undefined;
 }
 
 function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolean {
@@ -225,8 +250,13 @@ function choose(
   // type has nothing to do with it.
   const isSomeoneElses =
     meantBy(context, held).relation !== 'own' && isTelling(writerOf(held)?.manager ?? '');
-  const identified = candidates.filter(({ evidence }) =>
-    evidence.some((one) => isIdentity(one) && !(isSomeoneElses && one.kind === 'status')),
+  const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
+  const isByAnother = (candidate: Candidate): boolean =>
+    isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
+  const identified = candidates.filter((candidate) =>
+    candidate.evidence.some(
+      (one) => isIdentity(one) && !(one.kind === 'status' && isByAnother(candidate)),
+    ),
   );
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
@@ -237,15 +267,13 @@ function choose(
       relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
     return { candidate, isClear: identified.length === 1 && !isContested };
   }
-  const namesakes = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
-  const [namesake] = namesakes;
-  const isRuled = namesake?.rights.change === 'named' && namesake.rights.watch !== undefined;
-  const guesses = new Set([
-    ...candidates.filter((candidate) => isDedicated(context, held, candidate)),
-    ...(namesakes.length === 1 && isRuled ? namesakes : []),
-  ]);
-  const [only] = guesses;
-  return guesses.size === 1 && only !== undefined ? { candidate: only, isClear: false } : undefined;
+  const isGuess = (candidate: Candidate): boolean =>
+    isDedicated(context, held, candidate) || writers.includes(candidate);
+  const [only, ...others] = candidates.filter(isGuess);
+  const isRuled = only?.rights.change === 'named' && only.rights.watch !== undefined;
+  return only !== undefined && others.length === 0 && isRuled
+    ? { candidate: only, isClear: false }
+    : undefined;
 }
 
 /**
@@ -295,33 +323,73 @@ function isDedicated(
   return isKin || evidence.some(({ kind }) => kind === 'labels');
 }
 
-/** Everybody alive or asleep who could act without being identified, and other signs of life. */
-function livingReservations(
+/** Something that shows that somebody who may be the owner lives, or would if it had replicas. */
+interface Sign {
+  text: string;
+  /** Enough to say that nobody is missing; without it, only to keep hands off. */
+  isLife: boolean;
+}
+
+/**
+ * Everything that speaks for somebody besides `owner` being at work. Where nobody was found, all who could
+ * act count, identified or not, asleep or not; beside an owner, only who is near it.
+ */
+function signsOfLife(
   context: Context,
   held: Held,
   candidates: readonly Candidate[],
-): string[] {
-  const meant = meantBy(context, held);
-  const actors = candidates.flatMap(({ actor, rights }) =>
+  owner?: Candidate,
+): Sign[] {
+  const life = (text: string): Sign => ({ text, isLife: true });
+  const others = candidates.filter(
+    ({ actor }) => actor !== undefined && isPresent(actor) && looksHere(context, held, actor),
+  );
+  if (owner !== undefined) {
+    return others
+      .filter((candidate) => candidate !== owner && isNear(candidate, owner))
+      .map(({ actor }) => life(`${stateText(actor as Actor)} and may be its owner as well`));
+  }
+  const able = others.flatMap(({ actor, rights }) =>
     actor !== undefined &&
-    isPresent(actor) &&
-    looksHere(context, held, actor) &&
-    (rights.change !== undefined || rights.watch === 'named') &&
+    // Who only watches may have lost the right to change; built-in types have many who watch.
+    (rights.change !== undefined || (rights.watch === 'named' && !isBuiltIn(held.type.group))) &&
     !isSomebodyElse(held, actor, rights)
-      ? [`${actorText(actor)} ${stateText(actor)} and may ${abilityText(rights)}`]
+      ? [life(`${stateText(actor)} and may ${abilityText(rights)}`)]
       : [],
   );
-  const leases = [...leasesOf(context, meant), ...leasesOfWriters(context, held)]
-    .filter((lease) => isFresh(context, lease))
-    .map(({ namespace, name, holder }) => `Lease ${namespace}/${name} is renewed by ${holder}`);
-  const outside = outsiders(context, held.type).map(mayFromOutside);
+  // Whoever holds it and was seen is judged for itself.
+  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)]
+    .filter((lease) => isFresh(context, lease) && holderOf(context, lease) === undefined)
+    .map(({ namespace, name, holder }) =>
+      life(`Lease ${namespace}/${name} is renewed by ${holder}`),
+    );
+  const fromOutside = (who: string): string => `${who} may change it, from outside of the cluster`;
+  const users = ableAccounts(context, held.type)
+    .accounts.filter((account) => {
+      const { change, watch } = rightsOf(context, account, held.type, []);
+      return account.namespace === undefined && change === 'named' && watch !== undefined;
+    })
+    .map((account) => fromOutside(accountText(account)));
   return [
-    ...actors,
+    ...able,
     ...leases,
-    ...outside,
-    ...outOfSight(context, held),
-    ...recentWriters(context, held),
+    ...outsiders(context, held.type).map((who) => life(fromOutside(who))),
+    ...outOfSight(context, held).map(life),
+    ...lateWriters(context, held, candidates).map(life),
+    ...pointedTo(others),
+    ...users.map((text) => ({ text, isLife: false })),
   ];
+}
+
+/** It runs, and evidence points to it too, or it has rights of its own on the type. */
+function isNear(candidate: Candidate, owner: Candidate): boolean {
+  const { actor, account, rights } = candidate;
+  if (actor === undefined || !mayRun(actor)) return false;
+  // Several programs of one product often share one account: rights alone do not tell them apart.
+  const isOfOwnAccount =
+    account?.namespace !== owner.account?.namespace || account?.name !== owner.account?.name;
+  const mayAct = rights.change === 'named' && rights.watch !== undefined && isOfOwnAccount;
+  return hasIdentity(candidate) || mayAct;
 }
 
 /** A tool without a watch acts when it is told to; a known product looks after its own finalizers. */
@@ -333,9 +401,13 @@ function isSomebodyElse(held: Held, { name }: Actor, rights: Rights): boolean {
   return products.length > 0 && !products.some((product) => product.owner === own?.owner);
 }
 
+function mayRun(actor: Actor): boolean {
+  return isAlive(actor) || (isPresent(actor) && actor.wanted > 0);
+}
+
 function stateText(actor: Actor): string {
-  if (isAlive(actor)) return 'runs';
-  return actor.wanted === 0 ? 'is scaled to zero' : 'is there';
+  const state = isAlive(actor) ? 'runs' : actor.wanted === 0 ? 'is scaled to zero' : 'is there';
+  return `${actorText(actor)} ${state}`;
 }
 
 function abilityText({ change }: Rights): string {
@@ -359,98 +431,37 @@ function outOfSight({ now }: Context, held: Held): string[] {
   return isProvider ? ['the nodes are a cloud provider’s, which may run it out of sight'] : [];
 }
 
-/** A write after the deletion, by a manager that nothing in the cluster is called after. */
-function recentWriters({ now }: Context, held: Held): string[] {
-  const since = Date.parse(held.since);
-  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  const late = writers.filter(
-    ({ manager, time }) =>
-      isTelling(manager) && Date.parse(time ?? '') > since && now.takenAt !== '',
-  );
-  return [...new Set(late.map(({ manager }) => manager))].map(
-    (manager) => `"${manager}" has written to the object after its deletion was asked for`,
-  );
-}
-
-/**
- * What does not make anybody the owner and is enough to keep hands off: somebody who runs, or wants to,
- * and is pointed to or called as the writer, whatever rights could be seen; a write to the status after
- * the deletion, under a name that anybody may have.
- */
-function signsOfLife(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
-  const names = [
-    writerOf(held)?.manager ?? '',
-    ...held.objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
-  ].filter(isTelling);
-  const product = catalogued(held);
-  const namesakes = actorsOf(context)
-    .filter((actor) => mayRun(actor) && looksHere(context, held, actor))
-    .filter(
-      (actor) =>
-        names.some((name) => actor.programs.includes(name)) ||
-        (product !== undefined && isOfProduct(product, actor)),
-    )
-    .map((actor) => `${actorText(actor)} ${stateText(actor)} and is called as what wrote it`);
-  const pointedTo = candidates.flatMap((candidate) => {
-    const { actor, evidence } = candidate;
-    const isThere = actor !== undefined && mayRun(actor) && looksHere(context, held, actor);
-    return isThere && hasIdentity(candidate)
-      ? [`${actorText(actor)} ${stateText(actor)}, and ${evidence.find(isIdentity)?.text}`]
-      : [];
-  });
-  const departed = candidates.flatMap(({ actor }) => (actor?.isGone ? actor.programs : []));
-  const late = held.objects.flatMap(({ kind, name, statusWriters }) =>
-    statusWriters
-      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(held.since))
-      .filter(({ manager }) => !OF_NOBODY.test(manager) && !departed.includes(manager))
-      .map(
-        ({ manager }) =>
-          `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
-      ),
-  );
-  const outside = [
-    ...ableAccounts(context, held.type)
-      .accounts.filter((account) => {
-        const { change, watch } = rightsOf(context, account, held.type, []);
-        return account.namespace === undefined && change === 'named' && watch !== undefined;
-      })
-      .map(accountText),
-    ...outsiders(context, held.type),
-  ].map(mayFromOutside);
-  return [...new Set([...namesakes, ...pointedTo, ...late, ...outside])];
-}
-
-function mayFromOutside(who: string): string {
-  return `${who} may change it, from outside of the cluster`;
-}
-
-function mayRun(actor: Actor): boolean {
-  return isAlive(actor) || (isPresent(actor) && actor.wanted > 0);
-}
-
 /** They write to the status of what is not theirs. */
 const OF_NOBODY =
   /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
 
-/** Who else lives and is pointed to, or has rights of its own on the type, besides the one that was found. */
-function rivalsOf(
-  context: Context,
-  held: Held,
-  owner: Candidate,
-  candidates: readonly Candidate[],
-): string[] {
+/** Writes to the status since the deletion, but for those of who was seen and cannot be the owner, or is gone. */
+function lateWriters(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
+  const gone = candidates.flatMap(({ actor }) => (actor?.isGone ? actor.programs : []));
+  const seen = actorsOf(context).flatMap(({ programs }) => programs.filter(isTelling));
+  const late = held.objects.flatMap(({ kind, name, statusWriters }) =>
+    statusWriters
+      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(held.since))
+      .filter(({ manager }) => !OF_NOBODY.test(manager) && ![...gone, ...seen].includes(manager))
+      .map(
+        ({ manager }) =>
+          `"${manager}" has written to the status of ${kind} ${name} since its deletion was asked for`,
+      ),
+  );
+  return [...new Set(late)];
+}
+
+/**
+ * Who runs, or wants to, and is pointed to, whatever rights could be seen. That is life where a right that could
+ * not be seen explains it.
+ */
+function pointedTo(candidates: readonly Candidate[]): Sign[] {
   return candidates.flatMap((candidate) => {
-    const { actor, rights } = candidate;
-    if (candidate === owner || actor === undefined || !mayRun(actor)) return [];
-    if (!looksHere(context, held, actor)) return [];
-    // Several programs of one product often share one account: rights alone do not tell them apart.
-    const isOfOwnAccount =
-      actor.account.namespace !== owner.account?.namespace ||
-      actor.account.name !== owner.account?.name;
-    const mayAct = rights.change === 'named' && rights.watch !== undefined && isOfOwnAccount;
-    return hasIdentity(candidate) || mayAct
-      ? [`${actorText(actor)} ${stateText(actor)} and may be its owner as well`]
-      : [];
+    const { actor, evidence } = candidate;
+    const identity = evidence.find(isIdentity);
+    if (actor === undefined || !mayRun(actor) || identity === undefined) return [];
+    const isLife = identity.strength === 'direct' && mayActOtherwise(candidate);
+    return [{ text: `${stateText(actor)}, and ${identity.text}`, isLife }];
   });
 }
 

@@ -1,16 +1,25 @@
 import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
 import { type CatalogueEntry, isWorkloadOf, productsOf } from '../catalogue.ts';
-import { type Context, listed, serviceText } from '../context.ts';
+import { type Context, isBuiltIn, listed, serviceText } from '../context.ts';
 import { type Actor, accountText, actorsOf, actorText, behindService } from './actors.ts';
-import { catalogued, type Held, type Meant, meantBy, meantTypes, writerOf } from './held.ts';
+import {
+  catalogued,
+  type Held,
+  type Meant,
+  meantBy,
+  meantTypes,
+  statusManagers,
+  writerOf,
+} from './held.ts';
 import type { Account } from './rights.ts';
 
 /**
  * What points to somebody as the owner. `direct` evidence is about this finalizer or this object;
- * `identity` says who made the type or works on it; a `hint` alone decides nothing.
+ * `identity` says who made the type or works on it; `shared` evidence says the same of all of an install or
+ * a company, and counts for those whose rights name the type; a `hint` alone decides nothing.
  */
 export interface Evidence {
-  strength: 'direct' | 'identity' | 'hint';
+  strength: 'direct' | 'identity' | 'shared' | 'hint';
   /** Two of a kind count once. */
   kind:
     | 'event'
@@ -69,21 +78,25 @@ export function isOfAnyController(manager: string): boolean {
   return ANY_CONTROLLER.test(manager);
 }
 
-/**
- * Names of one program: equal, or one with the prefix of a release or a distribution before it
- * (`gotk-kustomize-controller`, `prod-aws-load-balancer-controller`), or with the hash of a revision behind it
- * (`provider-aws-s3-dc4dc9c3f5b1`).
- */
-function isSameProgram(a: string, b: string): boolean {
-  const names = [a, b].map((name) => name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, ''));
-  const [short = '', long = ''] = names.toSorted((x, y) => x.length - y.length);
-  return long === short || (short.includes('-') && long.endsWith(`-${short}`));
+/** Without the hash of a revision (`provider-aws-s3-dc4dc9c3f5b1`) and the mark of Flux's toolkit (`gotk-…`). */
+function programOf(name: string): string {
+  return name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, '').replace(/^gotk-/, '');
 }
 
-function goesBy({ programs, account }: Actor, name: string): boolean {
-  return [...programs, account.name].some(
-    (program) => isTelling(program) && isSameProgram(program, name),
+/** Of what a chart makes, the name of the release is no part of its own. */
+function namesOf({ programs, account, annotations, labels }: Actor): string[] {
+  const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
+  const names = [...programs, account.name];
+  const bare = releases.flatMap((release) =>
+    names
+      .filter((name) => name.startsWith(`${release}-`))
+      .map((name) => name.slice(`${release}-`.length)),
   );
+  return [...names, ...bare].filter(isTelling).map(programOf);
+}
+
+function goesBy(actor: Actor, name: string): boolean {
+  return namesOf(actor).includes(programOf(name));
 }
 
 function fromWriter(context: Context, held: Held): Pointer[] {
@@ -105,20 +118,19 @@ function fromWriter(context: Context, held: Held): Pointer[] {
     );
 }
 
-function fromStatusWriters(context: Context, { objects }: Held): Pointer[] {
-  const managers = new Set(
-    objects.flatMap(({ statusWriters }) => statusWriters.map(({ manager }) => manager)),
-  );
-  return [...managers].filter(isTelling).flatMap((manager) =>
-    pointing(
-      actorsOf(context).filter((actor) => goesBy(actor, manager)),
-      {
-        strength: 'identity',
-        kind: 'status',
-        text: `it writes the status of the object, by its name: field manager "${manager}" (managedFields)`,
-      },
-    ),
-  );
+function fromStatusWriters(context: Context, held: Held): Pointer[] {
+  return statusManagers(held)
+    .filter(isTelling)
+    .flatMap((manager) =>
+      pointing(
+        actorsOf(context).filter((actor) => goesBy(actor, manager)),
+        {
+          strength: 'identity',
+          kind: 'status',
+          text: `it writes the status of the object, by its name: field manager "${manager}" (managedFields)`,
+        },
+      ),
+    );
 }
 
 /** Events about the held objects, from everywhere that was read and from before the deletion. */
@@ -137,9 +149,10 @@ export function eventsAbout({ now }: Context, held: Held): EventFacts[] {
 function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[] {
   const managers = [
     writerOf(held)?.manager ?? '',
-    ...(isForeign ? [] : held.objects.flatMap((o) => o.statusWriters.map((w) => w.manager))),
+    ...(isForeign ? [] : statusManagers(held)),
   ].filter(isTelling);
   const [domain = '', task = ''] = held.finalizer.split('/');
+  const isOwnType = !isForeign && !isBuiltIn(held.type.group);
   const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
   const names = task
     .toLowerCase()
@@ -148,49 +161,59 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
   const isTied = ({ component }: EventFacts): boolean => {
     const name = component.toLowerCase();
     const isOfDomain = domain.includes('.') && name.includes(domain);
-    const isOfType = !isForeign && words.some((word) => word.length > 3 && name.includes(word));
+    const isOfType = isOwnType && words.some((word) => word.length > 3 && name.includes(word));
     const isOfTask = names.some((word) => word.length > 3 && name.includes(word));
     return (
       isOfDomain ||
       isOfType ||
       isOfTask ||
-      managers.some((manager) => isSameProgram(manager, component))
+      managers.some((manager) => programOf(manager) === programOf(component))
     );
   };
   return eventsAbout(context, held)
     .filter(isTied)
     .flatMap(({ component, instance }) =>
-      pointing(
-        actorsOf(context).filter((actor) => isInstance(actor, instance)),
-        {
-          strength: 'direct',
-          kind: 'event',
-          text: `it reports about the object: Event of ${component}, instance ${instance}`,
-        },
-      ),
+      pointing(ofInstance(actorsOf(context), instance), {
+        strength: 'direct',
+        kind: 'event',
+        text: `it reports about the object: Event of ${component}, instance ${instance}`,
+      }),
     );
 }
 
 /** What any finalizer may be called after its slash. */
 const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
 
-/** controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname: that of the pod. */
-function isInstance(actor: Actor, instance: string): boolean {
-  if (instance === '') return false;
-  const isPod = actor.pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`));
-  return isPod || isPodNameOf(actor, instance);
+/**
+ * Whose pod it is: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname, which is the
+ * pod's name. Where the pod is gone, those whose pods are called so.
+ */
+function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
+  if (instance === '') return [];
+  const seen = actors.filter(({ pods }) =>
+    pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
+  );
+  return seen.length > 0 ? seen : actors.filter((actor) => isPodNameOf(actor, instance));
 }
 
 /** `widget-operator-7c9f8d6b5-x2x4z` of a pod that is gone: the workload's name and generated parts. */
-function isPodNameOf({ kind, name, pods }: Actor, podName: string): boolean {
-  if (pods.some((pod) => pod.name === podName)) return true;
+function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
   if (kind === 'Pod') return podName === name;
   const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
   return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
 }
 
-/** A refusal that names an account: it tried, also when nobody grants it anything any more. */
+/**
+ * A refusal that names an account: it tried, also when nobody grants it anything any more. Where somebody else is
+ * called as the writer or the product, that one may have acted as this account.
+ */
 function fromRefusals(context: Context, held: Held): Pointer[] {
+  const known = catalogued(held);
+  const manager = writerOf(held)?.manager ?? '';
+  const isMeant = (actor: Actor): boolean =>
+    (isTelling(manager) && goesBy(actor, manager)) ||
+    (known !== undefined && isOfProduct(known, actor));
+  const isMeantElsewhere = actorsOf(context).some((actor) => !actor.isGone && isMeant(actor));
   const said = held.objects.flatMap(({ uid }) => {
     const detail = context.now.details[uid];
     if (detail?.ok !== true) return [];
@@ -215,7 +238,12 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
       ({ account }) => account.namespace === namespace && account.name === name,
     );
     return actors.length > 0
-      ? pointing(actors, evidence)
+      ? actors.flatMap((actor) =>
+          pointing(
+            [actor],
+            isMeantElsewhere && !isMeant(actor) ? { ...evidence, strength: 'hint' } : evidence,
+          ),
+        )
       : [{ actor: undefined, account: { namespace, name }, evidence }];
   });
 }
@@ -264,22 +292,27 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
 export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
   const manager = writerOf(held)?.manager ?? '';
   if (!isTelling(manager)) return [];
-  return listed(now.cluster.leases).filter(({ name }) => isSameProgram(name, manager));
+  return listed(now.cluster.leases).filter(({ name }) => programOf(name) === programOf(manager));
+}
+
+/** Who was seen and holds it: `<pod>_<uuid>`, as client-go makes it. */
+export function holderOf(context: Context, { namespace, holder }: LeaseFacts): Actor | undefined {
+  const pod = (holder ?? '').replace(/_[^_]*$/, '');
+  const there = actorsOf(context).filter((actor) => actor.namespace === namespace);
+  return ofInstance(there, pod)[0];
 }
 
 function fromLeases(context: Context, meant: Meant): Pointer[] {
   return leasesOf(context, meant).flatMap((lease) => {
-    // `<pod>_<uuid>`, as client-go makes it.
-    const pod = (lease.holder ?? '').replace(/_[^_]*$/, '');
-    const evidence: Evidence = {
-      strength: 'identity',
+    const holder = holderOf(context, lease);
+    if (holder === undefined) return [];
+    const { namespace, name } = lease;
+    return pointing([holder], {
+      // The domain that stands behind a hash is often that of a company with many operators.
+      strength: meant.groups.some((group) => name.includes(group)) ? 'identity' : 'shared',
       kind: 'lease',
-      text: `Lease ${lease.namespace}/${lease.name} is ${isFresh(context, lease) ? '' : 'no longer '}renewed by ${lease.holder ?? 'nobody'}`,
-    };
-    const actors = actorsOf(context).filter(
-      (actor) => actor.namespace === lease.namespace && isPodNameOf(actor, pod),
-    );
-    return pointing(actors, evidence);
+      text: `Lease ${namespace}/${name} is ${isFresh(context, lease) ? '' : 'no longer '}renewed by ${lease.holder}`,
+    });
   });
 }
 
@@ -313,7 +346,7 @@ function fromInstallers(context: Context, held: Held, meant: Meant): Pointer[] {
     const labelled = actors.filter((actor) => isLabelledAlike(labels, actor.labels));
     return [
       ...pointing(together, {
-        strength: 'identity',
+        strength: 'shared',
         kind: 'release',
         text: `Helm release ${release} has installed both it and CRD ${name}`,
       }),
@@ -360,11 +393,12 @@ function fromBackends(context: Context, { groups }: Meant): Pointer[] {
     found.push({ service, evidence: { strength: 'identity', kind: 'server', text } });
   }
   for (const webhook of webhooksOf(context)) {
-    if (webhook.service === undefined || !isOfGroups(context, webhook, groups)) continue;
+    const owners = webhook.service && whoseWebhook(context, webhook, groups);
+    if (webhook.service === undefined || owners === undefined) continue;
     const text = `it serves a webhook of just this API group: ${webhook.configuration.name}, ${serviceText(webhook.service)}`;
     found.push({
       service: webhook.service,
-      evidence: { strength: 'identity', kind: 'webhook', text },
+      evidence: { strength: owners, kind: 'webhook', text },
     });
   }
   return found.flatMap(({ service, evidence }) => {
@@ -393,18 +427,25 @@ export function webhooksOf({ now }: Context): WebhookFacts[] {
   return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
 }
 
-/** Policy engines and gateways list foreign types; a configuration that names no other group is its own. */
-function isOfGroups(
+/**
+ * Policy engines and gateways list foreign types; a configuration that names no other group is its own. Groups
+ * that are only siblings may be those of a company.
+ */
+function whoseWebhook(
   context: Context,
   { configuration }: WebhookFacts,
   groups: readonly string[],
-): boolean {
+): 'identity' | 'shared' | undefined {
   const all = webhooksOf(context)
     .filter((other) => other.configuration.uid === configuration.uid)
     .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups));
-  const isFamily = (group: string): boolean =>
-    groups.some((own) => group === own || parentOf(group) === parentOf(own));
-  return all.some((group) => groups.includes(group)) && all.every(isFamily);
+  if (!all.some((group) => groups.includes(group))) return undefined;
+  const isEach = (fits: (group: string, own: string) => boolean): boolean =>
+    all.every((group) => groups.some((own) => group === own || fits(group, own)));
+  if (isEach((group, own) => group.endsWith(`.${own}`) || own.endsWith(`.${group}`))) {
+    return 'identity';
+  }
+  return isEach((group, own) => parentOf(group) === parentOf(own)) ? 'shared' : undefined;
 }
 
 function parentOf(group: string): string {
@@ -441,7 +482,7 @@ export function placesOfBackends(context: Context, held: Held): string[] {
       groups.includes(group) ? (service?.namespace ?? []) : [],
     ),
     ...webhooksOf(context).flatMap((webhook) =>
-      isOfGroups(context, webhook, groups) ? (webhook.service?.namespace ?? []) : [],
+      whoseWebhook(context, webhook, groups) ? (webhook.service?.namespace ?? []) : [],
     ),
   ];
 }

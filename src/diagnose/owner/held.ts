@@ -28,8 +28,24 @@ export const NAMESPACE_TYPE: ResourceType = {
   verbs: [],
 };
 
+export const POD_TYPE: ResourceType = {
+  group: '',
+  version: 'v1',
+  resource: 'pods',
+  kind: 'Pod',
+  namespaced: true,
+  verbs: [],
+};
+
 export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefined {
   return writers.find((entry) => entry.finalizer === finalizer);
+}
+
+/** Who writes the status; that of a built-in type has many writers, and tells nothing about a finalizer. */
+export function statusManagers({ objects, type }: Held): string[] {
+  if (isBuiltIn(type.group)) return [];
+  const managers = objects.flatMap(({ statusWriters }) => statusWriters.map((one) => one.manager));
+  return [...new Set(managers)];
 }
 
 export function catalogued(held: Held): CatalogueEntry | undefined {
@@ -74,14 +90,16 @@ export function meantBy({ now }: Context, held: Held): Meant {
     return { relation: ownGroups.length > 0 ? 'own' : 'unclear', groups: ownGroups };
   }
   const types = now.discovery.ok ? now.discovery.value.types : [];
+  const served = [...new Set(types.map(({ group }) => group))].filter(
+    (group) => !isBuiltIn(group) && group !== own,
+  );
+  // Above the type's group there may be the group of another product.
+  if (served.includes(domain)) return { relation: 'other', groups: [domain] };
   const fits = (group: string): boolean => speaksFor(domain, group, types);
   if (ownGroups.some(fits)) return { relation: 'own', groups: ownGroups };
   if (ownGroups.some((group) => domain.endsWith(`.${group}`))) {
     return { relation: 'other', groups: [] };
   }
-  const served = [...new Set(types.map(({ group }) => group))].filter(
-    (group) => !isBuiltIn(group) && group !== own,
-  );
   const others = served.filter(fits);
   return others.length > 0
     ? { relation: 'other', groups: others }

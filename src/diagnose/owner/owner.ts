@@ -22,7 +22,14 @@ import { controllerManager, inactiveControllerManager } from '../rules/controlle
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import { leasesOf, pointerText } from './evidence.ts';
-import { catalogued, type Held, isOfControllerManager, meantBy, writerOf } from './held.ts';
+import {
+  catalogued,
+  type Held,
+  isOfControllerManager,
+  meantBy,
+  POD_TYPE,
+  writerOf,
+} from './held.ts';
 import { childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
 import {
   cureRemedies,
@@ -34,8 +41,8 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { departedGrant } from './rights.ts';
-import { foreignLease, inShort, pausedBy, type Refusal, refusalsFor } from './state.ts';
+import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
+import { inShort, isHolder, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -87,6 +94,7 @@ export function ownerResults(
   // What refuses a running owner stands below it; anybody else meets it when they act.
   const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
   const extra = isRunning ? [] : obstacles.map((obstacle) => servedByOwner(obstacle, owner, first));
+  const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   return {
     waitsFor: [
       ...partners,
@@ -95,12 +103,37 @@ export function ownerResults(
         ...linkTo(result),
         because: 'it refuses the update that removes the finalizer',
       })),
+      ...wakeless.map((result) => ({
+        ...linkTo(result),
+        because: 'it would refuse the pods of its owner',
+      })),
     ],
-    results: [...others, ...extra],
+    results: [...others, ...extra, ...wakeless],
     reservations: reservationsOf(attribution, first),
     isRemovable,
     isExpected: false,
   };
+}
+
+/**
+ * Dead webhooks that let no pod of a sleeping owner start. Where it serves one itself, it has to be let go first:
+ * scaling up makes no pod.
+ */
+function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
+  if (actor === undefined) return [];
+  const place = listed(context.now.cluster.namespaces).find(({ name }) => name === actor.namespace);
+  if (place === undefined) return [];
+  return deadWebhooks(context, POD_TYPE, { labels: actor.podLabels }, 'CREATE', place.labels).map(
+    (result) =>
+      result.servedBy === actorText(actor)
+        ? {
+            ...result,
+            remedies: result.remedies
+              .filter(({ role: when }) => when === 'or')
+              .map((remedy, index) => (index === 0 ? role('now', remedy) : remedy)),
+          }
+        : result,
+  );
 }
 
 /** What the owner serves itself comes back with it: that is no cause of its own. */
@@ -208,7 +241,11 @@ function ofActor(
   if (!isAlive(actor) || actor.ready === 0) {
     return notReady(context, actor, { ...common, ...circle }, duty, removal);
   }
-  return running(context, held, candidate, actor, common, duty, obstacles);
+  // A guard of its own keeps others from what is its business.
+  const others = obstacles.filter(
+    ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
+  );
+  return running(context, held, candidate, actor, common, duty, others);
 }
 
 type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
@@ -311,8 +348,10 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
+  const refusals = refusalsFor(context, held);
   const paused = pausedBy(context, held);
-  if (paused !== undefined) {
+  // Who tries and is refused does not pause.
+  if (paused !== undefined && refusals.length === 0) {
     const { object, by } = paused;
     return [
       {
@@ -324,9 +363,9 @@ function running(
       },
     ];
   }
-  const refusals = refusalsFor(context, held);
   const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
-  const lacksRight = candidate.rights.change === undefined && candidate.rights.watch !== undefined;
+  const { change, watch, impersonates } = candidate.rights;
+  const lacksRight = change === undefined && !impersonates && isRbacRead(context);
   const [first] = refusals;
   if (first !== undefined || obstacles.length > 0 || lacksRight) {
     const admission = refusals.flatMap(({ error }) =>
@@ -341,14 +380,16 @@ function running(
     const why =
       first === undefined
         ? lacksRight
-          ? `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
-          : undefined // What stands in the way is told next.
+          ? watch === undefined
+            ? `RBAC lets it neither watch nor change ${typeName(held.type)}; a RoleBinding of this namespace would have gone with it`
+            : `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
+          : undefined // What refuses it is told next; who denies us may let the owner do it.
         : inShort(first.error.text);
     return [
       {
         ...common,
         code: 'owner-failing',
-        message: `${duty} and runs, but what it must do for that is refused${why === undefined ? '' : `: ${why}`}`,
+        message: `${duty} and runs, but what it must do for that is refused${why !== undefined ? `: ${why}` : obstacles.every(({ code }) => code === 'admission-denied') ? ', at least to this gate' : ''}`,
         ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
@@ -377,27 +418,30 @@ function running(
       },
     ];
   }
-  const lease = foreignLease(context, actor, leasesOf(context, meantBy(context, held)));
+  const lease = lostLease(context, actor, leasesOf(context, meantBy(context, held)));
   if (lease !== undefined) {
     const { namespace, name, holder, renewTime } = lease;
     return [
       {
         ...common,
         code: 'owner-running',
-        message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}`,
-        evidence: [
-          ...common.evidence,
-          `Lease ${namespace}/${name} was last renewed at ${renewTime}`,
-        ],
+        message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}, and was last renewed at ${renewTime}`,
         remedies: [
           logRemedy(actor),
-          role('look', {
-            text: `See who holds Lease ${namespace}/${name}; it may be taken over once its duration is over`,
-            command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
-          }),
-          role('now', {
-            text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
-          }),
+          ...(isHolder(actor, lease)
+            ? restartRemedies(
+                actor,
+                `Restart ${actorText(actor)}, which holds the Lease and does nothing`,
+              )
+            : [
+                role('look', {
+                  text: `See who holds Lease ${namespace}/${name}; it may be taken over once its duration is over`,
+                  command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
+                }),
+                role('now', {
+                  text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
+                }),
+              ]),
         ],
       },
     ];
@@ -487,14 +531,20 @@ function diedHere(
   const { error, object } = refusal;
   const { namespace } = context.now;
   if (error.kind === 'namespace-terminating') {
+    if (error.namespace !== namespace.name) return undefined;
     return `it must create ${error.resource ?? 'something'} here, which a terminating namespace refuses`;
   }
   if (error.kind === 'not-found') {
     const read = context.now.details[object.uid];
     // The API server names no namespace; whoever passes it on mostly names that of the object it works on.
+    const detail = read?.ok === true ? read.value : undefined;
+    const isElsewhere = detail?.references.some(
+      (one) =>
+        one.name === error.name && one.namespace !== undefined && !isInside(context, one.namespace),
+    );
     const isMeant =
       error.text.includes(`${namespace.name}/${error.name}`) ||
-      (read?.ok === true && read.value.mentions.includes(error.name));
+      (isElsewhere !== true && detail?.mentions.includes(error.name) === true);
     return isMeant
       ? `${error.resource} ${error.name} was in this namespace and went with it`
       : undefined;
@@ -507,14 +557,23 @@ function diedHere(
   return undefined;
 }
 
-/** A binding for an account of the product in this namespace, which outlives it: there it ran. */
-function traceOf(context: Context, known: CatalogueEntry): string | undefined {
-  return listed(context.now.cluster.clusterRoleBindings).find(({ subjects }) =>
-    subjects.some(
-      ({ kind, namespace, name }) =>
-        kind === 'ServiceAccount' && isInside(context, namespace) && isWorkloadOf(known, name),
-    ),
-  )?.name;
+/**
+ * A binding by which an account of the product in this namespace could remove the finalizer, which outlives it:
+ * there it ran. Of accounts in several namespaces any may have been the one.
+ */
+function traceOf(context: Context, known: CatalogueEntry, { type }: Held): string | undefined {
+  const traces = listed(context.now.cluster.clusterRoleBindings).flatMap((binding) =>
+    binding.subjects
+      .filter(
+        ({ kind, namespace, name }) =>
+          kind === 'ServiceAccount' &&
+          isWorkloadOf(known, name) &&
+          rightsOf(context, { namespace, name }, type, []).change !== undefined,
+      )
+      .map(({ namespace }) => ({ binding: binding.name, namespace })),
+  );
+  const isHere = traces.every(({ namespace }) => isInside(context, namespace));
+  return isHere ? traces[0]?.binding : undefined;
 }
 
 /** "The workload that is known to be gone; else the object's CRD; else the object itself." */
@@ -528,7 +587,8 @@ function missing(
   const known = catalogued(held);
   const gone = owner?.actor;
   const place = gone?.namespace ?? owner?.account?.namespace;
-  const trace = owner === undefined && known !== undefined ? traceOf(context, known) : undefined;
+  const trace =
+    owner === undefined && known !== undefined ? traceOf(context, known, held) : undefined;
   const inside = trace !== undefined || isInside(context, place);
   const definition = listed(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),

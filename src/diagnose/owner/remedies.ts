@@ -17,7 +17,7 @@ import { type Context, typeName } from '../context.ts';
 import { type Actor, actorText } from './actors.ts';
 import type { Candidate } from './attribute.ts';
 import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
-import { inShort, type Refusal } from './state.ts';
+import { inShort, invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -75,12 +75,14 @@ export function logRemedy(actor: Actor): Remedy {
   });
 }
 
-export function restartRemedies(actor: Actor): Remedy[] {
+/** `because`: it is known to help; otherwise it is worth a try. */
+export function restartRemedies(actor: Actor, because?: string): Remedy[] {
   const { kind, namespace, name } = actor;
   if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
   return [
-    role('or', {
-      text: `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
+    role(because === undefined ? 'or' : 'now', {
+      text:
+        because ?? `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
       command: kubectl(
         'rollout',
         'restart',
@@ -110,7 +112,7 @@ export function resumeRemedy(held: Held, object: ObjectFacts, by: string): Remed
 export function cureRemedies(
   context: Context,
   held: Held,
-  { account }: Candidate,
+  { account, rights }: Candidate,
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
@@ -130,7 +132,7 @@ export function cureRemedies(
       const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       return [
         role('now', {
-          text: `Grant ${error?.verb ?? 'update and patch'} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
         }),
         role('look', {
           text: `See whether ${who} may do it now`,
@@ -157,7 +159,7 @@ export function cureRemedies(
     case 'namespace-terminating':
       return [
         role('now', {
-          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in the namespace, which a terminating namespace refuses`,
+          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in namespace ${error.namespace}, which is terminating and refuses it`,
         }),
         ...first,
       ];
@@ -204,14 +206,21 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
 
 /** The last resort. `siblings` are removed in the same patch: two would invalidate each other. */
 export function removalRemedies(
-  { now: { namespace } }: Context,
+  context: Context,
   held: Held,
   siblings: readonly string[],
 ): Remedy[] {
+  const { namespace } = context.now;
   if (held.isInSpec === true) return [specRemoval(namespace, held)];
   const isNamespace = held.type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
   if (object === undefined) return [];
+  const [invalid] = held.objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
+  if (invalid !== undefined) {
+    const what = `${object.kind} ${object.name}`;
+    const text = `Make ${what} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${inShort(invalid.text)}"`;
+    return [role('now', { text })];
+  }
   const remove = object.finalizers.filter(
     (name) => name === held.finalizer || siblings.includes(name),
   );

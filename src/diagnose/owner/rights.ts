@@ -1,5 +1,5 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../../model/snapshot.ts';
-import { type Context, listed } from '../context.ts';
+import { type Context, isBuiltIn, listed } from '../context.ts';
 
 /** A ServiceAccount, or another user that RBAC knows. */
 export interface Account {
@@ -16,6 +16,10 @@ export interface Rights {
   watch: 'named' | 'everything' | undefined;
   /** A rule names the type's status or finalizers: its holder reconciles the type. */
   reconciles: boolean;
+  /** It may act as somebody else, whose rights are then its own. */
+  impersonates: boolean;
+  /** A rule lets it change what belongs to another product: that is its business. */
+  worksElsewhere: boolean;
   /** It may change them only by bindings of the namespace itself. */
   isLocal: boolean;
   /** The rules that count, for people. */
@@ -26,6 +30,8 @@ export const NO_RIGHTS: Rights = {
   change: undefined,
   watch: undefined,
   reconciles: false,
+  impersonates: false,
+  worksElsewhere: false,
   isLocal: false,
   because: [],
 };
@@ -102,6 +108,10 @@ export function rightsOf(
   let isGlobal = false;
   for (const grant of grantsOf(context)) {
     if (!isFor(grant.subject, grant.namespace, account)) continue;
+    rights.impersonates ||= mayImpersonate(grant.rule);
+    rights.worksElsewhere ||=
+      grant.rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)) &&
+      grant.rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!reachesPlace(context, grant.namespace, type)) continue;
     const { rule, because } = grant;
     const isNamed = rule.apiGroups.includes(type.group);
@@ -132,6 +142,17 @@ export function rightsOf(
   rights.isLocal = rights.change !== undefined && !isGlobal;
   rights.watch = has(['list', 'watch'], true);
   return rights;
+}
+
+/** apiserver pkg/endpoints/filters/impersonation.go: a verb on users, groups and ServiceAccounts. */
+function mayImpersonate({ apiGroups, resources, verbs }: RuleFacts): boolean {
+  const has = (list: readonly string[], ...values: string[]): boolean =>
+    [...values, '*'].some((value) => list.includes(value));
+  return (
+    has(verbs, 'impersonate') &&
+    has(apiGroups, '') &&
+    has(resources, 'users', 'groups', 'serviceaccounts')
+  );
 }
 
 /** By its own name or that of all resources: kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (ResourceMatches). */

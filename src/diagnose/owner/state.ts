@@ -8,7 +8,7 @@ import {
 } from '../../model/snapshot.ts';
 import { type Context, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
-import type { Actor } from './actors.ts';
+import { type Actor, actorsOf } from './actors.ts';
 import { eventsAbout, isFresh } from './evidence.ts';
 import type { Held } from './held.ts';
 
@@ -35,26 +35,50 @@ export function refusalsFor(context: Context, held: Held): Refusal[] {
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
   return [...bySaying.values()]
     .toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
-    .map(({ at: _, ...refusal }) => refusal);
+    .map(({ at: _, ...refusal }) => ({ ...refusal, error: inKubernetes(context, refusal.error) }));
+}
+
+/**
+ * Other systems refuse in similar words: authorization of Kubernetes names a user, and what its API does not
+ * find is called by its resource, or by its kind.
+ */
+function inKubernetes({ now }: Context, error: ContentError): ContentError {
+  const { text, count } = error;
+  const isOurs = (): boolean => {
+    if (error.kind === 'forbidden') return error.user !== undefined;
+    if (error.kind !== 'not-found' || !now.discovery.ok) return true;
+    return now.discovery.value.types.some(({ resource, kind }) =>
+      [resource, kind].includes(error.resource),
+    );
+  };
+  return isOurs() ? error : { kind: 'other', text, count };
 }
 
 type Dated = Refusal & { at: string };
 
-/** Validation is the same for everybody: who may ask does not matter. */
-function fromTrial({ now }: Context, { finalizer }: Held, object: ObjectFacts): Dated[] {
-  const trial = now.trials[trialKey(object.uid, finalizer)];
-  if (trial?.answer !== 'refused') return [];
+function fromTrial(context: Context, held: Held, object: ObjectFacts): Dated[] {
   const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
+  return invalidity(context, held, object).map((error) => ({ error, source, object, at: '' }));
+}
+
+/** Why no change of the object is accepted: validation is the same for everybody, whoever asks. */
+export function invalidity(
+  { now }: Context,
+  { finalizer }: Held,
+  { uid }: ObjectFacts,
+): ContentError[] {
+  const trial = now.trials[trialKey(uid, finalizer)];
+  if (trial?.answer !== 'refused') return [];
   return classifyErrorText(trial.message)
     .filter(({ kind }) => kind === 'invalid')
-    .map((error) => ({ error: { ...error, text: trial.message }, source, object, at: '' }));
+    .map((error) => ({ ...error, text: trial.message }));
 }
 
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const read = context.now.details[object.uid];
   if (read?.ok !== true) return [];
   const { conditions, texts } = read.value;
-  const written = object.statusWriters.at(-1)?.time;
+  const written = writtenBy(object);
   const inConditions = conditions
     .filter((condition) => isFailure(condition) && isCurrent(condition, read.value, object))
     .flatMap((condition) => {
@@ -99,19 +123,26 @@ function saysFailure({ type }: ObjectDetail['conditions'][number]): boolean {
   return ABNORMAL.test(type);
 }
 
+/** When the status was last written, by whoever of its writers has been silent longest: none of it is younger. */
+function writtenBy({ statusWriters }: ObjectFacts): string | undefined {
+  const last = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
+  return [...last.values()].flatMap((time) => time ?? []).sort()[0];
+}
+
 /** Since the deletion began, or about what is there now: the deletion raises the generation. */
 function isCurrent(
   condition: ObjectDetail['conditions'][number],
   detail: ObjectDetail,
-  { deletionTimestamp, generation, statusWriters }: ObjectFacts,
+  object: ObjectFacts,
 ): boolean {
+  const { deletionTimestamp, generation } = object;
   const began = Date.parse(deletionTimestamp ?? '');
   if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
   const observed = condition.observedGeneration ?? detail.observedGeneration;
   if (observed !== undefined && generation !== undefined) return observed >= generation;
   if (condition.lastTransitionTime !== undefined) {
     // It was failing before, and the status has been written again since: it still does.
-    return Date.parse(statusWriters.at(-1)?.time ?? '') >= began;
+    return Date.parse(writtenBy(object) ?? '') >= began;
   }
   return true;
 }
@@ -174,13 +205,23 @@ export function pausedBy(
   held: Held,
 ): { object: ObjectFacts; by: string } | undefined {
   for (const object of held.objects) {
-    const told = Object.entries(object.annotations).find(([key, value]) => isPause(key, value));
+    const told = Object.entries(object.annotations).find(
+      ([key, value]) => isPause(key, value) && concerns(key, held),
+    );
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
     const read = context.now.details[object.uid];
     const suspended = read?.ok === true ? read.value.suspended : undefined;
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
   }
   return undefined;
+}
+
+/** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
+function concerns(annotation: string, { finalizer, type }: Held): boolean {
+  const projectOf = (name: string): string => name.split('.').slice(-2).join('.');
+  const [domain, name] = annotation.split('/');
+  if (name === undefined || domain === undefined) return true;
+  return [finalizer.split('/')[0] ?? '', type.group].map(projectOf).includes(projectOf(domain));
 }
 
 /** `crossplane.io/paused: "true"`, `…/reconcile: disabled`, `…/reconcile-policy: …` is none. */
@@ -193,24 +234,36 @@ function isPause(key: string, value: string): boolean {
 }
 
 /**
- * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last. A Lease
- * is the owner's where it is called after it or after the group.
+ * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last, or its own
+ * pod holds it and renews it no more. A Lease is the owner's where it is called after it or after the group.
  */
-export function foreignLease(
+export function lostLease(
   context: Context,
   actor: Actor,
   leases: readonly LeaseFacts[],
 ): LeaseFacts | undefined {
   const own = [
     ...leases,
-    ...listed(context.now.cluster.leases).filter(
-      ({ namespace, name }) => namespace === actor.namespace && name.includes(actor.name),
-    ),
-  ].filter(({ namespace }) => namespace === actor.namespace);
-  const isOurs = ({ holder = '' }: LeaseFacts): boolean =>
-    actor.pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
+    ...listed(context.now.cluster.leases).filter(({ name }) => name.includes(actor.name)),
+  ].filter(
+    ({ namespace, name }) =>
+      namespace === actor.namespace &&
+      // `widget-operator-webhook` is that of another workload, if there is one of this name.
+      !actorsOf(context).some(
+        (other) =>
+          other.namespace === namespace &&
+          other.name.startsWith(`${actor.name}-`) &&
+          name.includes(other.name),
+      ),
+  );
+  const isOurs = (lease: LeaseFacts): boolean => isHolder(actor, lease);
   if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
     return undefined;
   }
-  return own.find((lease) => lease.holder !== undefined && !isOurs(lease));
+  return own.find(isOurs) ?? own.find(({ holder }) => holder !== undefined);
+}
+
+/** One of its pods holds it: client-go adds an ID to the name. */
+export function isHolder({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
+  return pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
 }

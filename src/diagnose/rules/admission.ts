@@ -8,7 +8,7 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies } from '../backends.ts';
+import { actorBehind, type Backend, backendOf, backendRemedies } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
 import {
   type Context,
@@ -186,9 +186,11 @@ function webhookDenied(
 ): RuleResult {
   const subject = configurationSubject(webhook, error.webhook);
   const words = error.message === '' ? 'without explanation' : error.message;
+  const actor = webhook?.service && actorBehind(context, webhook.service);
   return {
     code: 'admission-denied',
     subject,
+    ...(actor === undefined ? {} : { servedBy: actorText(actor) }),
     message: `denies ${request} by its webhook ${error.webhook}: ${words}`,
     quote: words,
     evidence: [error.text],
@@ -325,7 +327,8 @@ export function deadWebhooks(
   context: Context,
   type: ResourceType,
   object: Pick<ObjectFacts, 'labels'>,
-  operation: 'UPDATE' | 'DELETE',
+  operation: 'CREATE' | 'UPDATE' | 'DELETE',
+  place = context.now.namespace.labels,
 ): RuleResult[] {
   const request = `${operation} of ${typeName(type)}`;
   return webhooksOf(context)
@@ -333,7 +336,7 @@ export function deadWebhooks(
       (webhook) =>
         webhook.failurePolicy === 'Fail' &&
         !webhook.hasMatchConditions &&
-        matchesWebhook(context, webhook, operation, type, object.labels),
+        matchesWebhook(context, webhook, operation, type, object.labels, place),
     )
     .flatMap((webhook) => {
       const { service } = webhook;
@@ -346,7 +349,7 @@ export function deadWebhooks(
         service,
         failure: exists ? 'no-endpoints' : 'service-not-found',
         request,
-        evidence: [`it matches ${request} in this namespace and fails closed`],
+        evidence: [`it matches ${request} there and fails closed`],
       });
     });
 }
@@ -405,23 +408,24 @@ export function matchesWebhook(
   operation: string,
   type: ResourceType,
   labels: Record<string, string>,
+  place = context.now.namespace.labels,
 ): boolean {
   const isExact = webhook.matchPolicy === 'Exact';
   return (
     webhook.rules.some((rule) => matchesRule(rule, operation, type, isExact)) &&
-    matchesPlace(context, webhook.namespaceSelector, type) &&
+    matchesPlace(place, webhook.namespaceSelector, type) &&
     matchesLabels(webhook.objectSelector, labels)
   );
 }
 
 /** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
 function matchesPlace(
-  { now: { namespace } }: Context,
+  place: Record<string, string>,
   selector: readonly LabelRequirement[],
   { namespaced, group, resource }: ResourceType,
 ): boolean {
   const hasLabels = namespaced || (group === '' && resource === 'namespaces');
-  return !hasLabels || matchesLabels(selector, namespace.labels);
+  return !hasLabels || matchesLabels(selector, place);
 }
 
 /** With matchPolicy Equivalent a request in another version of the type is converted and matched. */

@@ -12,6 +12,7 @@ import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
+import { neighbours } from './neighbours.ts';
 import { obstacles } from './obstacles.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
@@ -34,6 +35,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...why,
   ...beyond,
   ...shapes,
+  ...neighbours,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,

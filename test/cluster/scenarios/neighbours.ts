@@ -1,0 +1,758 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
+import { byService, createWebhook, webhookRef } from '../admission.ts';
+import { customType, service, serviceAccount, typeRef } from '../objects.ts';
+import type { Expectation, Link, Scenario } from '../scenario.ts';
+import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import { startWebhookServer } from '../servers/webhook.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import {
+  FULL,
+  type Operator,
+  type OperatorOptions,
+  operatorOf,
+  operatorRules,
+  uninstall,
+} from './operator.ts';
+import {
+  guardedRef,
+  heldBy,
+  missingOrUnknown,
+  nobodyKnown,
+  nobodyLeft,
+  owner,
+  RIGHTS,
+  releaseGuarded,
+  restart,
+  type Situation,
+  type Step,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+import { createLease, helm } from './traces.ts';
+
+/** Somebody innocent is near, and looks like the one who is wanted. */
+
+const HANGS = { hangs: true };
+const ADMIN: OperatorOptions = { role: 'cluster-admin' };
+const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
+const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
+const RBAC = 'rbac.authorization.k8s.io';
+const READ = ['get', 'list', 'watch'];
+
+const rule = (apiGroup: string, resources: string[], verbs: string[]) => ({
+  apiGroups: [apiGroup],
+  resources,
+  verbs,
+});
+
+/** Either of these chains behind the object. */
+const either =
+  (...ends: ((world: World, operator: Operator) => Link)[]) =>
+  (world: World, operator: Operator): Partial<Expectation> => ({
+    anyOf: ends.map((end) => ({ chains: [[heldBy(world, operator), end(world, operator)]] })),
+  });
+
+const unknown = (world: World, operator: Operator): Link => nobodyKnown(world, operator);
+
+/** What no remedy may say. */
+const advisesNot =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const wrong = namespace.findings
+      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
+      .filter((text) => words.test(text));
+    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
+  };
+
+const gone: Step = (world, operator) => uninstall(world, operator);
+
+const lookalikes: Scenario[] = [
+  situation({
+    id: 'near-status',
+    title: 'another ingress controller reports the status of an Ingress whose owner is uninstalled',
+    own: true,
+    operator: {
+      group: 'networking.k8s.io',
+      ownGroup: false,
+      kind: 'Ingress',
+      type: false,
+      name: 'aws-load-balancer-controller',
+      namespace: 'kube-system',
+      finalizer: 'ingress.k8s.aws/resources',
+      manager: 'controller',
+      rules: [rule('networking.k8s.io', ['ingresses', 'ingresses/status'], FULL)],
+    },
+    spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+    bystanders: [
+      {
+        group: 'networking.k8s.io',
+        ownGroup: false,
+        kind: 'Ingress',
+        name: 'ingress-nginx-controller',
+        namespace: 'ingress-nginx',
+        container: { name: 'controller', command: ['/nginx-ingress-controller'] },
+        rules: [
+          rule('networking.k8s.io', ['ingresses'], READ),
+          rule('networking.k8s.io', ['ingresses/status'], ['update']),
+        ],
+      },
+    ],
+    afterwards: async (world, operator) => {
+      await world.client.patchStatus(
+        guardedRef(world, operator),
+        { loadBalancer: { ingress: [{ ip: '203.0.113.7' }] } },
+        { fieldManager: 'nginx-ingress-controller' },
+      );
+      await uninstall(world, operator);
+    },
+    expect: either(
+      (world, operator) => ({
+        code: 'owner-missing',
+        subject: guardedRef(world, operator),
+        finalizer: operator.finalizer,
+      }),
+      unknown,
+    ),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'umbrella-gone',
+    title: 'one Helm release brought the type and a cluster-admin; the operator is uninstalled',
+    own: true,
+    operator: (world) => {
+      const annotations = helm('platform', world.name('platform'));
+      return {
+        ...NAMELESS,
+        name: 'brain',
+        namespace: 'platform',
+        metadata: { annotations },
+        type: { metadata: { annotations } },
+      };
+    },
+    bystanders: (world) => [
+      {
+        ...NAMELESS,
+        ...ADMIN,
+        name: 'gitops',
+        namespace: 'platform',
+        metadata: { annotations: helm('platform', world.name('platform')) },
+      },
+    ],
+    afterwards: gone,
+    expect: missingOrUnknown,
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'umbrella-asleep',
+    title: 'the same, and the operator is there, with 0 replicas',
+    own: true,
+    operator: (world) => {
+      const annotations = helm('platform', world.name('platform'));
+      return {
+        ...NAMELESS,
+        name: 'brain',
+        namespace: 'platform',
+        replicas: 0,
+        metadata: { annotations },
+        type: { metadata: { annotations } },
+      };
+    },
+    bystanders: (world) => [
+      {
+        ...NAMELESS,
+        ...ADMIN,
+        name: 'gitops',
+        namespace: 'platform',
+        metadata: { annotations: helm('platform', world.name('platform')) },
+      },
+    ],
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  ...[true, false].map((isAdmin) =>
+    situation({
+      id: isAdmin ? 'company-lease-admin' : 'company-lease',
+      title: `another operator of the company holds a Lease of its domain, ${isAdmin ? 'as cluster-admin' : 'with rights on its own type'}`,
+      own: true,
+      operator: {
+        ...NAMELESS,
+        group: 'cache.acme.example',
+        kind: 'Cache',
+        name: 'brain',
+        namespace: 'cache-system',
+      },
+      bystanders: [
+        {
+          ...NAMELESS,
+          ...(isAdmin ? ADMIN : {}),
+          group: 'backup.acme.example',
+          kind: 'Backup',
+          name: 'safe',
+          namespace: 'backup-system',
+          type: {},
+        },
+      ],
+      afterwards: async (world, operator) => {
+        await uninstall(world, operator);
+        const safe = operatorOf(world, { name: 'safe', namespace: 'backup-system' });
+        const [pod] = await readyPods(world.client, safe);
+        await createLease(world, {
+          namespace: 'backup-system',
+          name: 'f1c5ece8.acme.example',
+          holder: `${pod?.metadata.name}_9d41c0`,
+        });
+      },
+      expect: isAdmin ? either(unknown) : either((_, operator) => nobodyLeft(operator)),
+      cure: releaseGuarded,
+    }),
+  ),
+  situation({
+    id: 'company-gateway',
+    title: 'the gateway of a company checks only types of its groups; the operator is uninstalled',
+    own: true,
+    operator: {
+      ...NAMELESS,
+      group: 'cache.acme.example',
+      kind: 'Cache',
+      name: 'brain',
+      namespace: 'cache-system',
+    },
+    bystanders: [
+      {
+        ...NAMELESS,
+        ...ADMIN,
+        group: 'backup.acme.example',
+        kind: 'Backup',
+        name: 'gateway',
+        namespace: 'platform',
+        type: {},
+      },
+    ],
+    afterwards: async (world, operator) => {
+      await uninstall(world, operator);
+      await world.create(service('platform', 'gateway', { selector: { app: 'gateway' } }));
+      await createWebhook(world, {
+        operations: ['CREATE'],
+        apiGroups: ['cache.acme.example', 'backup.acme.example'],
+        resource: '*',
+        clientConfig: byService('platform', 'gateway'),
+      });
+    },
+    expect: either(unknown),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'name-with-prefix',
+    title: 'the name of another product ends as that of the operator, which is uninstalled',
+    operator: { name: 'backup-operator', namespace: 'backup-system' },
+    bystanders: [{ ...ADMIN, name: 'etcd-backup-operator', namespace: 'etcd-system' }],
+    afterwards: gone,
+    expect: missingOrUnknown,
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'group-above',
+    title: 'the domain of the finalizer is the group of another product, above that of the type',
+    own: true,
+    operator: (world) => ({
+      ...NAMELESS,
+      group: 'cache.example.com',
+      kind: 'Cache',
+      name: 'vault',
+      namespace: 'vault-system',
+      replicas: 0,
+      finalizer: `${world.domain('example.com')}/backup`,
+      rules: [
+        rule(world.domain('cache.example.com'), ['caches'], FULL),
+        rule(world.domain('example.com'), ['backups', 'backups/status'], FULL),
+      ],
+      type: {},
+    }),
+    before: async (world) => {
+      await world.createType(customType({ group: world.domain('example.com'), kind: 'Backup' }));
+    },
+    bystanders: [
+      {
+        ...NAMELESS,
+        group: 'cache.example.com',
+        kind: 'Cache',
+        name: 'cache-operator',
+        namespace: 'cache-system',
+      },
+    ],
+    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), unknown),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'status-keeper',
+    title: 'the operator is nameless and has 0 replicas; another one keeps the status of its type',
+    operator: { ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
+    bystanders: [
+      {
+        name: 'widget-syncer',
+        manager: 'widget-syncer',
+        namespace: 'tools',
+        container: { name: 'syncer' },
+      },
+    ],
+    afterwards: (world, operator) =>
+      world.client.patchStatus(
+        guardedRef(world, operator),
+        { phase: 'Synced' },
+        { fieldManager: 'widget-syncer' },
+      ),
+    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), unknown),
+    cure: scaleUp,
+  }),
+];
+
+const shard = (name: string, selector: string, more: OperatorOptions = {}): OperatorOptions => ({
+  group: 'kustomize.toolkit.fluxcd.io',
+  ownGroup: false,
+  kind: 'Kustomization',
+  name,
+  namespace: 'flux-system',
+  account: 'kustomize-controller',
+  finalizer: 'finalizers.fluxcd.io',
+  manager: 'gotk-kustomize-controller',
+  container: {
+    name: 'manager',
+    image: 'example.com/kustomize-controller:1',
+    args: [`--watch-label-selector=${selector}`],
+  },
+  rules: [rule('kustomize.toolkit.fluxcd.io', ['*'], ['*'])],
+  ...more,
+});
+
+/** Its process fails in these words. */
+const fails = (words: string): OperatorBehaviour => ({
+  isSlow: true,
+  cleanUp: () => words,
+});
+
+const failing: Scenario[] = [
+  situation({
+    id: 'secret-elsewhere',
+    title: 'the operator needs a Secret of a third namespace, which the object names',
+    behaviour: fails('cannot log in: secrets "creds" not found'),
+    complains: true,
+    spec: { secretRef: { name: 'creds', namespace: 'shared' } },
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/creds/] })],
+    expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
+    cure: releaseGuarded,
+    beyondCommands: 'nobody but its owner knows what was in the Secret',
+  }),
+  situation({
+    id: 'cloud-not-found',
+    title: 'the operator does not find in the cloud what the object names',
+    behaviour: fails('DeleteFailed: instance "db-1" not found'),
+    complains: true,
+    spec: { instanceName: 'db-1' },
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/db-1/] })],
+    expect: () => ({ deadlock: false, also: advisesNot(/[Rr]estore/) }),
+    cure: releaseGuarded,
+    beyondCommands: 'somebody has to look into the cloud',
+  }),
+  situation({
+    id: 'cloud-forbids',
+    title: 'the cloud refuses what the operator asks of it',
+    behaviour: fails('rpc error: code = PermissionDenied desc = forbidden: token lacks scope'),
+    complains: true,
+    owner: (_, operator) => [
+      owner(operator, 'owner-failing', { says: [/lacks scope/], advises: [/^Fix/] }),
+    ],
+    expect: () => ({ deadlock: false, also: advisesNot(/Grant|can-i/) }),
+    cure: releaseGuarded,
+    beyondCommands: 'somebody has to grant it in the cloud',
+  }),
+  situation({
+    id: 'other-terminating',
+    title: 'the operator must create something in another namespace that is terminating',
+    behaviour: fails(
+      'jobs.batch "wipe" is forbidden: unable to create new content in namespace vault because it is being terminated',
+    ),
+    complains: true,
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/vault/] })],
+    expect: () => ({ deadlock: false, also: advisesNot(/create jobs in the namespace/) }),
+    cure: releaseGuarded,
+    beyondCommands: 'the other namespace has to go first',
+  }),
+];
+
+const chains: Scenario[] = [
+  situation({
+    id: 'invalid-gone',
+    identity: 'teardown-force', // only who may change the object can try
+    title:
+      'the operator is uninstalled, and its type has got a field without which nothing is valid',
+    afterwards: async (world, operator) => {
+      await uninstall(world, operator);
+      const { group, kind } = operator;
+      const { spec } = structuredClone(customType({ group, kind }));
+      const [version] = arrayAt(spec, 'versions') as [JsonObject];
+      const schema = at(version, 'schema', 'openAPIV3Schema') as JsonObject;
+      // What has not changed is not validated again (CRD validation ratcheting), but for the object as a whole.
+      schema['required'] = ['size'];
+      (schema['properties'] as JsonObject)['size'] = { type: 'integer' };
+      await world.client.patch(typeRef(group, kind), { spec: { versions: [version] } });
+      const path = `${await world.client.pathOf(guardedRef(world, operator))}?dryRun=All`;
+      await waitUntil('the type to refuse', async () => {
+        const patch = { metadata: { annotations: { probe: 'x' } } };
+        const type = { 'content-type': 'application/merge-patch+json' };
+        return (await world.client.call('PATCH', path, patch, type)).status === 422;
+      });
+    },
+    owner: (_, operator) => [{ ...nobodyLeft(operator), advises: [/Make Widget db valid/] }],
+    cure: async (world, operator) => {
+      await world.client.patch(guardedRef(world, operator), {
+        metadata: { finalizers: null },
+        size: 1,
+      });
+    },
+    mayChange: (_, { group, kind }) => [typeRef(group, kind)],
+    beyondCommands: 'only a person knows what the field should say',
+  }),
+];
+
+const rights: Scenario[] = [
+  situation({
+    id: 'impersonates',
+    title: 'the operator acts by impersonating an account that may',
+    operator: {
+      name: 'tenant-operator',
+      namespace: 'tenant-system',
+      rules: [rule('', ['serviceaccounts'], ['impersonate'])],
+    },
+    before: async (world, { group }) => {
+      const namespace = world.name('tenants');
+      const name = world.name('deployer');
+      await world.createNamespace(namespace);
+      await world.createAll([
+        serviceAccount(namespace, 'deployer'),
+        {
+          apiVersion: `${RBAC}/v1`,
+          kind: 'ClusterRole',
+          metadata: { name },
+          rules: operatorRules({ group, kind: 'Widget' }),
+        },
+        {
+          apiVersion: `${RBAC}/v1`,
+          kind: 'ClusterRoleBinding',
+          metadata: { name },
+          roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
+          subjects: [{ kind: 'ServiceAccount', namespace, name: 'deployer' }],
+        },
+      ]);
+    },
+    behaviour: { tells: false },
+    expect: (world, operator) => ({
+      ...either(
+        (_, one) => owner(one, 'owner-running'),
+        (_, one) => owner(one, 'owner-failing'),
+        unknown,
+      )(world, operator),
+      never: [NOBODY_IS_MISSING],
+    }),
+    cure: releaseGuarded,
+    beyondCommands: 'its work takes time',
+  }),
+  situation({
+    id: 'rights-gone',
+    title: 'a RoleBinding let the operator act in this namespace and went with it; it runs',
+    operator: { rules: [rule('', ['namespaces'], READ)] },
+    behaviour: { tells: false },
+    afterwards: async (world, operator) => {
+      const metadata = { namespace: world.namespace, name: 'widget-operator' };
+      await world.createAll([
+        {
+          apiVersion: `${RBAC}/v1`,
+          kind: 'Role',
+          metadata,
+          rules: operatorRules(operator),
+        },
+        {
+          apiVersion: `${RBAC}/v1`,
+          kind: 'RoleBinding',
+          metadata,
+          roleRef: { apiGroup: RBAC, kind: 'Role', name: metadata.name },
+          subjects: [
+            { kind: 'ServiceAccount', namespace: operator.namespace, name: operator.account },
+          ],
+        },
+      ]);
+    },
+    expect: (world, operator) => ({
+      ...either((_, one) => owner(one, 'owner-failing'), unknown)(world, operator),
+      never: [NOBODY_IS_MISSING],
+    }),
+    cure: releaseGuarded,
+    beyondCommands: 'somebody has to grant the right again',
+  }),
+  situation({
+    id: 'agent-outside',
+    title: 'an agent in another cluster works by a token, and still writes the status',
+    operator: { ...NAMELESS, name: 'agent', namespace: 'agent-system' },
+    afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
+    settle: async (world) => {
+      const own = guardedRef(world, operatorOf(world));
+      await world.terminating(own);
+      await sleep(1_500);
+      await world.client.patchStatus(own, { phase: 'Deleting' }, { fieldManager: 'manager' });
+      await settledByFinalizer(world);
+    },
+    owner: 'owner-unknown',
+    expect: () => ({ never: [NOBODY_IS_MISSING] }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'leader-hangs',
+    title: 'its own pod holds the Lease, and has not renewed it for long',
+    behaviour: HANGS,
+    afterwards: async (world, operator) => {
+      const [pod] = await readyPods(world.client, operator);
+      await createLease(world, {
+        namespace: operator.namespace,
+        name: operator.name,
+        holder: `${pod?.metadata.name}_77aa`,
+        silentForSeconds: 1_200,
+      });
+    },
+    owner: (_, operator) => [owner(operator, 'owner-running', { says: [/Lease.*renewed/] })],
+    cure: restart,
+  }),
+  situation({
+    id: 'own-webhook-on-pods',
+    title: 'the operator has 0 replicas, and its own dead webhook refuses every pod',
+    operator: { replicas: 0 },
+    afterwards: async (world, { namespace, name }) => {
+      await world.create(service(namespace, name, { selector: { app: name } }));
+      await createWebhook(world, {
+        operations: ['CREATE'],
+        resource: 'pods',
+        clientConfig: byService(namespace, name),
+        sees: namespace,
+        timeoutSeconds: 1,
+      });
+    },
+    expect: (world, operator) => ({
+      chains: 'any',
+      rootCauses: [
+        owner(operator, 'owner-scaled-to-zero'),
+        { code: 'admission-webhook-failing', subject: webhookRef(world) },
+      ],
+    }),
+    cure: async (world, operator) => {
+      await world.client.delete(webhookRef(world));
+      await scaleUp(world, operator);
+    },
+  }),
+];
+
+/** The status of the object says so, since the deletion. */
+const says =
+  (message: string): NonNullable<Situation['settle']> =>
+  async (world, operator) => {
+    await world.terminating(guardedRef(world, operator));
+    await sleep(1_500);
+    const condition = {
+      type: 'Ready',
+      status: 'False',
+      reason: 'ReconciliationFailed',
+      message,
+      lastTransitionTime: new Date().toISOString().replace(/\.\d+/, ''),
+    };
+    await world.client.patchStatus(
+      guardedRef(world, operator),
+      { conditions: [condition] },
+      { fieldManager: operator.manager },
+    );
+    await settledByFinalizer(world);
+  };
+
+const more: Scenario[] = [
+  situation({
+    id: 'acts-as-a-team',
+    title: 'Flux acts as an account of a team, as which a shop of that team runs too',
+    own: true,
+    operator: {
+      ...shard('kustomize-controller', ''),
+      container: { name: 'manager', image: 'example.com/kustomize-controller:1' },
+      rules: [
+        rule('kustomize.toolkit.fluxcd.io', ['*'], ['*']),
+        rule('', ['serviceaccounts'], ['impersonate']),
+      ],
+    },
+    behaviour: { cleanUp: () => 'refused', tells: false },
+    bystanders: [
+      {
+        name: 'shop',
+        namespace: 'team-apps',
+        account: 'deployer',
+        rules: [rule('', ['pods'], READ)],
+      },
+    ],
+    settle: says(
+      'delete failed: deployments.apps "cart" is forbidden: User "system:serviceaccount:team-apps:deployer" cannot delete resource "deployments" in API group "apps" in the namespace "team-apps"',
+    ),
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
+    cure: releaseGuarded,
+    mayChange: () => RIGHTS,
+    beyondCommands: 'somebody has to let the account of the team do it',
+  }),
+  situation({
+    id: 'paused-for-flux',
+    title: 'an annotation tells Flux, not the operator, to leave the object alone',
+    behaviour: HANGS,
+    afterwards: (world, operator) =>
+      world.client.patch(guardedRef(world, operator), {
+        metadata: { annotations: { 'kustomize.toolkit.fluxcd.io/reconcile': 'disabled' } },
+      }),
+    owner: (_, operator) => [
+      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
+    ],
+    cure: restart,
+  }),
+  situation({
+    id: 'suspended-refused',
+    title: 'the object is suspended, and what the operator does for its removal is refused',
+    behaviour: fails('cannot drop the schema: quota of the provider is used up'),
+    complains: true,
+    spec: { suspend: true },
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/used up/] })],
+    cure: releaseGuarded,
+    beyondCommands: 'somebody has to make room at the provider',
+  }),
+  situation({
+    id: 'old-words',
+    title: 'what the status says is older than the deletion; somebody else has written it since',
+    behaviour: HANGS,
+    afterwards: async (world, operator) => {
+      const condition = {
+        type: 'Ready',
+        status: 'False',
+        reason: 'CreateFailed',
+        message: 'cannot create the schema: quota of the provider is used up',
+        lastTransitionTime: new Date().toISOString().replace(/\.\d+/, ''),
+      };
+      await world.client.patchStatus(
+        guardedRef(world, operator),
+        { conditions: [condition] },
+        { fieldManager: operator.manager },
+      );
+      await sleep(1_500);
+    },
+    settle: async (world, operator) => {
+      const own = guardedRef(world, operator);
+      await world.terminating(own);
+      await sleep(1_500);
+      await world.client.patchStatus(own, { replicas: 3 }, { fieldManager: 'widget-scaler' });
+      await settledByFinalizer(world);
+    },
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'sibling-lease',
+    title: 'a workload beside the operator leads by a Lease of its own; the operator has none',
+    behaviour: HANGS,
+    bystanders: [{ name: 'widget-operator-injector', namespace: 'widget-system', rules: [] }],
+    afterwards: async (world, { namespace }) => {
+      const name = 'widget-operator-injector';
+      const [pod] = await readyPods(world.client, operatorOf(world, { namespace, name }));
+      const holder = `${pod?.metadata.name}_77aa`;
+      await createLease(world, { namespace, name: `${name}-lock`, holder });
+    },
+    owner: (_, operator) => [
+      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
+    ],
+    cure: restart,
+  }),
+  situation({
+    id: 'own-guard',
+    title: 'the webhook of the operator lets nobody else change its type; it runs and is slow',
+    identity: 'teardown-force',
+    unscheduled: true,
+    behaviour: { cleanUp: () => 'busy', tells: false },
+    before: async (world, { namespace, name, group }) => {
+      await world.ensureNamespace(namespace);
+      const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], (review) => {
+        const user = JSON.stringify(at(review, 'request', 'userInfo'));
+        return /system:masters|widget-operator/.test(user) ? 'allow' : { deny: 'not yours' };
+      });
+      await world.create(
+        service(namespace, name, {
+          selector: { app: name },
+          ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
+        }),
+      );
+      const node = world.name('node-own');
+      await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
+      await createWebhook(world, {
+        operations: ['UPDATE'],
+        apiGroup: group,
+        resource: 'widgets',
+        clientConfig: {
+          service: { namespace, name, path: '/validate' },
+          caBundle: server.caBundle,
+        },
+        failurePolicy: 'Ignore',
+      });
+    },
+    afterwards: async (world, { namespace }) => {
+      await waitUntil('the webhook to have endpoints', async () => {
+        const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
+        return /"ready":true/.test(JSON.stringify(slices));
+      });
+      await sleep(2_000);
+    },
+    owner: 'owner-running',
+    expect: (world) => ({ never: [webhookRef(world)] }),
+    cure: releaseGuarded,
+    beyondCommands: 'its work takes time',
+  }),
+];
+
+const argo: OperatorOptions = {
+  group: 'argoproj.io',
+  ownGroup: false,
+  version: 'v1alpha1',
+  kind: 'Application',
+  name: 'argocd-application-controller',
+  namespace: 'argocd',
+  finalizer: 'resources-finalizer.argocd.argoproj.io',
+  manager: 'kubectl-client-side-apply',
+  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
+};
+
+const traces: Scenario[] = [
+  situation({
+    id: 'trace-of-a-viewer',
+    title: 'a binding that only lets look names an account of the product in this namespace',
+    own: true,
+    operator: argo,
+    afterwards: async (world, operator) => {
+      await uninstall(world, operator, ['rights']);
+      await world.create({
+        apiVersion: `${RBAC}/v1`,
+        kind: 'ClusterRoleBinding',
+        metadata: { name: 'looks' },
+        roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'view' },
+        subjects: [
+          {
+            kind: 'ServiceAccount',
+            namespace: world.namespace,
+            name: 'argocd-application-controller',
+          },
+        ],
+      });
+    },
+    expect: (world, operator) => ({ ...missingOrUnknown(world, operator), deadlock: false }),
+    cure: releaseGuarded,
+  }),
+];
+
+export const neighbours = [...lookalikes, ...failing, ...chains, ...rights, ...more, ...traces];
