@@ -563,8 +563,7 @@ function walk(
  */
 const VERBS: readonly string[] = [
   ...['watch', 'list', 'update', 'patch', 'deletecollection', 'impersonate', '*'],
-]; others tell nothing. */
-const VERBS: readonly string[] = ['watch', 'list', 'update', 'patch', 'deletecollection', '*'];
+];
 
 /** A rule that lets somebody watch or change objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
