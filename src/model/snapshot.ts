@@ -291,6 +291,8 @@ export interface ObjectDetail {
   texts: string[];
   /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
   suspended: string | undefined;
+  /** What becomes of it when what it is bound to goes (`spec.deletionPolicy`). */
+  deletionPolicy?: string;
   /** Objects that its spec or status names. */
   references: Reference[];
   /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
@@ -475,6 +477,13 @@ export interface Baseline {
   roleBindings: Read<BindingFacts[]>;
   /** Warning Events; the namespace loses them, and refuses new ones. */
   events: Read<EventFacts[]>;
+  claims?: Read<Claim[]>;
+}
+
+/** A PersistentVolumeClaim; one that was made again has another UID. */
+export interface Claim {
+  name: string;
+  uid: string;
 }
 
 export function partnerKey(ref: {
@@ -495,13 +504,14 @@ export function trialKey(uid: string, finalizer: string): string {
   return `${uid} ${finalizer}`;
 }
 
-/** Something cluster-scoped that points into a namespace, and by which field. */
+/** Something cluster-scoped that points into a namespace. */
 export interface Pointer {
   apiVersion: string;
   kind: string;
   name: string;
   namespace: string;
-  field: string;
+  /** By which field: "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
+  how: string;
   /** What the API says of its state, for people: "Released, reclaim policy Retain". */
   state: string;
   /** Refuses or loses requests of others while what it points to is not there. */
@@ -510,6 +520,8 @@ export interface Pointer {
   isGoing: boolean;
   /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
   released?: { at: string | undefined };
+  /** Of a volume: the claim that it is for; without a UID until it is bound. */
+  claim?: Claim;
 }
 
 /** What a snapshot needs beyond the content to be explained, read already or not. */

@@ -6,7 +6,8 @@ import { missingRight } from './sources.ts';
 
 interface Pointed {
   namespace: string;
-  field: string;
+  /** "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
+  how: string;
   breaksOthers?: boolean;
   /** Garbage collection takes it away. */
   isOwned?: true;
@@ -35,9 +36,15 @@ export const POINTING_TYPES: readonly PointingType[] = [
     version: 'v1',
     resource: 'persistentvolumes',
     kind: 'PersistentVolume',
-    points: (item) => pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef'),
-    state: (item) =>
-      `${stringAt(item, 'status', 'phase') ?? 'no phase'}, reclaim policy ${stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') ?? 'unknown'}`,
+    points: (item) =>
+      pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
+    state: (item) => {
+      const phase = stringAt(item, 'status', 'phase') ?? 'no phase';
+      // What took it away failed, and says why.
+      const message = phase === 'Failed' ? (stringAt(item, 'status', 'message') ?? '') : '';
+      const policy = stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') ?? 'unknown';
+      return `${phase}${message === '' ? '' : `: ${message}`}, reclaim policy ${policy}`;
+    },
     isGoing: (item) =>
       stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') === 'Delete' &&
       stringAt(item, 'status', 'phase') !== 'Failed',
@@ -47,8 +54,13 @@ export const POINTING_TYPES: readonly PointingType[] = [
     version: 'v1',
     resource: 'volumesnapshotcontents',
     kind: 'VolumeSnapshotContent',
-    points: (item) => pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef'),
-    state: (item) => `deletion policy ${stringAt(item, 'spec', 'deletionPolicy') ?? 'unknown'}`,
+    points: (item) =>
+      pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef', 'VolumeSnapshot'),
+    state: (item) => {
+      const error = stringAt(item, 'status', 'error', 'message');
+      const policy = stringAt(item, 'spec', 'deletionPolicy') ?? 'unknown';
+      return `deletion policy ${policy}${error === undefined ? '' : `: ${error}`}`;
+    },
     isGoing: (item) =>
       stringAt(item, 'spec', 'deletionPolicy') === 'Delete' &&
       at(item, 'status', 'error') === undefined,
@@ -61,7 +73,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
     version: 'v1',
     resource: 'apiservices',
     kind: 'APIService',
-    points: (item) => breaking(pointed(at(item, 'spec', 'service'), 'spec.service')),
+    points: (item) => breaking(pointed(at(item, 'spec', 'service'), 'spec.service', 'Service')),
   },
   {
     group: 'apiextensions.k8s.io',
@@ -73,6 +85,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
         pointed(
           at(item, 'spec', 'conversion', 'webhook', 'clientConfig', 'service'),
           'spec.conversion.webhook.clientConfig.service',
+          'Service',
         ),
       ),
   },
@@ -83,7 +96,10 @@ export const POINTING_TYPES: readonly PointingType[] = [
     points: (item) =>
       arrayAt(item, 'subjects').flatMap((subject, index) => {
         const namespace = placeOfSubject(subject);
-        return namespace === undefined ? [] : [{ namespace, field: `subjects[${index}]` }];
+        const name = stringAt(subject, 'name') ?? '';
+        const who = stringAt(subject, 'kind') === 'ServiceAccount' ? `${namespace}/${name}` : name;
+        const how = `its subjects[${index}] names ${stringAt(subject, 'kind')} ${who}`;
+        return namespace === undefined ? [] : [{ namespace, how }];
       }),
     state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
   },
@@ -92,7 +108,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
     resource: 'validatingadmissionpolicybindings',
     kind: 'ValidatingAdmissionPolicyBinding',
     points: (item) => {
-      const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef');
+      const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef', 'its parameters');
       const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
       return action === 'Allow' ? points : breaking(points);
     },
@@ -126,6 +142,7 @@ function webhooks(
         pointed(
           at(webhook, 'clientConfig', 'service'),
           `webhooks[${index}].clientConfig.service`,
+          'Service',
         ).map((point) => ({
           ...point,
           breaksOthers:
@@ -156,11 +173,11 @@ function inAll(count: number, what: string): string {
   return count > 1 ? `${count} ${what} in all` : '';
 }
 
-function pointed(value: Json | undefined, field: string): Pointed[] {
+function pointed(value: Json | undefined, field: string, kind: string): Pointed[] {
   const namespace = stringAt(value, 'namespace');
-  const name = stringAt(value, 'name');
   if (namespace === undefined) return [];
-  return [{ namespace, field: name === undefined ? field : `${field} (${namespace}/${name})` }];
+  const name = stringAt(value, 'name') ?? '*';
+  return [{ namespace, how: `its ${field} names ${kind} ${namespace}/${name}` }];
 }
 
 function breaking(points: Pointed[]): Pointed[] {
@@ -252,9 +269,10 @@ export async function readPointers(
   for (const { volume, item } of attachments) {
     const of = volumes.get(volume);
     if (of === undefined) continue;
-    const field = `spec.source.persistentVolumeName (${volume})`;
-    const pointer = pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, field }]);
-    pointers.push(of.released === undefined ? pointer : { ...pointer, released: of.released });
+    const how = `its spec.source names PersistentVolume ${volume}, whose claim was in the namespace`;
+    const { claim, namespace, released } = of;
+    const pointer = pointerOf(ATTACHMENTS, item, [{ namespace, how }]);
+    pointers.push({ ...pointer, ...(claim && { claim }), ...(released && { released }) });
   }
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length >= MAX_POINTERS) {
@@ -278,19 +296,21 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
   const [first] = points as [Pointed];
   const {
     namespace,
-    field,
+    how,
     breaksOthers = false,
   } = points.find((point) => point.breaksOthers) ?? first;
   const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
   const states = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : ''];
   const phase = stringAt(item, 'status', 'phase');
-  const isReleased = type.kind === 'PersistentVolume' && phase !== undefined && phase !== 'Bound';
+  const isVolume = type.kind === 'PersistentVolume';
+  const isReleased = isVolume && phase !== undefined && phase !== 'Bound';
+  const claim = (field: string): string => stringAt(item, 'spec', 'claimRef', field) ?? '';
   return {
     apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
     kind: type.kind,
     name: stringAt(item, 'metadata', 'name') ?? '',
     namespace,
-    field,
+    how,
     state: states.filter((state) => state !== '').join(', '),
     breaksOthers,
     isGoing:
@@ -298,6 +318,7 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
     ...(isReleased
       ? { released: { at: stringAt(item, 'status', 'lastPhaseTransitionTime') } }
       : {}),
+    ...(isVolume ? { claim: { name: claim('name'), uid: claim('uid') } } : {}),
   };
 }
 
@@ -310,10 +331,18 @@ function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Poin
     const namespace = owners.get(stringAt(reference, 'uid') ?? '');
     return namespace === undefined
       ? []
-      : [{ namespace, field: `ownerReferences[${index}]`, isOwned: true as const }];
+      : [
+          {
+            namespace,
+            how: `its ownerReferences[${index}] names the Namespace`,
+            isOwned: true as const,
+          },
+        ];
   });
   return [
-    ...(release === undefined ? [] : [{ namespace: release, field: `annotation ${RELEASE}` }]),
+    ...(release === undefined
+      ? []
+      : [{ namespace: release, how: `its annotation ${RELEASE} names the namespace` }]),
     ...owned,
   ];
 }
@@ -366,7 +395,7 @@ class Reconcilers {
           kind: 'CustomResourceDefinition',
           name,
           namespace,
-          field: `ClusterRole ${first.role}, which lets only accounts of it write the status of the type`,
+          how: `only accounts of the namespace may write the status of its objects (ClusterRole ${first.role}): without the namespace they have no controller`,
           state: '',
           breaksOthers: false,
           isGoing: false,

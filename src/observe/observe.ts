@@ -19,6 +19,7 @@ import { readDependents, readDetails, readPartners, readTrials, tryDeletion } fr
 import { definitionDetail, nodeFacts } from './parse.ts';
 import {
   type Answer,
+  CLAIMS,
   CLUSTER,
   PLACE,
   readPlaces,
@@ -349,11 +350,12 @@ export async function readBaselines(
     return (namespace) => (answers.get(namespace) as Answer<Read<T[]>>).value;
   };
   const { deployments, statefulSets, daemonSets } = CLUSTER;
-  const [workloads, roles, roleBindings, events] = await Promise.all([
+  const [workloads, roles, roleBindings, events, claims] = await Promise.all([
     Promise.all([deployments, statefulSets, daemonSets].map(from)),
     from(PLACE.roles),
     from(PLACE.roleBindings),
     from(PLACE.events),
+    from(CLAIMS),
   ]);
   const baselineOf = (name: string): Baseline => {
     const lists = workloads.map((list) => list(name));
@@ -366,6 +368,7 @@ export async function readBaselines(
       roles: roles(name),
       roleBindings: roleBindings(name),
       events: said.ok ? read(said.value.filter(({ type }) => type === 'Warning')) : said,
+      claims: claims(name),
     };
   };
   return new Map(namespaces.map((name) => [name, baselineOf(name)]));

@@ -300,6 +300,8 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     references: [],
     mentions: [],
   };
+  const policy = stringAt(object, 'spec', 'deletionPolicy');
+  if (policy !== undefined) detail.deletionPolicy = policy;
   walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);

@@ -3,7 +3,13 @@ import { stringAt } from '../base/json.ts';
 import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
-import type { ClusterSources, PlaceSources, ResourceType, Unread } from '../model/snapshot.ts';
+import type {
+  Claim,
+  ClusterSources,
+  PlaceSources,
+  ResourceType,
+  Unread,
+} from '../model/snapshot.ts';
 import { listIn } from './collections.ts';
 import {
   apiServiceFacts,
@@ -194,6 +200,17 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
     parse: (node) => ({ providerId: stringAt(node, 'spec', 'providerID') ?? '' }),
     options: { limit: 1, maxItems: 1 },
   },
+};
+
+/** Whose volumes are whose, once they are gone. */
+export const CLAIMS: Source<Claim> = {
+  label: 'PersistentVolumeClaims',
+  type: { group: '', version: 'v1', resource: 'persistentvolumeclaims' },
+  parse: (item) => ({
+    name: stringAt(item, 'metadata', 'name') ?? '',
+    uid: stringAt(item, 'metadata', 'uid') ?? '',
+  }),
+  options: { metadataOnly: true, maxItems: MANY },
 };
 
 export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]> } = {

@@ -1,17 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/base/json.ts';
+import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
+import type { Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { renderText } from '../../src/report/text.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { byService, createWebhook } from './admission.ts';
 import { endOf, type Write, writesSince } from './audit.ts';
+import type { Ref } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { storedIn } from './force-world.ts';
@@ -19,6 +21,8 @@ import type { Identity } from './identities.ts';
 import { apiVersionOf } from './inventory.ts';
 import { configMap, customObject, customType, deployment, pluralOf, service } from './objects.ts';
 import { createGuarded, install, type Operator, start } from './scenarios/operator.ts';
+import { connect as connectService } from './servers/extension-api.ts';
+import { startWebhook, startWebhookServer } from './servers/webhook.ts';
 import { namespaceRef, World } from './world.ts';
 
 /**
@@ -35,6 +39,14 @@ interface Ran {
   writes: Write[];
   /** Requests for PersistentVolumes; other tests on this cluster make types that all have to be read. */
   volumeRequests: number;
+}
+
+/** What happens to a run of the gate on its way. */
+interface Twist {
+  identity?: Identity;
+  cancelAt?: RegExp;
+  /** Between what it has read and what it asks for. */
+  beforeSend?: (mutation: Mutation) => Promise<unknown>;
 }
 
 let cluster: Cluster;
@@ -129,16 +141,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
 
     test('deletes what a webhook in the namespace guards while it still answers', async () => {
       await within('guarded', async (world) => {
-        const group = world.domain('guarded.example.com');
-        await world.createType(customType({ group, kind: 'Lock' }));
-        await world.create(service(world.namespace, 'guard'));
-        await world.create(customObject(`${group}/v1`, 'Lock', world.namespace, 'one'));
-        await createWebhook(world, {
-          operations: ['DELETE'],
-          apiGroup: group,
-          resource: '*',
-          clientConfig: byService(world.namespace, 'guard'),
-        });
+        const operator = await guarded(world);
+        await createGuarded(world, operator, 'a');
         const { result } = await gate(world, { forecast: 'true' });
         expect(result.outcome).toBe('would-hang');
         expect(result.order?.map(({ why }) => why).join()).toContain('guard');
@@ -146,6 +150,65 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(result.leftBehind).toMatchObject([
           { kind: 'ValidatingWebhookConfiguration', breaksOthers: false },
         ]);
+        const ordered = await gate(world, { delete: 'ordered' });
+        expect(ordered.result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
+        expect(await leftIn(world)).toEqual([]);
+      });
+      await within('guarded-at-once', async (world) => {
+        const operator = await guarded(world);
+        await createGuarded(world, operator, 'a');
+        const { result } = await gate(world, { delete: 'true', timeout: '15s' });
+        expect(result.outcome).toBe('stuck');
+      });
+    });
+
+    test('asks nothing of an object that was made again after it was read', async () => {
+      await within('made-again', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        let old: string | undefined;
+        const { result } = await gate(
+          world,
+          { delete: 'ordered', timeout: '60s' },
+          {
+            beforeSend: async ({ method, path, dryRun }) => {
+              if (method !== 'DELETE' || dryRun || !path.endsWith('/a') || old !== undefined)
+                return;
+              const one = {
+                apiVersion: apiVersionOf(operator),
+                kind: operator.kind,
+                namespace: world.namespace,
+                name: 'a',
+              };
+              old = stringAt(await world.client.get(one), 'metadata', 'uid');
+              await world.client.delete(one);
+              await world.client.waitFor(one, 'is gone', (found) => found === undefined);
+              await createGuarded(world, operator, 'a');
+            },
+          },
+        );
+        // The first one went by itself, and the other got a turn of its own.
+        expect(old).toBeDefined();
+        expect(result.deletions?.map(({ uid }) => uid === old)).toEqual([true, false]);
+        expect(result.deletions?.map(({ result: said }) => said)).toEqual(['gone', 'asked to go']);
+        expect(result.outcome).toBe('deleted');
+      });
+    });
+
+    test('finds what is made while it works, and so does a forecast', async () => {
+      await within('meanwhile', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        let made = 0;
+        const make = async (): Promise<void> => {
+          if (made < 6) await createGuarded(world, operator, `more-${made++}`);
+        };
+        const foreseen = await gate(world, { forecast: 'true' }, { beforeSend: make });
+        expect(foreseen.result.outcome).toBe('would-hang');
+        const { result } = await gate(world, { delete: 'ordered' }, { beforeSend: make });
+        expect(made).toBe(6);
+        expect(result.outcome).toBe('deleted');
+        expect(await leftIn(world)).toEqual([]);
       });
     });
 
@@ -190,12 +253,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       await within('cancelled', async (world) => {
         const operator = await inside(world, {}, () => 'not yet');
         await createGuarded(world, operator, 'a');
-        const cancel = new AbortController();
         const { result, log } = await gate(
           world,
           { delete: 'ordered', timeout: '60s' },
-          cancel,
-          /first 1/,
+          { cancelAt: /first 1/ },
         );
         expect(result.outcome).toBe('cancelled');
         expect(log).not.toContain('goes on');
@@ -231,14 +292,27 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         const { namespace } = world;
         const before = await gate(world, { forecast: 'true' });
         expect(before.result).toMatchObject({ outcome: 'clear', leftBehind: [] });
+        await world.createType(
+          customType({
+            group: 'snapshot.storage.k8s.io',
+            kind: 'VolumeSnapshotContent',
+            scope: 'Cluster',
+            metadata: {
+              annotations: {
+                'api-approved.kubernetes.io':
+                  'https://github.com/kubernetes-csi/external-snapshotter/pull/814',
+              },
+            },
+          }),
+        );
         const wanted = await plant(world, namespace);
         await plant(world, world.name('other'));
         await world.create(volume(world.name('old'), { namespace, name: 'x' }, 'Delete'));
         const foreseen = await gate(world, { forecast: 'true' });
         expect(foreseen.result.leftBehindUnread).toEqual([]);
-        // While the node lives, the volume will be detached.
+        // While the node lives, the volume will be detached; so will a snapshot go.
         expect(namesOf(foreseen.result)).toEqual(
-          wanted.filter((name) => !name.startsWith('VolumeAttachment')),
+          wanted.filter((name) => !/^VolumeAttachment|snapshot-delete/.test(name)),
         );
         const { result, text } = await gate(world, {
           delete: 'true',
@@ -248,6 +322,45 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(namesOf(result)).toEqual(expect.arrayContaining(wanted));
         expect(result.leftBehind?.[0]?.breaksOthers).toBe(true);
         expect(text).toContain('Left behind');
+      });
+    });
+
+    test('is every volume of its claims, in whatever phase, and none of an earlier claim', async () => {
+      await within('volumes', async (world) => {
+        const { namespace } = world;
+        const bind = async (claim: string, options: Parameters<typeof bound>[2]): Promise<string> =>
+          bound(world, claim, options);
+        const first = await bind('data', { policy: 'Retain' });
+        await world.deleteNamespace();
+        await world.gone(namespaceRef(namespace));
+        await phaseOf(world, first, 'Released');
+        await sleep(1_100); // times of the API are whole seconds
+        await world.createNamespace();
+        const again = await bind('data', { policy: 'Retain', suffix: 'again' });
+        const early = await bind('cache', { policy: 'Retain' });
+        await world.client.delete(claimRef(namespace, 'cache'));
+        await phaseOf(world, early, 'Released');
+        const late = await bind('cache', { policy: 'Retain', suffix: 'again' });
+        // No plug-in of Kubernetes can remove such a volume.
+        const failing = await bind('broken', { policy: 'Delete', source: NFS });
+        // Its driver is gone.
+        const forgotten = await bind('forgotten', { policy: 'Delete', driver: 'csi.example.com' });
+        const foreseen = await gate(world, { forecast: 'true' });
+        expect(namesOf(foreseen.result)).toEqual(
+          [again, late].map((name) => `PersistentVolume ${name}`).sort(),
+        );
+        const { result } = await gate(world, { delete: 'true' });
+        expect(result.outcome).toBe('deleted');
+        expect(namesOf(result)).toEqual(
+          [again, late, failing, forgotten].map((name) => `PersistentVolume ${name}`).sort(),
+        );
+        const why = (volume: string): string | undefined =>
+          result.leftBehind?.find(({ name }) => name === volume)?.why;
+        expect(why(again)).toBe(
+          `its spec.claimRef names PersistentVolumeClaim ${namespace}/data (Released, reclaim policy Retain): the volume, and what is on it, still exist`,
+        );
+        expect(why(failing)).toMatch(/\(Failed: .*plugin.*, reclaim policy Delete\): the volume/);
+        expect(why(forgotten)).toContain('it should go by itself, and is still there');
       });
     });
 
@@ -267,13 +380,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(alone.volumeRequests).toBeGreaterThan(0);
         // One page more for every 500.
         expect(crowded.volumeRequests - alone.volumeRequests).toBeLessThanOrEqual(2);
-        const blind = await gate(
-          world,
-          { forecast: 'true' },
-          undefined,
-          undefined,
-          'teardown-partial',
-        );
+        const blind = await gate(world, { forecast: 'true' }, { identity: 'teardown-partial' });
         const unread = blind.result.leftBehindUnread?.map(({ what }) => what);
         expect(unread).toContain('priorityclasses.scheduling.k8s.io');
         expect(blind.text).toContain('Not inspected');
@@ -383,14 +490,26 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
     test('what somebody sees who may not try a deletion', () =>
       within('reader', async (world) => {
         await world.create(configMap(world.namespace, 'settings'));
-        const { result } = await gate(
-          world,
-          { forecast: 'true' },
-          undefined,
-          undefined,
-          'teardown-reader',
-        );
+        const { result } = await gate(world, { forecast: 'true' }, { identity: 'teardown-reader' });
         expect([result.outcome, rootsOf(result)]).toEqual(['clear', []]);
+      }));
+
+    test('what a webhook that knows no dry runs is not asked about: that is said', () =>
+      within('no-dry-runs', async (world) => {
+        await world.create(configMap(world.namespace, 'settings'));
+        const words = 'this webhook has side effects and does not support dry runs';
+        const clientConfig = await startWebhook(world, (review) =>
+          at(review, 'request', 'dryRun') === true ? { deny: words } : 'allow',
+        );
+        await createWebhook(world, {
+          operations: ['DELETE'],
+          resource: 'configmaps',
+          clientConfig,
+        });
+        const { result, text } = await gate(world, { forecast: 'true' });
+        expect([result.outcome, rootsOf(result)]).toEqual(['inconclusive', []]);
+        expect(text).toContain('whether admission lets configmaps be deleted');
+        expect((await gate(world, { delete: 'true' })).result.outcome).toBe('deleted');
       }));
 
     test('one that is terminating already is explained as it is, and one that is not there is said', () =>
@@ -477,10 +596,9 @@ async function within(name: string, work: (world: World) => Promise<void>): Prom
 async function gate(
   world: World,
   inputs: Partial<Record<InputName, string>>,
-  cancel = new AbortController(),
-  cancelAt?: RegExp,
-  identity = ORDERER,
+  { identity = ORDERER, cancelAt, beforeSend }: Twist = {},
 ): Promise<Ran> {
+  const cancel = new AbortController();
   const auditLog = world.plane?.auditLog ?? '';
   const from = await endOf(auditLog);
   const api = await connect({
@@ -504,7 +622,13 @@ async function gate(
     const run = await runGate(
       readInputs((name) => all[name] ?? ''),
       {
-        api,
+        api: {
+          ...api,
+          send: async (mutation, options) => {
+            await beforeSend?.(mutation);
+            return api.send(mutation, options);
+          },
+        },
         clock: systemClock,
         log: {
           line,
@@ -572,6 +696,77 @@ function volume(name: string, claimRef: JsonObject, policy: string): JsonObject 
   };
 }
 
+const NFS = { nfs: { server: '192.0.2.1', path: '/' } };
+
+/** A claim and its volume, bound to each other by kube-controller-manager; the name of the volume. */
+async function bound(
+  world: World,
+  claim: string,
+  {
+    policy,
+    suffix = '',
+    driver,
+    source,
+  }: {
+    policy: string;
+    suffix?: string;
+    driver?: string;
+    source?: JsonObject;
+  },
+): Promise<string> {
+  const { namespace } = world;
+  const name = `${namespace}-${claim}${suffix}`;
+  const made = volume(name, { namespace, name: claim }, policy);
+  const { csi, ...spec } = made['spec'] as JsonObject;
+  const annotations = driver && { 'pv.kubernetes.io/provisioned-by': driver };
+  await world.create({
+    ...made,
+    metadata: { name, ...(annotations && { annotations }) },
+    spec: { ...spec, ...(source ?? { csi }) } as JsonObject,
+  });
+  await world.create({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { namespace, name: claim },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      storageClassName: '',
+      volumeName: name,
+    },
+  });
+  await phaseOf(world, name, 'Bound');
+  return name;
+}
+
+function claimRef(namespace: string, name: string): Ref {
+  return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name };
+}
+
+function phaseOf(world: World, name: string, phase: string): Promise<unknown> {
+  return world.client.waitFor(
+    { apiVersion: 'v1', kind: 'PersistentVolume', name },
+    `is ${phase}`,
+    (found) => stringAt(found, 'status', 'phase') === phase,
+  );
+}
+
+/** An operator whose webhook, behind a Service beside it, has to answer for every change of its objects. */
+async function guarded(world: World): Promise<Operator> {
+  const { namespace } = world;
+  const operator = await inside(world);
+  const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
+  await world.create(service(namespace, 'guard'));
+  await connectService(world, { namespace, name: 'guard' }, server);
+  await createWebhook(world, {
+    operations: ['UPDATE', 'DELETE'],
+    apiGroup: operator.group,
+    resource: '*',
+    clientConfig: { ...byService(namespace, 'guard'), caBundle: server.caBundle },
+  });
+  return operator;
+}
+
 /** What points into a namespace, of every kind; says what of it has to be listed. */
 async function plant(world: World, namespace: string): Promise<string[]> {
   const suffix = namespace;
@@ -633,6 +828,28 @@ async function plant(world: World, namespace: string): Promise<string[]> {
     ],
   });
   await world.createType(customType({ group, kind: 'Gadget' }));
+  await world.createType(
+    customType({
+      group: `converted.${suffix}.example.com`,
+      kind: 'Gear',
+      versions: ['v1', 'v2'],
+      conversion: {
+        strategy: 'Webhook',
+        webhook: {
+          conversionReviewVersions: ['v1'],
+          clientConfig: { service: { namespace, name: 'conversion' } },
+        },
+      },
+    }),
+  );
+  for (const deletionPolicy of ['Retain', 'Delete']) {
+    await world.create({
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshotContent',
+      metadata: { name: `snapshot-${deletionPolicy.toLowerCase()}-${suffix}` },
+      spec: { deletionPolicy, volumeSnapshotRef: { namespace, name: 'nightly' } },
+    });
+  }
   await world.create({
     apiVersion: `${rbac}/v1`,
     kind: 'ClusterRole',
@@ -655,5 +872,8 @@ async function plant(world: World, namespace: string): Promise<string[]> {
     `StorageClass class-${suffix}`,
     `ValidatingWebhookConfiguration hook-${suffix}`,
     `CustomResourceDefinition ${pluralOf('Gadget')}.${group}`,
+    `CustomResourceDefinition ${pluralOf('Gear')}.converted.${group}`,
+    `VolumeSnapshotContent snapshot-retain-${suffix}`,
+    `VolumeSnapshotContent snapshot-delete-${suffix}`,
   ].sort();
 }

@@ -14,6 +14,7 @@ import {
   listNames,
   listWords,
   type RuleResult,
+  subjectOf,
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../errors.ts';
@@ -22,8 +23,15 @@ import { controllerManager, inactiveControllerManager } from '../rules/controlle
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import { leasesOf, pointerText } from './evidence.ts';
-import { catalogued, type Held, isOfControllerManager, meantBy, writerOf } from './held.ts';
-import { childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
+import {
+  catalogued,
+  type Held,
+  heldObject,
+  isOfControllerManager,
+  meantBy,
+  writerOf,
+} from './held.ts';
+import { boundPartners, childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
 import {
   cureRemedies,
   knownRemedies,
@@ -79,7 +87,7 @@ export function ownerResults(
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
   const [first] = results;
-  if (first === undefined) return EXPECTED;
+  if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held) };
   const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
   const isWaiting = first.code === 'owner-running';
   const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
@@ -101,6 +109,19 @@ export function ownerResults(
     isRemovable,
     isExpected: false,
   };
+}
+
+/** A running owner is presumed to do its work: what the object is bound to may be held by somebody else's finalizer. */
+function heldByPartner(context: Context, held: Held): Partial<OwnerResults> {
+  const waitsFor = boundPartners(context, held).flatMap(({ object, because }) =>
+    heldObject(context, object)
+      .filter((other) => !ownerResults(context, other).isExpected)
+      .map(({ finalizer }) => ({
+        id: findingId('object-finalizer', subjectOf(object), finalizer),
+        because,
+      })),
+  );
+  return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
 
 /** What the owner serves itself comes back with it: that is no cause of its own. */
