@@ -3,6 +3,7 @@ import { apiVersionOf, typeName } from '../diagnose/context.ts';
 import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
+import type { ReadFailure } from '../model/read.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
@@ -47,6 +48,11 @@ export async function deleteInOrder(
   return found;
 }
 
+/** It went, and perhaps another of its name came (apiserver pkg/storage, Preconditions.Check). */
+function isOfAnother({ kind, message }: ReadFailure): boolean {
+  return kind === 'not-found' || /Precondition failed: UID in precondition/.test(message);
+}
+
 function unexamined(namespace: NamespaceFacts) {
   return { namespace, before: undefined, baseline: undefined };
 }
@@ -86,8 +92,9 @@ class Order {
           return this.ordered;
         }
       }
-      if (asked === 0) break;
+      if (asked === 0) return this.ordered;
     }
+    this.note('something makes it again as often as it is deleted; the teardown goes on');
     return this.ordered;
   }
 
@@ -130,7 +137,7 @@ class Order {
       },
       { signal: this.run.signal },
     );
-    const isGone = !sent.ok && sent.failure.kind === 'not-found';
+    const isGone = !sent.ok && isOfAnother(sent.failure);
     const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
     const { kind } = type;
     const known = this.ordered.deletions.find((one) => one.uid === uid);

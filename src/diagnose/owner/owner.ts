@@ -43,7 +43,7 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import { departedGrant } from './rights.ts';
-import { foreignLease, inShort, pausedBy, type Refusal, refusalsFor } from './state.ts';
+import { foreignLease, inShort, leaseHere, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -419,7 +419,7 @@ function running(
       },
     ];
   }
-  if (isForeseen(context, held)) return needing(context, held, common, duty);
+  if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
   return [
     {
       ...common,
@@ -472,10 +472,22 @@ function isForeseen({ now: { forecast, takenAt } }: Context, { since }: Held): b
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
  */
-function needing(context: Context, held: Held, common: Common, duty: string): RuleResult[] {
-  const needs = needsHere(context, held).filter(({ field }) => CREDENTIALS.test(field));
+function needing(
+  context: Context,
+  held: Held,
+  actor: Actor,
+  common: Common,
+  duty: string,
+): RuleResult[] {
+  const lease = leaseHere(context, actor);
+  const needs = [
+    ...needsHere(context, held)
+      .filter(({ field }) => CREDENTIALS.test(field))
+      .map(({ kind, name, field }) => `${kind} ${name} (${field})`),
+    ...(lease === undefined ? [] : [`Lease ${lease.name}, by which it leads`]),
+  ];
   if (needs.length === 0) return [];
-  const names = listNames(needs.map(({ kind, name, field }) => `${kind} ${name} (${field})`));
+  const names = listNames(needs);
   return [
     {
       ...common,

@@ -6,7 +6,7 @@ import {
   type ObjectFacts,
   trialKey,
 } from '../../model/snapshot.ts';
-import { type Context, listed } from '../context.ts';
+import { type Context, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import type { Actor } from './actors.ts';
 import { eventsAbout, isFresh } from './evidence.ts';
@@ -207,10 +207,23 @@ export function foreignLease(
       ({ namespace, name }) => namespace === actor.namespace && name.includes(actor.name),
     ),
   ].filter(({ namespace }) => namespace === actor.namespace);
-  const isOurs = ({ holder = '' }: LeaseFacts): boolean =>
-    actor.pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
-  if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
+  if (
+    actor.pods.length === 0 ||
+    own.some((lease) => isHeldBy(actor, lease) && isFresh(context, lease))
+  ) {
     return undefined;
   }
-  return own.find((lease) => lease.holder !== undefined && !isOurs(lease));
+  return own.find((lease) => lease.holder !== undefined && !isHeldBy(actor, lease));
+}
+
+function isHeldBy({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
+  return pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
+}
+
+/** The Lease in this namespace by which somebody elsewhere leads: it goes with the namespace and cannot be made again. */
+export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
+  if (isInside(context, actor.namespace)) return undefined;
+  return listed(context.now.cluster.leases).find(
+    (lease) => isInside(context, lease.namespace) && isHeldBy(actor, lease),
+  );
 }
