@@ -3,6 +3,7 @@ import { apiVersionOf, typeName } from '../diagnose/context.ts';
 import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
+import type { Diagnosis } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
@@ -41,16 +42,17 @@ export async function deleteInOrder(
   );
   const found = new Map<string, Ordered>();
   await inParallel(namespaces, CONCURRENCY, async (namespace) => {
-    const snapshot = seen[namespaces.indexOf(namespace)]?.snapshot;
-    const steps = snapshot === undefined ? [] : orderOf(snapshot);
-    found.set(namespace.name, await new Order(namespace, run, deadline).walk(steps));
+    const one = seen[namespaces.indexOf(namespace)];
+    const order = new Order(namespace, run, deadline);
+    if (one !== undefined) order.warn(one.diagnosis);
+    found.set(namespace.name, await order.walk(one === undefined ? [] : orderOf(one.snapshot)));
   });
   return found;
 }
 
-/** It went, and perhaps another of its name came (apiserver pkg/storage, Preconditions.Check). */
+/** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
 function isOfAnother({ kind, message }: ReadFailure): boolean {
-  return kind === 'not-found' || /Precondition failed: UID in precondition/.test(message);
+  return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
 function unexamined(namespace: NamespaceFacts) {
@@ -75,6 +77,16 @@ class Order {
     this.deadline = deadline;
   }
 
+  /** No deletion in the namespace helps against an API whose backend goes with it: that would be cluster-scoped. */
+  warn({ findings, rootCauses }: Diagnosis): void {
+    for (const { id, code, subject, message } of findings) {
+      if (code !== 'apiservice-unavailable' || !rootCauses.includes(id)) continue;
+      this.note(
+        `${subject.kind} ${subject.name} ${message}; only who deletes it first lets the namespace go`,
+      );
+    }
+  }
+
   async walk(steps: readonly OrderStep[]): Promise<Ordered> {
     if (steps.length === 0) this.note('nothing in it has to go before it');
     // What was made again while another went gets another turn.
@@ -86,7 +98,8 @@ class Order {
           this.note(`no time is left to delete ${types} first`);
           return this.ordered;
         }
-        const meant = (await Promise.all(together.map((step) => this.ask(step)))).flat();
+        const isAgain = round > 0;
+        const meant = (await Promise.all(together.map((step) => this.ask(step, isAgain)))).flat();
         asked += meant.length;
         if (meant.length > 0 && !(await this.haveGone(together, new Set(meant)))) {
           return this.ordered;
@@ -108,7 +121,7 @@ class Order {
   }
 
   /** Asks what the step is about to go; UIDs of all that have to be gone before the next. */
-  private async ask(step: OrderStep): Promise<string[]> {
+  private async ask(step: OrderStep, isAgain: boolean): Promise<string[]> {
     const { type, which, why } = step;
     const isMeant = ({ uid, finalizers }: ObjectFacts): boolean =>
       which === 'all' ||
@@ -117,7 +130,14 @@ class Order {
         : finalizers.some((name) => which.finalizers.includes(name)));
     const meant = ((await this.list(step)) ?? []).filter(isMeant);
     const asked = meant.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-    if (asked.length > 0) this.note(`first ${asked.length} ${typeName(type)}, because ${why}`);
+    const what = `${asked.length} ${typeName(type)}`;
+    if (asked.length > 0) {
+      this.note(
+        isAgain
+          ? `${what} were made again, and are deleted again: what makes them has to go before them`
+          : `first ${what}, because ${why}`,
+      );
+    }
     await inParallel(asked, CONCURRENCY, (object) => this.delete(object, step));
     return meant.map(({ uid }) => uid);
   }

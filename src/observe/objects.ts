@@ -224,7 +224,7 @@ const NOBODY_CALLED = /failed calling webhook/;
  * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
  */
 const OUR_OWN =
-  /cannot (?:patch|delete) resource|does not support dry run|the server rejected our request due to an error in our request/;
+  /cannot (?:patch|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
 /**
  * Would the API server let the finalizer be removed? Pinned to the UID and to the place of the

@@ -349,9 +349,9 @@ export async function readBaselines(
     const answers = await readPlaces('baseline', source, namespaces, deps.api, signal);
     return (namespace) => (answers.get(namespace) as Answer<Read<T[]>>).value;
   };
-  const { deployments, statefulSets, daemonSets } = CLUSTER;
+  const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER;
   const [workloads, roles, roleBindings, events, claims] = await Promise.all([
-    Promise.all([deployments, statefulSets, daemonSets].map(from)),
+    Promise.all([deployments, statefulSets, daemonSets, jobs, cronJobs].map(from)),
     from(PLACE.roles),
     from(PLACE.roleBindings),
     from(PLACE.events),

@@ -359,7 +359,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
     test('what a webhook that knows no dry runs is not asked about: that is said', () =>
       within('no-dry-runs', async (world) => {
         await world.create(configMap(world.namespace, 'settings'));
-        const words = 'this webhook has side effects and does not support dry runs';
+        const words = 'it has side effects: dry runs are not supported';
         const clientConfig = await startWebhook(world, (review) =>
           at(review, 'request', 'dryRun') === true ? { deny: words } : 'allow',
         );
