@@ -4,10 +4,10 @@ import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
 import type { Diagnosis } from '../model/finding.ts';
-import type { ReadFailure } from '../model/read.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
+import { isOfAnother } from '../observe/objects.ts';
 import { objectFacts } from '../observe/parse.ts';
 import { EXAMINE_LIMIT_MS, examine } from './examine.ts';
 import { causeText } from './progress.ts';
@@ -48,11 +48,6 @@ export async function deleteInOrder(
     found.set(namespace.name, await order.walk(one === undefined ? [] : orderOf(one.snapshot)));
   });
   return found;
-}
-
-/** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
-function isOfAnother({ kind, message }: ReadFailure): boolean {
-  return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
 function unexamined(namespace: NamespaceFacts) {

@@ -1,7 +1,7 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath, objectPath } from '../kubernetes/paths.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import {
   type ObjectDetail,
   type ObjectFacts,
@@ -259,16 +259,36 @@ export async function tryDeletion(
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<Trial> {
-  const sent = await api.send(
-    {
-      method: 'DELETE',
-      path: objectPath(type, namespace || undefined, name),
-      dryRun: true,
-      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } },
+  const ask = (who: { name: string; uid: string }): Promise<Read<unknown>> =>
+    api.send(
+      {
+        method: 'DELETE',
+        path: objectPath(type, namespace || undefined, who.name),
+        dryRun: true,
+        body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid: who.uid } },
+      },
+      { signal },
+    );
+  const sent = await ask({ name, uid });
+  if (sent.ok || namespace === '' || !isOfAnother(sent.failure)) return trialOf(sent);
+  // It went meanwhile: any other of its type will do, and none is no obstacle.
+  let other: ObjectFacts | undefined;
+  const end = await api.list(collectionPath(type, namespace), {
+    signal,
+    metadataOnly: true,
+    limit: 1,
+    maxItems: 1,
+    onItem: (item) => {
+      other = objectFacts(item, type);
     },
-    { signal },
-  );
-  return trialOf(sent);
+  });
+  if (!end.ok) return { answer: 'unknown', message: end.failure.message };
+  return other === undefined ? { answer: 'accepted' } : trialOf(await ask(other));
+}
+
+/** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
+export function isOfAnother({ kind, message }: ReadFailure): boolean {
+  return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
 function trialOf(sent: Read<unknown>): Trial {

@@ -374,6 +374,38 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect((await gate(world, { delete: 'true' })).result.outcome).toBe('deleted');
       }));
 
+    test('what goes just before its deletion is tried', () =>
+      within('going-meanwhile', async (world) => {
+        const { namespace } = world;
+        await world.create(configMap(namespace, 'a'));
+        await createWebhook(world, {
+          operations: ['DELETE'],
+          resource: 'configmaps',
+          clientConfig: await startWebhook(world, () => 'allow'),
+        });
+        const tried: string[] = [];
+        const { result } = await gate(
+          world,
+          { forecast: 'true' },
+          {
+            beforeSend: async ({ path }) => {
+              if (!path.includes('/configmaps/')) return;
+              tried.push(path.split('/').at(-1) ?? '');
+              if (path.endsWith('/a')) {
+                await world.client.delete({
+                  apiVersion: 'v1',
+                  kind: 'ConfigMap',
+                  namespace,
+                  name: 'a',
+                });
+              }
+            },
+          },
+        );
+        expect(tried).toEqual(['a', 'kube-root-ca.crt']);
+        expect([result.outcome, rootsOf(result)]).toEqual(['clear', []]);
+      }));
+
     test('one that is terminating already is explained as it is, and one that is not there is said', () =>
       within('going', async (world) => {
         await world.create({
