@@ -39,6 +39,7 @@ const UNSEEN: Record<string, string> = {
   'SEED-2c-repaired': 'one of the causes is repaired while the namespace waits',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
   'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
+  'S79-elsewhere': 'what cannot be decoded in another namespace fails no page of this one',
   unexplained: 'nothing explains it afterwards either',
 };
 

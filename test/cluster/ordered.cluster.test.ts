@@ -2,15 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { createWebhook } from './admission.ts';
+import { refOf } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { storedIn } from './force-world.ts';
 import { gate, guarded, inside, rootsOf } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
-import { configMap, customObject, customType, deployment } from './objects.ts';
+import {
+  apiServiceRef,
+  configMap,
+  customObject,
+  customType,
+  deployment,
+  secret,
+} from './objects.ts';
 import { createGuarded, type Operator } from './scenarios/operator.ts';
+import {
+  available,
+  connect,
+  EXTENSION_VERSION,
+  register,
+  startExtensionApi,
+} from './servers/extension-api.ts';
 import { startWebhook } from './servers/webhook.ts';
-import { namespaceRef, World } from './world.ts';
+import { conditionsOf, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
 let cluster: Cluster;
@@ -52,6 +67,94 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         const { result } = await gate(world, { delete: 'true', timeout: '20s' });
         expect(result.outcome).toBe('stuck');
         expect(rootsOf(result)).toContainEqual(expect.stringContaining('owner-missing'));
+      });
+    });
+
+    const DEADLOCKS: Record<string, [build: (world: World) => Promise<unknown>, foreseen: string]> =
+      {
+        'a Job in the namespace': [
+          async (world) =>
+            createGuarded(world, await inside(world, { workload: 'Job', name: 'cleaner' }), 'a'),
+          'would-hang',
+        ],
+        'an operator elsewhere that needs a Secret here': [
+          (world) => needing(world, secret(world.namespace, 'creds'), 'credentialsSecretRef'),
+          'inconclusive',
+        ],
+        'an operator elsewhere that leads by a Lease here': [
+          (world) => needing(world, leaseOf(world, 'creds')),
+          'inconclusive',
+        ],
+      };
+    for (const [title, [build, foreseen]] of Object.entries(DEADLOCKS)) {
+      test(`goes through with ${title}; an ordinary one hangs`, async () => {
+        const name = title.replaceAll(' ', '-').slice(-16).toLowerCase();
+        await within(name, async (world) => {
+          await build(world);
+          expect((await gate(world, { forecast: 'true' })).result.outcome).toBe(foreseen);
+          const { result } = await gate(world, { delete: 'ordered' });
+          expect(result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
+          expect(await leftIn(world)).toEqual([]);
+        });
+        await within(`${name}-at-once`, async (world) => {
+          await build(world);
+          const { result } = await gate(world, { delete: 'true', timeout: '15s' });
+          expect(result.outcome).toBe('stuck');
+        });
+      });
+    }
+
+    test('says that an APIService whose backend is in the namespace has to go first', async () => {
+      const own = await sharedCluster(); // it disturbs every namespace
+      const world = new World({ ...own, namespace: 'books' });
+      const { namespace } = world;
+      const group = world.domain('ledger.example.com');
+      try {
+        await world.createNamespace();
+        const api = { group, namespace, entries: ['january', 'february'], deletes: true };
+        const server = await startExtensionApi(world, api);
+        await connect(world, api, server);
+        await register(world, api, server);
+        await available(world, group);
+        const { result, text } = await gate(world, { forecast: 'true' });
+        expect(result.outcome).toBe('would-hang');
+        expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
+        expect(text).toMatch(
+          /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only what is in it[\s\S]*kubectl delete namespace/,
+        );
+        const ordered = await gate(world, { delete: 'ordered', timeout: '15s' });
+        expect(ordered.log).toMatch(
+          /APIService .*; only who deletes it first lets the namespace go/,
+        );
+        expect(ordered.result).toMatchObject({
+          outcome: 'stuck',
+          deletions: [{ kind: 'Entry' }, { kind: 'Entry' }],
+        });
+        await world.client.delete(apiServiceRef(group, EXTENSION_VERSION));
+        expect((await gate(world, { timeout: '120s' })).result.outcome).toBe('deleted');
+      } finally {
+        await world.end();
+        await own.stop();
+      }
+    });
+
+    test('says that what is deleted is made again, and goes on', async () => {
+      await within('applied', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        const stop = new AbortController();
+        world.atEnd(() => stop.abort());
+        void (async () => {
+          while (!stop.signal.aborted) {
+            await createGuarded(world, operator, 'a').catch(() => undefined);
+            await sleep(100, undefined, { signal: stop.signal }).catch(() => undefined);
+          }
+        })();
+        const { log } = await gate(world, { delete: 'ordered', timeout: '60s' });
+        expect(log).toMatch(
+          /1 widgets\.\S+ were made again, .*: what makes them has to go before them/,
+        );
+        expect(log).toContain('asked for its deletion');
       });
     });
 
@@ -423,6 +526,43 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       }));
   });
 });
+
+/** It lives elsewhere, and does its work as long as this object of the namespace is there. */
+async function needing(world: World, need: JsonObject, field?: string): Promise<void> {
+  const made = await world.create(need);
+  const behaviour = {
+    cleanUp: async () => {
+      const home = await world.client.get(namespaceRef(world.namespace));
+      const isGoing = home.metadata['deletionTimestamp'] !== undefined;
+      if (isGoing && conditionsOf(home).length === 0) return 'not yet';
+      return (await world.client.find(refOf(made))) ? undefined : 'not without it';
+    },
+    tells: false,
+  };
+  const place = { namespace: world.name('platform'), scope: 'cluster' as const };
+  const operator = await inside(world, place, behaviour);
+  if (field === undefined) {
+    const [pod] = await world.client.list('v1', 'Pod', operator.namespace);
+    await world.client.patch(refOf(made), {
+      spec: { holderIdentity: `${pod?.metadata.name}_1`, renewTime: microTime() },
+    });
+  }
+  const spec = field === undefined ? {} : { [field]: { name: 'creds' } };
+  await createGuarded(world, operator, 'a', world.namespace, spec);
+}
+
+function leaseOf({ namespace }: World, name: string): JsonObject {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { namespace, name },
+    spec: { leaseDurationSeconds: 15, acquireTime: microTime() },
+  };
+}
+
+function microTime(): string {
+  return new Date().toISOString().replace('Z', '000Z');
+}
 
 /** A controller that makes a child as long as nobody has asked its parent to go. */
 function keepMaking(world: World, parent: Operator, name: string, child: Operator): void {
