@@ -7,7 +7,7 @@ const foreign = Boolean(process.env['CLUSTER_KUBECONFIG']);
 export default defineConfig({
   test: {
     include: [`test/cluster/**/${foreign ? 'scenarios' : '*'}.cluster.test.ts`],
-    // Every scenario twice, before and after its deletion: npm run test:forecast.
+    // Every scenario twice, before and after its deletion: npm run test:forecast. `FORECASTS=codes`: one for every finding code.
     exclude: process.env['FORECASTS'] ? [] : ['test/cluster/forecast.cluster.test.ts'],
     // CI runs two of these at once, and real controllers lose their Leases on a machine that is too busy.
     maxWorkers: 1,

@@ -39,7 +39,26 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     type,
     read: onlyPods && !isPods(type) ? count : after(count, now.takenAt),
   }));
-  return { ...asked, pods, content };
+  return { ...asked, pods, content, partners: deletedWith(now) };
+}
+
+/** What is bound to something in the namespace and says that it goes with it, as the content of a VolumeSnapshot. */
+function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snapshot['partners'] {
+  const goes = ({ uid }: ObjectFacts): boolean => {
+    const detail = details[uid];
+    return (
+      detail?.ok === true &&
+      detail.value.deletionPolicy === 'Delete' &&
+      detail.value.references.some((back) => back.namespace === namespace.name)
+    );
+  };
+  return Object.fromEntries(
+    Object.entries(partners).map(([key, partner]) =>
+      partner.ok && partner.value !== undefined && goes(partner.value)
+        ? [key, read(terminated(partner.value, takenAt))]
+        : [key, partner],
+    ),
+  );
 }
 
 /** Nobody ends it, or something holds it whose owner will not let go. */

@@ -1,11 +1,13 @@
 import type { LeftBehind } from '../model/result.ts';
-import type { Pointer } from '../model/snapshot.ts';
+import type { Claim, Pointer } from '../model/snapshot.ts';
 
 /** What is known of a namespace whose leftovers are asked for. */
 export interface Left {
   name: string;
   /** ISO 8601. */
   createdAt: string | undefined;
+  /** What is known to be in it, or to have been. */
+  claims: readonly Claim[];
   /** `replaced`: another namespace has its name, and what points to the name is about that one. */
   fate: 'expected' | 'gone' | 'replaced';
 }
@@ -16,22 +18,28 @@ export function leftBehind(namespace: Left, pointers: readonly Pointer[]): LeftB
   return pointers
     .filter((pointer) => pointer.namespace === namespace.name && staysBehind(pointer, namespace))
     .toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers))
-    .flatMap(({ apiVersion, kind, name, field, state, breaksOthers, isGoing }) => {
+    .flatMap(({ apiVersion, kind, name, how, state, breaksOthers, isGoing }) => {
       const key = `${kind} ${name}`;
       if (seen.has(key)) return [];
       seen.add(key);
       const meaning = isGoing
         ? 'it should go by itself, and is still there'
         : meaningOf(kind, breaksOthers);
-      const why = `${field} points to it${state === '' ? '' : ` (${state})`}${meaning === '' ? '' : `: ${meaning}`}`;
+      const why = `${how}${state === '' ? '' : ` (${state})`}${meaning === '' ? '' : `: ${meaning}`}`;
       return [{ apiVersion, kind, name, why, breaksOthers, isGoing }];
     });
 }
 
-function staysBehind({ isGoing, released }: Pointer, { createdAt, fate }: Left): boolean {
+function staysBehind(
+  { claim, isGoing, released }: Pointer,
+  { claims, createdAt, fate }: Left,
+): boolean {
   const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt ?? '');
-  // A claim of an earlier namespace of the same name has left it.
-  if (isOlder) return false;
+  const isAnothers =
+    Boolean(claim?.uid) &&
+    claims.some(({ name, uid }) => name === claim?.name && uid !== claim.uid);
+  // A claim of an earlier namespace of the same name has left it, or one that was made again.
+  if (isOlder || isAnothers) return false;
   return fate === 'gone' || (fate === 'replaced' ? released !== undefined : !isGoing);
 }
 
@@ -46,7 +54,9 @@ function meaningOf(kind: string, breaksOthers: boolean): string {
     case 'APIService':
       return 'while it does not answer, no namespace of the cluster can be finished';
     case 'CustomResourceDefinition':
-      return breaksOthers ? 'objects in another version can be neither read nor deleted' : '';
+      return breaksOthers
+        ? 'without it, objects in another version can be neither read nor deleted'
+        : '';
     case 'ClusterRoleBinding':
       return 'whoever makes a namespace and an account of these names gets its rights';
     default:

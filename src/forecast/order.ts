@@ -14,6 +14,7 @@ import { attribute } from '../diagnose/owner/attribute.ts';
 import { webhooksOf } from '../diagnose/owner/evidence.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsHere } from '../diagnose/owner/partners.ts';
+import { leaseHere } from '../diagnose/owner/state.ts';
 import { matchesWebhook } from '../diagnose/rules/admission.ts';
 import { heldObjects } from '../diagnose/rules/finalizers.ts';
 import type {
@@ -136,6 +137,8 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
     return `${actorText(inside)}, which removes their finalizer, is in the namespace`;
   if (owner === undefined) return undefined;
   if (owner.rights.isLocal) return 'what lets their controller act is in the namespace';
+  if (owner.actor !== undefined && leaseHere(context, owner.actor) !== undefined)
+    return 'the Lease by which their controller leads is in the namespace';
   const needs = needsHere(context, held);
   if (needs.length > 0) {
     return `their controller may need ${listWords(needs.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`))}`;

@@ -1,8 +1,10 @@
 import { isVersionFrom } from '../base/text.ts';
 import { serverTimestamp } from '../base/time.ts';
+import { typeName } from '../diagnose/context.ts';
 import { orderCommand, orderOf } from '../forecast/order.ts';
 import { forecastOf, outcomeOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
+import type { Claim, Snapshot } from '../model/snapshot.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { addLeftBehind, type Run, resultOf } from './run.ts';
 import type { Target } from './targets.ts';
@@ -33,8 +35,16 @@ export async function forecastAll(
   await addLeftBehind(
     results.filter(({ uid }) => uid !== ''),
     run,
+    new Map(found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)])),
   );
   return results;
+}
+
+/** Claims have a finalizer, always; of many the first are known. */
+function claimsIn({ content }: Snapshot): Claim[] {
+  const claims = content.find(({ type }) => typeName(type) === 'persistentvolumeclaims')?.read;
+  const groups = claims?.ok ? [...claims.value.terminating, ...claims.value.guarded] : [];
+  return groups.flatMap(({ examples }) => examples);
 }
 
 function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): NamespaceResult {

@@ -1,4 +1,5 @@
 import { formatDuration, serverTime, serverTimestamp } from '../base/time.ts';
+import { listed } from '../diagnose/context.ts';
 import type { Inputs } from '../inputs.ts';
 import { type Outcome, outcomeOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
@@ -77,6 +78,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     await addLeftBehind(
       went.filter(({ outcome }) => ['deleted', 'forced', 'recreated'].includes(outcome)),
       run,
+      new Map(cases.map(({ target, baseline }) => [target.name, listed(baseline?.claims)])),
     );
   } finally {
     progressLog.flush();

@@ -6,7 +6,8 @@ import { objectFacts } from '../model/facts.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel, readList } from '../observe/collections.ts';
-import { EXAMINE_LIMIT_MS, examine } from './examine.ts';
+import { isOfAnother } from '../observe/objects.ts';
+import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
 
@@ -35,12 +36,9 @@ export async function deleteInOrder(
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
-  const found = await inParallel(seen, async ({ snapshot }) => {
-    const { namespace } = snapshot;
-    return [
-      namespace.name,
-      await deleteSteps(orderOf(snapshot), namespace, run, deadline),
-    ] as const;
+  const found = await inParallel(seen, async (one) => {
+    const { name } = one.snapshot.namespace;
+    return [name, await deleteSteps(one, run, deadline)] as const;
   });
   return new Map(found);
 }
@@ -50,11 +48,12 @@ function unexamined(namespace: NamespaceFacts) {
 }
 
 async function deleteSteps(
-  steps: readonly OrderStep[],
-  namespace: NamespaceFacts,
+  { snapshot, diagnosis }: Examination,
   run: Run,
   deadline: number,
 ): Promise<Ordered> {
+  const { namespace } = snapshot;
+  const steps = orderOf(snapshot);
   const { api, clock, log, signal } = run;
   const ordered: Ordered = { deletions: [], timeline: [] };
   /** Types whose trouble was told. */
@@ -66,7 +65,7 @@ async function deleteSteps(
   };
 
   /** Asks what the step is about to go; UIDs of all that have to be gone before the next. */
-  const ask = async (step: OrderStep): Promise<string[]> => {
+  const ask = async (step: OrderStep, isAgain: boolean): Promise<string[]> => {
     const { type, which, why } = step;
     const isMeant = ({ uid, finalizers }: ObjectFacts): boolean =>
       which === 'all' ||
@@ -75,7 +74,14 @@ async function deleteSteps(
         : finalizers.some((name) => which.finalizers.includes(name)));
     const meant = ((await list(step)) ?? []).filter(isMeant);
     const asked = meant.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-    if (asked.length > 0) note(`first ${asked.length} ${typeName(type)}, because ${why}`);
+    const what = `${asked.length} ${typeName(type)}`;
+    if (asked.length > 0) {
+      note(
+        isAgain
+          ? `${what} were made again, and are deleted again: what makes them has to go before them`
+          : `first ${what}, because ${why}`,
+      );
+    }
     await inParallel(asked, (object) => remove(object, step));
     return meant.map(({ uid }) => uid);
   };
@@ -85,7 +91,7 @@ async function deleteSteps(
     const options = { preconditions: { uid }, propagationPolicy: 'Background' };
     const path = objectPath(type, namespace.name, name);
     const sent = await api.send(deletion(path, options), { signal });
-    const isGone = !sent.ok && sent.failure.kind === 'not-found';
+    const isGone = !sent.ok && isOfAnother(sent.failure);
     const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
     const { kind } = type;
     const known = ordered.deletions.find((one) => one.uid === uid);
@@ -154,6 +160,13 @@ async function deleteSteps(
     note(`${which} did not go in time${why}; the teardown goes on`);
   };
 
+  // No deletion in the namespace helps against an API whose backend goes with it: that would be cluster-scoped.
+  for (const { id, code, subject, message } of diagnosis.findings) {
+    if (code !== 'apiservice-unavailable' || !diagnosis.rootCauses.includes(id)) continue;
+    note(
+      `${subject.kind} ${subject.name} ${message}; only who deletes it first lets the namespace go`,
+    );
+  }
   if (steps.length === 0) note('nothing in it has to go before it');
   // What was made again while another went gets another turn.
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -164,11 +177,13 @@ async function deleteSteps(
         note(`no time is left to delete ${types} first`);
         return ordered;
       }
-      const meant = (await Promise.all(together.map(ask))).flat();
+      const isAgain = round > 0;
+      const meant = (await Promise.all(together.map((step) => ask(step, isAgain)))).flat();
       asked += meant.length;
       if (meant.length > 0 && !(await haveGone(together, meant))) return ordered;
     }
-    if (asked === 0) break;
+    if (asked === 0) return ordered;
   }
+  note('something makes it again as often as it is deleted; the teardown goes on');
   return ordered;
 }

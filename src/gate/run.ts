@@ -7,6 +7,7 @@ import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
+import type { Claim } from '../model/snapshot.ts';
 import { readPointers } from '../observe/left-behind.ts';
 import { sharedCausesOf } from '../report/causes.ts';
 import { readNamespaces } from './wait.ts';
@@ -64,10 +65,11 @@ const LEFT_BEHIND_MS = 10_000;
 /** What takes volumes away, and garbage collection, come after the namespace. */
 const SECOND_LOOK_MS = 4_000;
 
-/** What stayed, or would stay, outside of these namespaces and still points into them; read for all at once. */
+/** What stayed, or would stay, outside of these namespaces and still points into them; read for all at once. `claims`: what is known of each, by its name. */
 export async function addLeftBehind(
   results: readonly NamespaceResult[],
   { api, clock, inputs, signal }: Run,
+  claims: ReadonlyMap<string, readonly Claim[]>,
 ): Promise<void> {
   if (results.length === 0 || signal.aborted) return;
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LEFT_BEHIND_MS)]);
@@ -78,7 +80,7 @@ export async function addLeftBehind(
       const there = now?.get(name);
       const isReplaced = outcome === 'recreated' || (there?.ok && there.value !== undefined);
       const fate = inputs.forecast ? 'expected' : isReplaced ? 'replaced' : 'gone';
-      return leftBehind({ name, createdAt, fate }, pointers);
+      return leftBehind({ name, createdAt, fate, claims: claims.get(name) ?? [] }, pointers);
     });
     return { left, unread: unread.map(({ source: _, ...entry }): NotInspected => entry) };
   };

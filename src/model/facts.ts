@@ -449,6 +449,8 @@ export interface ObjectDetail {
   texts: string[];
   /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
   suspended: string | undefined;
+  /** What becomes of it when what it is bound to goes (`spec.deletionPolicy`). */
+  deletionPolicy?: string;
   /** Objects that its spec or status names. */
   references: Reference[];
   /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
@@ -487,6 +489,8 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     references: [],
     mentions: [],
   };
+  const policy = stringAt(object, 'spec', 'deletionPolicy');
+  if (policy !== undefined) detail.deletionPolicy = policy;
   walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
@@ -759,6 +763,10 @@ export const clusterServiceVersionFacts = shape({
 });
 
 export type AttachmentFacts = ReturnType<typeof attachmentFacts>;
+/** A PersistentVolumeClaim; one that was made again has another UID. */
+export type Claim = ReturnType<typeof claimFacts>;
+export const claimFacts = shape({ ...NAME, uid: text('metadata.uid') });
+
 export const attachmentFacts = shape({
   ...NAME,
   attacher: text('spec.attacher'),

@@ -2,6 +2,7 @@ import type {
   ApiServiceFacts,
   AttachmentFacts,
   BindingFacts,
+  Claim,
   ClusterServiceVersionFacts,
   DefinitionDetail,
   DefinitionFacts,
@@ -179,6 +180,7 @@ export interface Baseline {
   roleBindings: Read<BindingFacts[]>;
   /** Warning Events; the namespace loses them, and refuses new ones. */
   events: Read<EventFacts[]>;
+  claims?: Read<Claim[]>;
 }
 
 export function partnerKey(ref: {
@@ -205,7 +207,8 @@ export interface Pointer {
   kind: string;
   name: string;
   namespace: string;
-  field: string;
+  /** By which field: "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
+  how: string;
   /** What the API says of its state, for people: "Released, reclaim policy Retain". */
   state: string;
   /** Refuses or loses requests of others while what it points to is not there. */
@@ -214,6 +217,8 @@ export interface Pointer {
   isGoing: boolean;
   /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
   released?: { at: string | undefined };
+  /** Of a volume: the claim that it is for; without a UID until it is bound. */
+  claim?: Claim;
 }
 
 /** What a snapshot needs beyond the content to be explained, read already or not. */

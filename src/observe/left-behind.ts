@@ -5,7 +5,8 @@ import { missingRight, type Reading, type TypeName, typeNamed } from './sources.
 
 interface Pointed {
   namespace: string;
-  field: string;
+  /** "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
+  how: string;
   breaksOthers?: boolean;
   /** Garbage collection takes it away. */
   isOwned?: true;
@@ -33,7 +34,7 @@ function pointing(
 
 /** Their Service, at this path, breaks others while it is not there. */
 const calls = (...path: string[]): Pick<PointingType, 'points'> => ({
-  points: (item) => breaking(pointed(at(item, ...path), path.join('.'))),
+  points: (item) => breaking(pointed(at(item, ...path), path.join('.'), 'Service')),
 });
 
 const reclaimPolicy = (item: JsonObject) => stringAt(item, 'spec', 'persistentVolumeReclaimPolicy');
@@ -42,14 +43,25 @@ const deletionPolicy = (item: JsonObject) => stringAt(item, 'spec', 'deletionPol
 
 export const POINTING_TYPES: readonly PointingType[] = [
   pointing('v1', 'PersistentVolume', {
-    points: (item) => pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef'),
-    state: (item) =>
-      `${phaseOf(item) ?? 'no phase'}, reclaim policy ${reclaimPolicy(item) ?? 'unknown'}`,
+    points: (item) =>
+      pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
+    state: (item) => {
+      const phase = phaseOf(item) ?? 'no phase';
+      // What took it away failed, and says why.
+      const message = phase === 'Failed' ? (stringAt(item, 'status', 'message') ?? '') : '';
+      const policy = reclaimPolicy(item) ?? 'unknown';
+      return `${phase}${message === '' ? '' : `: ${message}`}, reclaim policy ${policy}`;
+    },
     isGoing: (item) => reclaimPolicy(item) === 'Delete' && phaseOf(item) !== 'Failed',
   }),
   pointing('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
-    points: (item) => pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef'),
-    state: (item) => `deletion policy ${deletionPolicy(item) ?? 'unknown'}`,
+    points: (item) =>
+      pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef', 'VolumeSnapshot'),
+    state: (item) => {
+      const error = stringAt(item, 'status', 'error', 'message');
+      const policy = deletionPolicy(item) ?? 'unknown';
+      return `deletion policy ${policy}${error === undefined ? '' : `: ${error}`}`;
+    },
     isGoing: (item) =>
       deletionPolicy(item) === 'Delete' && at(item, 'status', 'error') === undefined,
     isOptional: true,
@@ -66,13 +78,16 @@ export const POINTING_TYPES: readonly PointingType[] = [
     points: (item) =>
       arrayAt(item, 'subjects').flatMap((subject, index) => {
         const namespace = placeOfSubject(subject);
-        return namespace === undefined ? [] : [{ namespace, field: `subjects[${index}]` }];
+        const name = stringAt(subject, 'name') ?? '';
+        const who = stringAt(subject, 'kind') === 'ServiceAccount' ? `${namespace}/${name}` : name;
+        const how = `its subjects[${index}] names ${stringAt(subject, 'kind')} ${who}`;
+        return namespace === undefined ? [] : [{ namespace, how }];
       }),
     state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
   }),
   pointing('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
-      const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef');
+      const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef', 'its parameters');
       const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
       return action === 'Allow' ? points : breaking(points);
     },
@@ -96,6 +111,7 @@ function webhooks(kind: string): PointingType {
         pointed(
           at(webhook, 'clientConfig', 'service'),
           `webhooks[${index}].clientConfig.service`,
+          'Service',
         ).map((point) => ({
           ...point,
           breaksOthers:
@@ -126,11 +142,11 @@ function inAll(count: number, what: string): string {
   return count > 1 ? `${count} ${what} in all` : '';
 }
 
-function pointed(value: Json | undefined, field: string): Pointed[] {
+function pointed(value: Json | undefined, field: string, kind: string): Pointed[] {
   const namespace = stringAt(value, 'namespace');
-  const name = stringAt(value, 'name');
   if (namespace === undefined) return [];
-  return [{ namespace, field: name === undefined ? field : `${field} (${namespace}/${name})` }];
+  const name = stringAt(value, 'name') ?? '*';
+  return [{ namespace, how: `its ${field} names ${kind} ${namespace}/${name}` }];
 }
 
 function breaking(points: Pointed[]): Pointed[] {
@@ -218,9 +234,10 @@ export async function readPointers(
   for (const { volume, item } of attachments) {
     const of = volumes.get(volume);
     if (of === undefined) continue;
-    const field = `spec.source.persistentVolumeName (${volume})`;
-    const pointer = pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, field }]);
-    pointers.push(of.released === undefined ? pointer : { ...pointer, released: of.released });
+    const how = `its spec.source names PersistentVolume ${volume}, whose claim was in the namespace`;
+    const { claim, namespace, released } = of;
+    const pointer = pointerOf(ATTACHMENTS, item, [{ namespace, how }]);
+    pointers.push({ ...pointer, ...(claim && { claim }), ...(released && { released }) });
   }
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length >= MAX_POINTERS) {
@@ -235,19 +252,21 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
   const [first] = points as [Pointed];
   const {
     namespace,
-    field,
+    how,
     breaksOthers = false,
   } = points.find((point) => point.breaksOthers) ?? first;
   const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
   const states = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : ''];
   const phase = phaseOf(item);
-  const isReleased = type.kind === 'PersistentVolume' && phase !== undefined && phase !== 'Bound';
+  const isVolume = type.kind === 'PersistentVolume';
+  const isReleased = isVolume && phase !== undefined && phase !== 'Bound';
+  const claim = (field: string): string => stringAt(item, 'spec', 'claimRef', field) ?? '';
   return {
     apiVersion: type.apiVersion,
     kind: type.kind,
     name: stringAt(item, 'metadata', 'name') ?? '',
     namespace,
-    field,
+    how,
     state: states.filter((state) => state !== '').join(', '),
     breaksOthers,
     isGoing:
@@ -255,6 +274,7 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
     ...(isReleased
       ? { released: { at: stringAt(item, 'status', 'lastPhaseTransitionTime') } }
       : {}),
+    ...(isVolume ? { claim: { name: claim('name'), uid: claim('uid') } } : {}),
   };
 }
 
@@ -267,10 +287,18 @@ function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Poin
     const namespace = owners.get(stringAt(reference, 'uid') ?? '');
     return namespace === undefined
       ? []
-      : [{ namespace, field: `ownerReferences[${index}]`, isOwned: true as const }];
+      : [
+          {
+            namespace,
+            how: `its ownerReferences[${index}] names the Namespace`,
+            isOwned: true as const,
+          },
+        ];
   });
   return [
-    ...(release === undefined ? [] : [{ namespace: release, field: `annotation ${RELEASE}` }]),
+    ...(release === undefined
+      ? []
+      : [{ namespace: release, how: `its annotation ${RELEASE} names the namespace` }]),
     ...owned,
   ];
 }
@@ -323,7 +351,7 @@ class Reconcilers {
           kind: 'CustomResourceDefinition',
           name,
           namespace,
-          field: `ClusterRole ${first.role}, which lets only accounts of it write the status of the type`,
+          how: `only accounts of the namespace may write the status of its objects (ClusterRole ${first.role}): without the namespace they have no controller`,
           state: '',
           breaksOthers: false,
           isGoing: false,

@@ -8,7 +8,7 @@ import {
   objectFacts,
   type ResourceType,
 } from '../model/facts.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { deletionKey, type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import { FEW, inParallel, listIn, listTogether, PAGE, readList } from './collections.ts';
 import { type Answer, type Reading, unreadOf } from './sources.ts';
@@ -205,7 +205,7 @@ const NOBODY_CALLED = /failed calling webhook/;
  * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
  */
 const OUR_OWN =
-  /cannot (?:patch|delete) resource|does not support dry run|the server rejected our request due to an error in our request/;
+  /cannot (?:patch|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
 /** Which webhook or policy refuses is in the answer. */
 function removal({ type, object, finalizer }: Wanted['trials'][number]): Mutation {
@@ -237,17 +237,48 @@ export async function tryDeletions(
   items: readonly Wanted['deletions'][number][],
   deps: Reading,
 ): Promise<Map<string, Answer<Trial>>> {
-  const tried = items.map(async ({ type, object: { namespace, name, uid } }) => {
-    const path = objectPath(type, namespace || undefined, name);
-    const trial = await tryOut(deletion(path, { preconditions: { uid } }), deps);
-    return [`${deletionKey(type)} ${uid}`, { value: trial }] as const;
+  const tried = items.map(async (item) => {
+    const trial = await tryDeletion(item, deps);
+    return [`${deletionKey(item.type)} ${item.object.uid}`, { value: trial }] as const;
   });
   return new Map(await Promise.all(tried));
 }
 
+async function tryDeletion(
+  { type, object }: Wanted['deletions'][number],
+  deps: Reading,
+): Promise<Trial> {
+  const { namespace } = object;
+  const ask = ({ name, uid }: Pick<ObjectFacts, 'name' | 'uid'>): Promise<Read<unknown>> => {
+    const path = objectPath(type, namespace || undefined, name);
+    return send(deletion(path, { preconditions: { uid } }), deps);
+  };
+  const sent = await ask(object);
+  if (sent.ok || namespace === '' || !isOfAnother(sent.failure)) return trialOf(sent);
+  // It went meanwhile: any other of its type will do, and none is no obstacle.
+  const path = collectionPath(type, namespace);
+  const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
+  const others = await readList(deps.api, path, (item) => objectFacts(item, type), options);
+  if (!others.ok) return { answer: 'unknown', message: others.failure.message };
+  const [other] = others.value.items;
+  return other === undefined ? { answer: 'accepted' } : trialOf(await ask(other));
+}
+
+/** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
+export function isOfAnother({ kind, message }: ReadFailure): boolean {
+  return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
+}
+
+async function tryOut(mutation: Mutation, deps: Reading): Promise<Trial> {
+  return trialOf(await send(mutation, deps));
+}
+
 /** Only ever as a dry run. */
-async function tryOut(mutation: Mutation, { api, signal }: Reading): Promise<Trial> {
-  const sent = await api.send({ ...mutation, dryRun: true }, { signal });
+function send(mutation: Mutation, { api, signal }: Reading): Promise<Read<unknown>> {
+  return api.send({ ...mutation, dryRun: true }, { signal });
+}
+
+function trialOf(sent: Read<unknown>): Trial {
   if (sent.ok) return { answer: 'accepted' };
   const { kind, message } = sent.failure;
   const hasAnswer = kind === 'forbidden' || kind === 'invalid' || kind === 'server-error';

@@ -22,6 +22,7 @@ import {
 import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
 import {
   type Answer,
+  CLAIMS,
   CLUSTER,
   PLACE,
   type Reading,
@@ -306,12 +307,13 @@ export async function readBaselines(
     const answers = await readPlaces('baseline', source, namespaces, { ...deps, signal });
     return (namespace) => (answers.get(namespace) as Answer<Read<T[]>>).value;
   };
-  const { deployments, statefulSets, daemonSets } = CLUSTER;
-  const [workloads, roles, roleBindings, events] = await Promise.all([
-    Promise.all([deployments, statefulSets, daemonSets].map(from)),
+  const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER;
+  const [workloads, roles, roleBindings, events, claims] = await Promise.all([
+    Promise.all([deployments, statefulSets, daemonSets, jobs, cronJobs].map(from)),
     from(PLACE.roles),
     from(PLACE.roleBindings),
     from(PLACE.events),
+    from(CLAIMS),
   ]);
   const baselineOf = (name: string): Baseline => {
     const lists = workloads.map((list) => list(name));
@@ -324,6 +326,7 @@ export async function readBaselines(
       roles: roles(name),
       roleBindings: roleBindings(name),
       events: said.ok ? read(said.value.filter(({ type }) => type === 'Warning')) : said,
+      claims: claims(name),
     };
   };
   return new Map(namespaces.map((name) => [name, baselineOf(name)]));

@@ -5,6 +5,7 @@ import {
   apiServiceFacts,
   attachmentFacts,
   bindingFacts,
+  claimFacts,
   clusterServiceVersionFacts,
   definitionDetail,
   definitionFacts,
@@ -135,6 +136,9 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
     { label: 'nodes', limit: 1, maxItems: 1 },
   ),
 };
+
+/** Whose volumes are whose, once they are gone. */
+export const CLAIMS = source('v1', 'PersistentVolumeClaim', claimFacts, { metadataOnly: true });
 
 export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]> } = {
   roles: source(RBAC, 'Role', roleFacts),

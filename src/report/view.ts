@@ -418,11 +418,17 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   }));
   const told = new Set(order.map(({ command }) => typeOf(command)));
   const next = found.next.filter(({ command }) => !told.has(typeOf(command)));
-  const then = action(
-    ['Then delete the namespace (', name('delete: ordered'), ' does all of this by itself)'],
-    { command: `kubectl delete namespace ${namespace}` },
-  );
-  return { ...found, next: [...first, then, ...next] };
+  // It holds whatever is deleted inside.
+  const isOutside = ({ command }: Action): boolean =>
+    command !== undefined && !told.has(typeOf(command));
+  const outside = found.now.filter(isOutside);
+  const does =
+    outside.length === 0 ? ' does all of this by itself)' : ' deletes only what is in it)';
+  const then = action(['Then delete the namespace (', name('delete: ordered'), does], {
+    command: `kubectl delete namespace ${namespace}`,
+  });
+  const now = found.now.filter((one) => !outside.includes(one));
+  return { ...found, now, next: [...first, ...outside, then, ...next] };
 }
 
 function onTheWay({ root }: Place): Finding[] {

@@ -1,7 +1,7 @@
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
-import { type Context, isBuiltIn, typeName } from '../context.ts';
+import { type Context, isBuiltIn, subjectOf, typeName, typeOf } from '../context.ts';
 
 /** What a finalizer holds: objects of one type, or the Namespace itself. Its owner is wanted. */
 export interface Held {
@@ -139,4 +139,19 @@ export function definitionNames(context: Context, held: Held): string[] {
   const domain = held.finalizer.split('/')[0] ?? '';
   const ownType = isBuiltIn(held.type.group) ? [] : [typeName(held.type)];
   return [...new Set([...ownType, ...types.filter((name) => name === domain || types.length < 4)])];
+}
+
+/** Each finalizer of an object that is held by itself. */
+export function heldObject(context: Context, object: ObjectFacts): Held[] {
+  const type = typeOf(context, object);
+  if (type === undefined) return [];
+  return [...new Set(object.finalizers)].map((finalizer) => ({
+    finalizer,
+    subject: subjectOf(object),
+    type,
+    objects: [object],
+    count: 1,
+    since: object.deletionTimestamp ?? '',
+    writers: object.writers,
+  }));
 }

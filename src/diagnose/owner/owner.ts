@@ -14,6 +14,7 @@ import {
   listNames,
   listWords,
   type RuleResult,
+  subjectOf,
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../errors.ts';
@@ -25,12 +26,13 @@ import { leasesOf, pointerText } from './evidence.ts';
 import {
   catalogued,
   type Held,
+  heldObject,
   isOfControllerManager,
   meantBy,
   POD_TYPE,
   writerOf,
 } from './held.ts';
-import { childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
+import { boundPartners, childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
 import {
   cureRemedies,
   knownRemedies,
@@ -42,7 +44,15 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
-import { inShort, isHolder, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
+import {
+  inShort,
+  isHolder,
+  leaseHere,
+  lostLease,
+  pausedBy,
+  type Refusal,
+  refusalsFor,
+} from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -86,7 +96,7 @@ export function ownerResults(
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
   const [first] = results;
-  if (first === undefined) return EXPECTED;
+  if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held) };
   const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
   const isWaiting = first.code === 'owner-running';
   const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
@@ -134,6 +144,19 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
           }
         : result,
   );
+}
+
+/** A running owner is presumed to do its work: what the object is bound to may be held by somebody else's finalizer. */
+function heldByPartner(context: Context, held: Held): Partial<OwnerResults> {
+  const waitsFor = boundPartners(context, held).flatMap(({ object, because }) =>
+    heldObject(context, object)
+      .filter((other) => !ownerResults(context, other).isExpected)
+      .map(({ finalizer }) => ({
+        id: findingId('object-finalizer', subjectOf(object), finalizer),
+        because,
+      })),
+  );
+  return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
 
 /** What the owner serves itself comes back with it: that is no cause of its own. */
@@ -446,7 +469,7 @@ function running(
       },
     ];
   }
-  if (isForeseen(context, held)) return needing(context, held, common, duty);
+  if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
   return [
     {
       ...common,
@@ -499,10 +522,22 @@ function isForeseen({ now: { forecast, takenAt } }: Context, { since }: Held): b
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
  */
-function needing(context: Context, held: Held, common: Common, duty: string): RuleResult[] {
-  const needs = needsHere(context, held).filter(({ field }) => CREDENTIALS.test(field));
+function needing(
+  context: Context,
+  held: Held,
+  actor: Actor,
+  common: Common,
+  duty: string,
+): RuleResult[] {
+  const lease = leaseHere(context, actor);
+  const needs = [
+    ...needsHere(context, held)
+      .filter(({ field }) => CREDENTIALS.test(field))
+      .map(({ kind, name, field }) => `${kind} ${name} (${field})`),
+    ...(lease === undefined ? [] : [`Lease ${lease.name}, by which it leads`]),
+  ];
   if (needs.length === 0) return [];
-  const names = listNames(needs.map(({ kind, name, field }) => `${kind} ${name} (${field})`));
+  const names = listNames(needs);
   return [
     {
       ...common,

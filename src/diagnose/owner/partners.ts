@@ -29,6 +29,7 @@ export function partnersOf(
   { now }: Context,
   held: Held,
 ): { object: ObjectFacts; because: string }[] {
+  const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
   return held.objects.flatMap(({ uid, apiVersion }) => {
     const read = now.details[uid];
     if (read?.ok !== true) return [];
@@ -40,11 +41,28 @@ export function partnersOf(
           const partner = now.partners[key];
           const object = partner?.ok === true ? partner.value : undefined;
           const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
-          return isHeld
-            ? [{ object, because: `${field} names it, and it is being deleted, too` }]
-            : [];
+          return isHeld ? [{ object, because: `${field} names it, and it ${fate}` }] : [];
         })
         .slice(0, 1),
+    );
+  });
+}
+
+/** Of these, those that name the held one in turn: whoever looks after it waits until they are gone. */
+export function boundPartners(
+  context: Context,
+  held: Held,
+): { object: ObjectFacts; because: string }[] {
+  return partnersOf(context, held).filter(({ object }) => {
+    const read = context.now.details[object.uid];
+    return (
+      read?.ok === true &&
+      read.value.references.some((back) =>
+        held.objects.some(
+          ({ kind, namespace, name }) =>
+            back.kind === kind && back.namespace === namespace && back.name === name,
+        ),
+      )
     );
   });
 }

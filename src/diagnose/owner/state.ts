@@ -6,7 +6,7 @@ import {
   type ObjectFacts,
   trialKey,
 } from '../../model/snapshot.ts';
-import { type Context, listed } from '../context.ts';
+import { type Context, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
 import { eventsAbout, isFresh } from './evidence.ts';
@@ -266,4 +266,12 @@ export function lostLease(
 /** One of its pods holds it: client-go adds an ID to the name. */
 export function isHolder({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
   return pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
+}
+
+/** The Lease in this namespace by which somebody elsewhere leads: it goes with the namespace and cannot be made again. */
+export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
+  if (isInside(context, actor.namespace)) return undefined;
+  return listed(context.now.cluster.leases).find(
+    (lease) => isInside(context, lease.namespace) && isHolder(actor, lease),
+  );
 }

@@ -6,10 +6,9 @@ import {
   namespaceSubject,
   type RuleResult,
   subjectOf,
-  typeOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
-import { type Held, NAMESPACE_TYPE } from '../owner/held.ts';
+import { type Held, heldObject, NAMESPACE_TYPE } from '../owner/held.ts';
 import { type OwnerResults, ownerResults } from '../owner/owner.ts';
 import { partnersOf } from '../owner/partners.ts';
 import { isClaimInUse } from './pods.ts';
@@ -98,7 +97,7 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     for (const { object } of partnersOf(context, held)) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
-      for (const next of ofObject(context, object)) visit(next);
+      for (const next of heldObject(context, object)) visit(next);
     }
   };
   for (const held of inside) visit(held);
@@ -109,21 +108,7 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const known = new Set(inside.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
   return [...found.values()]
     .filter(({ uid }) => !known.has(uid))
-    .flatMap((object) => ofObject(context, object));
-}
-
-function ofObject(context: Context, object: ObjectFacts): Held[] {
-  const type = typeOf(context, object);
-  if (type === undefined) return [];
-  return [...new Set(object.finalizers)].map((finalizer) => ({
-    finalizer,
-    subject: subjectOf(object),
-    type,
-    objects: [object],
-    count: 1,
-    since: object.deletionTimestamp ?? '',
-    writers: object.writers,
-  }));
+    .flatMap((object) => heldObject(context, object));
 }
 
 /** What finalizers hold, and who should have removed them. */

@@ -12,7 +12,9 @@ export interface ExtensionApi {
   /** Where its Service is; created by the caller. */
   namespace: string;
   /** Objects of its one type, `entries`, in every namespace. */
-  entries?: readonly string[];
+  entries?: string[];
+  /** Its entries go when they are deleted; unless given, they stay. */
+  deletes?: boolean;
   /** Undefined: it does its duty. */
   fault?: (method: string, path: string) => Fault | undefined;
 }
@@ -33,7 +35,7 @@ export async function startExtensionApi(world: World, api: ExtensionApi): Promis
 /** Without a selector nobody else writes its endpoints. */
 export async function connect(
   world: World,
-  { namespace }: ExtensionApi,
+  { namespace, name = SERVICE }: { namespace: string; name?: string },
   server: HttpsServer,
 ): Promise<void> {
   await world.create({
@@ -41,8 +43,8 @@ export async function connect(
     kind: 'EndpointSlice',
     metadata: {
       namespace,
-      name: SERVICE,
-      labels: { 'kubernetes.io/service-name': SERVICE },
+      name,
+      labels: { 'kubernetes.io/service-name': name },
     },
     addressType: 'IPv4',
     endpoints: [{ addresses: [server.address], conditions: { ready: true } }],
@@ -54,7 +56,7 @@ export async function connect(
     kind: 'Endpoints',
     metadata: {
       namespace,
-      name: SERVICE,
+      name,
       labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' },
     },
     subsets: [{ addresses: [{ ip: server.address }], ports: [{ port: server.port }] }],
@@ -102,16 +104,28 @@ function respond(api: ExtensionApi, request: IncomingMessage, answer: ServerResp
 }
 
 function duty(
-  { group, entries = [] }: ExtensionApi,
+  { group, entries = [], deletes = false }: ExtensionApi,
   method: string,
   path: string,
 ): [status: number, body: JsonObject] {
   const groupVersion = `${group}/${EXTENSION_VERSION}`;
   const base = `/apis/${groupVersion}`;
   if (path === base) return [200, resourceList(groupVersion)];
-  const collection = new RegExp(`^${base}(?:/namespaces/([^/]+))?/entries$`).exec(path);
-  if (!collection) return [404, failure(404, 'the server could not find the requested resource')];
-  if (method === 'DELETE') return [200, { apiVersion: 'v1', kind: 'Status', status: 'Success' }];
+  const collection = new RegExp(`^${base}(?:/namespaces/([^/]+))?/entries(?:/([^/]+))?$`).exec(
+    path,
+  );
+  const name = collection?.[2];
+  if (!collection || (name !== undefined && !entries.includes(name))) {
+    return [404, failure(404, 'the server could not find the requested resource')];
+  }
+  if (method === 'DELETE') {
+    if (deletes)
+      entries.splice(
+        name === undefined ? 0 : entries.indexOf(name),
+        name === undefined ? entries.length : 1,
+      );
+    return [200, { apiVersion: 'v1', kind: 'Status', status: 'Success' }];
+  }
   const items = entries.map((name) => ({
     metadata: { name, namespace: collection[1] ?? 'default', uid: `uid-of-${name}` },
   }));

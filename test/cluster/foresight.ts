@@ -1,0 +1,146 @@
+import { readFile } from 'node:fs/promises';
+import { createRedactor } from '../../src/base/redact.ts';
+import { systemClock } from '../../src/base/time.ts';
+import { runGate } from '../../src/gate/gate.ts';
+import { type InputName, readInputs } from '../../src/inputs.ts';
+import type { Mutation } from '../../src/kubernetes/api.ts';
+import { connect } from '../../src/kubernetes/connect.ts';
+import type { NamespaceResult } from '../../src/model/result.ts';
+import { renderText } from '../../src/report/text.ts';
+import { viewOf } from '../../src/report/view.ts';
+import { byService, createWebhook } from './admission.ts';
+import { endOf, type Write, writesSince } from './audit.ts';
+import type { Identity } from './identities.ts';
+import { service } from './objects.ts';
+import { install, type Operator, start } from './scenarios/operator.ts';
+import { connect as connectService } from './servers/extension-api.ts';
+import type { OperatorBehaviour } from './servers/operator-process.ts';
+import { startWebhookServer } from './servers/webhook.ts';
+import type { World } from './world.ts';
+
+/** The gate in this process, as an identity of its own; the API server's audit log tells what it did. */
+const ORDERER: Identity = 'teardown-forecaster';
+
+export interface Ran {
+  result: NamespaceResult;
+  log: string;
+  text: string;
+  writes: Write[];
+  /** Requests for PersistentVolumes; other tests on this cluster make types that all have to be read. */
+  volumeRequests: number;
+}
+
+/** What happens to a run of the gate on its way. */
+export interface Twist {
+  identity?: Identity;
+  cancelAt?: RegExp;
+  /** Between what it has read and what it asks for. */
+  beforeSend?: (mutation: Mutation) => Promise<unknown>;
+}
+
+export async function gate(
+  world: World,
+  inputs: Partial<Record<InputName, string>>,
+  { identity = ORDERER, cancelAt, beforeSend }: Twist = {},
+): Promise<Ran> {
+  const cancel = new AbortController();
+  const auditLog = world.plane?.auditLog ?? '';
+  const from = await endOf(auditLog);
+  const api = await connect({
+    kubeconfig: await world.kubeconfig(identity),
+    env: {},
+    redactor: createRedactor(),
+    userAgent: `gate-of-${world.namespace}`,
+    homeDir: '/nonexistent',
+  });
+  const lines: string[] = [];
+  const line = (text: string): void => {
+    lines.push(text);
+    if (cancelAt?.test(text)) cancel.abort();
+  };
+  const all: Partial<Record<InputName, string>> = {
+    namespace: world.namespace,
+    timeout: '60s',
+    ...inputs,
+  };
+  try {
+    const run = await runGate(
+      readInputs((name) => all[name] ?? ''),
+      {
+        api: {
+          ...api,
+          send: async (mutation, options) => {
+            await beforeSend?.(mutation);
+            return api.send(mutation, options);
+          },
+        },
+        clock: systemClock,
+        log: {
+          line,
+          group: (_, more) => lines.push(...more),
+          notice: line,
+          warning: line,
+          error: line,
+          debug: () => undefined,
+        },
+        signal: cancel.signal,
+        gateVersion: 'test',
+      },
+    );
+    const writes = await writesSince(auditLog, identity, from);
+    const [result] = run.namespaces as [NamespaceResult];
+    return {
+      result,
+      log: lines.join('\n'),
+      text: renderText(viewOf(run)),
+      writes: writes.filter(
+        ({ namespace, name }) => namespace === world.namespace || name === world.namespace,
+      ),
+      volumeRequests: (await readFile(auditLog))
+        .subarray(from)
+        .toString('utf8')
+        .split('\n')
+        .filter(
+          (text) =>
+            text.includes(`gate-of-${world.namespace}"`) &&
+            text.includes('/api/v1/persistentvolumes'),
+        ).length,
+    };
+  } finally {
+    await api.close();
+  }
+}
+
+export function rootsOf({ diagnosis }: NamespaceResult): string[] {
+  return (diagnosis?.findings ?? [])
+    .filter(({ id }) => diagnosis?.rootCauses.includes(id))
+    .map(({ code, subject, message }) => `${code} ${subject.kind} ${subject.name} ${message}`);
+}
+
+/** An operator with its process, in the namespace under test unless told otherwise. */
+export async function inside(
+  world: World,
+  options: Parameters<typeof install>[1] = {},
+  behaviour: OperatorBehaviour = {},
+): Promise<Operator> {
+  if (options?.namespace !== undefined) await world.ensureNamespace(options.namespace);
+  const operator = await install(world, options);
+  await start(world, operator, behaviour);
+  return operator;
+}
+
+/** An operator whose webhook, behind a Service beside it, has to answer for every change of its objects. */
+export async function guarded(world: World): Promise<Operator> {
+  const { namespace } = world;
+  const operator = await inside(world);
+  const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
+  await world.create(service(namespace, 'guard'));
+  await connectService(world, { namespace, name: 'guard' }, server);
+  await createWebhook(world, {
+    operations: ['UPDATE', 'DELETE'],
+    apiGroup: operator.group,
+    resource: '*',
+    clientConfig: { ...byService(namespace, 'guard'), caBundle: server.caBundle },
+  });
+  return operator;
+}

@@ -1,0 +1,314 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type JsonObject, stringAt } from '../../src/base/json.ts';
+import type { NamespaceResult } from '../../src/model/result.ts';
+import type { Ref } from './client.ts';
+import type { Cluster } from './clusters.ts';
+import { foreignKubeconfig, sharedCluster } from './clusters.ts';
+import { gate } from './foresight.ts';
+import { customType, pluralOf } from './objects.ts';
+import { namespaceRef, World } from './world.ts';
+
+let cluster: Cluster;
+
+describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behind', () => {
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+  });
+  afterAll(() => cluster.stop());
+
+  test('is what points into the namespace, and nothing that only looks so', async () => {
+    await within('left', async (world) => {
+      const { namespace } = world;
+      const before = await gate(world, { forecast: 'true' });
+      expect(before.result).toMatchObject({ outcome: 'clear', leftBehind: [] });
+      await world.createType(
+        customType({
+          group: 'snapshot.storage.k8s.io',
+          kind: 'VolumeSnapshotContent',
+          scope: 'Cluster',
+          metadata: {
+            annotations: {
+              'api-approved.kubernetes.io':
+                'https://github.com/kubernetes-csi/external-snapshotter/pull/814',
+            },
+          },
+        }),
+      );
+      const wanted = await plant(world, namespace);
+      await plant(world, world.name('other'));
+      await world.create(volume(world.name('old'), { namespace, name: 'x' }, 'Delete'));
+      const foreseen = await gate(world, { forecast: 'true' });
+      expect(foreseen.result.leftBehindUnread).toEqual([]);
+      // While the node lives, the volume will be detached; so will a snapshot go.
+      expect(namesOf(foreseen.result)).toEqual(
+        wanted.filter((name) => !/^VolumeAttachment|snapshot-delete/.test(name)),
+      );
+      const { result, text } = await gate(world, {
+        delete: 'true',
+        'fail-on-left-behind': 'true',
+      });
+      expect(result).toMatchObject({ outcome: 'deleted', verdict: 'fail' });
+      expect(namesOf(result)).toEqual(expect.arrayContaining(wanted));
+      expect(result.leftBehind?.[0]?.breaksOthers).toBe(true);
+      expect(text).toContain('Left behind');
+    });
+  });
+
+  test('is every volume of its claims, in whatever phase, and none of an earlier claim', async () => {
+    await within('volumes', async (world) => {
+      const { namespace } = world;
+      const bind = async (claim: string, options: Parameters<typeof bound>[2]): Promise<string> =>
+        bound(world, claim, options);
+      const first = await bind('data', { policy: 'Retain' });
+      await world.deleteNamespace();
+      await world.gone(namespaceRef(namespace));
+      await phaseOf(world, first, 'Released');
+      await sleep(1_100); // times of the API are whole seconds
+      await world.createNamespace();
+      const again = await bind('data', { policy: 'Retain', suffix: 'again' });
+      const early = await bind('cache', { policy: 'Retain' });
+      await world.client.delete(claimRef(namespace, 'cache'));
+      await phaseOf(world, early, 'Released');
+      const late = await bind('cache', { policy: 'Retain', suffix: 'again' });
+      // No plug-in of Kubernetes can remove such a volume.
+      const failing = await bind('broken', { policy: 'Delete', source: NFS });
+      // Its driver is gone.
+      const forgotten = await bind('forgotten', { policy: 'Delete', driver: 'csi.example.com' });
+      const foreseen = await gate(world, { forecast: 'true' });
+      expect(namesOf(foreseen.result)).toEqual(
+        [again, late].map((name) => `PersistentVolume ${name}`).sort(),
+      );
+      const { result } = await gate(world, { delete: 'true' });
+      expect(result.outcome).toBe('deleted');
+      expect(namesOf(result)).toEqual(
+        [again, late, failing, forgotten].map((name) => `PersistentVolume ${name}`).sort(),
+      );
+      const why = (volume: string): string | undefined =>
+        result.leftBehind?.find(({ name }) => name === volume)?.why;
+      expect(why(again)).toBe(
+        `its spec.claimRef names PersistentVolumeClaim ${namespace}/data (Released, reclaim policy Retain): the volume, and what is on it, still exist`,
+      );
+      expect(why(failing)).toMatch(/\(Failed: .*plugin.*, reclaim policy Delete\): the volume/);
+      expect(why(forgotten)).toContain('it should go by itself, and is still there');
+    });
+  });
+
+  test('costs one page more for 500 volumes of others, and what nobody may read is said', async () => {
+    await within('crowd', async (world) => {
+      const alone = await gate(world, { forecast: 'true' });
+      const names = Array.from({ length: 600 }, (_, index) => `${world.namespace}-pv-${index}`);
+      for (let at = 0; at < names.length; at += 50) {
+        await Promise.all(
+          names
+            .slice(at, at + 50)
+            .map((name) => world.create(volume(name, { namespace: 'others', name }, 'Retain'))),
+        );
+      }
+      const crowded = await gate(world, { forecast: 'true' });
+      expect(crowded.result.leftBehind).toEqual([]);
+      expect(alone.volumeRequests).toBeGreaterThan(0);
+      // One page more for every 500.
+      expect(crowded.volumeRequests - alone.volumeRequests).toBeLessThanOrEqual(2);
+      const blind = await gate(world, { forecast: 'true' }, { identity: 'teardown-partial' });
+      const unread = blind.result.leftBehindUnread?.map(({ what }) => what);
+      expect(unread).toContain('priorityclasses.scheduling.k8s.io');
+      expect(blind.text).toContain('Not inspected');
+    });
+  });
+});
+
+async function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
+  const world = new World({ ...cluster, namespace: `left-${name}` });
+  try {
+    await world.createNamespace();
+    await work(world);
+  } finally {
+    await world.end();
+  }
+}
+
+function namesOf({ leftBehind = [] }: NamespaceResult): string[] {
+  return leftBehind.map(({ kind, name }) => `${kind} ${name}`).sort();
+}
+
+function volume(name: string, claimRef: JsonObject, policy: string): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      capacity: { storage: '1Gi' },
+      csi: { driver: 'csi.example.com', volumeHandle: name },
+      persistentVolumeReclaimPolicy: policy,
+      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claimRef },
+    },
+  };
+}
+
+const NFS = { nfs: { server: '192.0.2.1', path: '/' } };
+
+/** A claim and its volume, bound to each other by kube-controller-manager; the name of the volume. */
+async function bound(
+  world: World,
+  claim: string,
+  {
+    policy,
+    suffix = '',
+    driver,
+    source,
+  }: {
+    policy: string;
+    suffix?: string;
+    driver?: string;
+    source?: JsonObject;
+  },
+): Promise<string> {
+  const { namespace } = world;
+  const name = `${namespace}-${claim}${suffix}`;
+  const made = volume(name, { namespace, name: claim }, policy);
+  const { csi, ...spec } = made['spec'] as JsonObject;
+  const annotations = driver && { 'pv.kubernetes.io/provisioned-by': driver };
+  await world.create({
+    ...made,
+    metadata: { name, ...(annotations && { annotations }) },
+    spec: { ...spec, ...(source ?? { csi }) } as JsonObject,
+  });
+  await world.create({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { namespace, name: claim },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      storageClassName: '',
+      volumeName: name,
+    },
+  });
+  await phaseOf(world, name, 'Bound');
+  return name;
+}
+
+function claimRef(namespace: string, name: string): Ref {
+  return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name };
+}
+
+function phaseOf(world: World, name: string, phase: string): Promise<unknown> {
+  return world.client.waitFor(
+    { apiVersion: 'v1', kind: 'PersistentVolume', name },
+    `is ${phase}`,
+    (found) => stringAt(found, 'status', 'phase') === phase,
+  );
+}
+
+/** What points into a namespace, of every kind; says what of it has to be listed. */
+async function plant(world: World, namespace: string): Promise<string[]> {
+  const suffix = namespace;
+  const group = `${suffix}.example.com`;
+  const rbac = 'rbac.authorization.k8s.io';
+  const account = { kind: 'ServiceAccount', namespace, name: 'op' };
+  const elsewhere = { kind: 'ServiceAccount', namespace: 'default', name: 'op' };
+  await world.create(volume(`kept-${suffix}`, { namespace, name: 'data' }, 'Retain'));
+  await world.create({
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'VolumeAttachment',
+    metadata: { name: `attached-${suffix}` },
+    spec: {
+      attacher: 'csi.example.com',
+      nodeName: 'none',
+      source: { persistentVolumeName: `kept-${suffix}` },
+    },
+  });
+  for (const [name, subjects] of Object.entries({
+    alone: [account],
+    shared: [elsewhere, account],
+    others: [elsewhere],
+  })) {
+    await world.create({
+      apiVersion: `${rbac}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: `${name}-${suffix}` },
+      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: `role-${suffix}` },
+      subjects,
+    });
+  }
+  await world.create({
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: {
+      name: `class-${suffix}`,
+      annotations: {
+        'meta.helm.sh/release-name': 'x',
+        'meta.helm.sh/release-namespace': namespace,
+      },
+    },
+    provisioner: 'csi.example.com',
+  });
+  await world.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: `hook-${suffix}` },
+    webhooks: [
+      {
+        name: 'hook.example.com',
+        clientConfig: { service: { namespace, name: 'hook' } },
+        rules: [
+          { apiGroups: [group], apiVersions: ['*'], operations: ['CREATE'], resources: ['*'] },
+        ],
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+        failurePolicy: 'Fail',
+      },
+    ],
+  });
+  await world.createType(customType({ group, kind: 'Gadget' }));
+  await world.createType(
+    customType({
+      group: `converted.${suffix}.example.com`,
+      kind: 'Gear',
+      versions: ['v1', 'v2'],
+      conversion: {
+        strategy: 'Webhook',
+        webhook: {
+          conversionReviewVersions: ['v1'],
+          clientConfig: { service: { namespace, name: 'conversion' } },
+        },
+      },
+    }),
+  );
+  for (const deletionPolicy of ['Retain', 'Delete']) {
+    await world.create({
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshotContent',
+      metadata: { name: `snapshot-${deletionPolicy.toLowerCase()}-${suffix}` },
+      spec: { deletionPolicy, volumeSnapshotRef: { namespace, name: 'nightly' } },
+    });
+  }
+  await world.create({
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name: `controls-${suffix}` },
+    rules: [{ apiGroups: [group], resources: [`${pluralOf('Gadget')}/status`], verbs: ['update'] }],
+  });
+  await world.create({
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `controls-${suffix}` },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: `controls-${suffix}` },
+    subjects: [account],
+  });
+  return [
+    `PersistentVolume kept-${suffix}`,
+    `VolumeAttachment attached-${suffix}`,
+    `ClusterRoleBinding alone-${suffix}`,
+    `ClusterRoleBinding shared-${suffix}`,
+    `ClusterRoleBinding controls-${suffix}`,
+    `StorageClass class-${suffix}`,
+    `ValidatingWebhookConfiguration hook-${suffix}`,
+    `CustomResourceDefinition ${pluralOf('Gadget')}.${group}`,
+    `CustomResourceDefinition ${pluralOf('Gear')}.converted.${group}`,
+    `VolumeSnapshotContent snapshot-retain-${suffix}`,
+    `VolumeSnapshotContent snapshot-delete-${suffix}`,
+  ].sort();
+}
