@@ -60,6 +60,7 @@ function explainTargets({ explain = [] }: BenchResults): Asked[] {
   const manyTypes = explain.find(({ crds, objects }) => crds > 0 && objects === 1);
   const faster = (tool: 'one-liner' | 'one-get'): Answer | undefined =>
     manyTypes && quotient(manyTypes.tools[tool].wallMs, manyTypes.tools.gate.wallMs);
+  const bare = manyTypes?.tools['bare-client'];
   const held = explain.filter(({ objects }) => objects === 1);
   return [
     {
@@ -81,8 +82,7 @@ function explainTargets({ explain = [] }: BenchResults): Asked[] {
       limit: LIMITS.bareClientTimes,
       is: 'at most',
       unit: 'times',
-      answer:
-        manyTypes && quotient(manyTypes.tools.gate.wallMs, manyTypes.tools['bare-client'].wallMs),
+      answer: bare && manyTypes && quotient(manyTypes.tools.gate.wallMs, bare.wallMs),
     },
     ...(held.length === 0 ? [undefined] : held).map(requestsTarget),
   ];

@@ -40,10 +40,10 @@ type LatencyRatios = NonNullable<Ratios['latencyToGate']>;
 
 function explainRatios({ crds, objects, tools }: ExplainSize): ExplainRatios {
   const toGate = Object.fromEntries(
-    EXPLAINERS.filter((tool) => tool !== 'gate').map((tool) => [
-      tool,
-      ratio(tools[tool], tools.gate),
-    ]),
+    EXPLAINERS.flatMap((tool) => {
+      const measured = tools[tool];
+      return tool === 'gate' || measured === undefined ? [] : [[tool, ratio(measured, tools.gate)]];
+    }),
   ) as ExplainRatios['toGate'];
   return { crds, objects, toGate };
 }

@@ -95,11 +95,12 @@ function amount(value: number, unit: Target['unit']): string {
 
 function explainTable(sizes: readonly ExplainSize[]): string {
   const rows = sizes.flatMap((size) =>
-    EXPLAINERS.map((tool) => [
-      tool === 'gate' ? sizeWords(size) : '',
-      EXPLAINER_WORDS[tool],
-      ...measuredCells(size.tools[tool], size.tools.gate),
-    ]),
+    EXPLAINERS.flatMap((tool) => {
+      const measured = size.tools[tool];
+      if (measured === undefined) return [];
+      const first = tool === 'gate' ? sizeWords(size) : '';
+      return [[first, EXPLAINER_WORDS[tool], ...measuredCells(measured, size.tools.gate)]];
+    }),
   );
   return table(
     ['cluster', 'tool', 'time', 'ratio', 'requests', 'answers', 'peak memory', 'runs'],

@@ -67,7 +67,8 @@ export interface ExplainSize {
   objects: number;
   /** Namespaced types that can be listed. */
   listableTypes: number;
-  tools: Record<Explainer, Measured>;
+  tools: Record<Exclude<Explainer, 'bare-client'>, Measured> &
+    Partial<Record<'bare-client', Measured>>;
 }
 
 export const WAITERS = ['gate', 'kubectl-wait', 'kubectl-delete'] as const;

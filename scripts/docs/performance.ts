@@ -29,6 +29,7 @@ export function performancePages(): Pages {
   const pictures = plots.map(({ file, alt }) => `![${alt}](performance/${file})`).join('\n\n');
   return {
     blocks: {
+      sweep: 'Not measured in this run.',
       ...sections,
       growth: `${pictures}\n\n<details>\n<summary>The same as tables</summary>\n\n${tables}\n\n</details>`,
     },
