@@ -1,7 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import type { Discovery } from '../kubernetes/api.ts';
-import { objectPath } from '../kubernetes/paths.ts';
+import { isPathSegment, objectPath } from '../kubernetes/paths.ts';
 import {
   definitionDetail,
   type NamespaceFacts,
@@ -270,6 +270,9 @@ async function readNamed<T>(
   facts: (object: JsonObject) => T,
   { api, signal }: Reading,
 ): Promise<Answer<Read<T | undefined>>> {
+  if (!isPathSegment(name)) {
+    return { value: failed({ kind: 'invalid', message: 'no object can have this name' }) };
+  }
   const got = await api.get(objectPath(type, undefined, name), { signal });
   if (got.ok) return { value: read(facts(got.value)) };
   if (got.failure.kind === 'not-found') return { value: read(undefined) };
