@@ -150,7 +150,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
             await sleep(100, undefined, { signal: stop.signal }).catch(() => undefined);
           }
         })();
-        const { log } = await gate(world, { delete: 'ordered', timeout: '60s' });
+        const { log } = await gate(world, { delete: 'ordered', timeout: '30s' });
         expect(log).toMatch(
           /1 widgets\.\S+ were made again, .*: what makes them has to go before them/,
         );
