@@ -445,7 +445,7 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
       .filter(({ manager }) => !OF_NOBODY.test(manager) && ![...gone, ...seen].includes(manager))
       .map(
         ({ manager }) =>
-          `"${manager}" has written to the status of ${kind} ${name} since its deletion was asked for`,
+          `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
       ),
   );
   return [...new Set(late)];
