@@ -151,7 +151,7 @@ describe('a pattern does not reach it, and the exact name does, when', () => {
     [
       'what wrote it runs, without any right that could be seen',
       (s) => s.workload('Deployment', 'widget-operator'),
-      /Deployment ops\/widget-operator runs and/,
+      /Deployment ops\/widget-operator runs, and it wrote the finalizer/,
     ],
     [
       'a Lease of its group is fresh, and nothing else is seen',

@@ -74,7 +74,7 @@ export function attribute(context: Context, held: Held): Attribution {
   const all = candidatesFor(context, held);
   const able = all.filter((candidate) => !isVetoed(context, held, candidate));
   const present = able.filter(({ actor }) => actor !== undefined && isPresent(actor));
-  const best = choose(context, held, present) ?? chooseByName(context, held, all);
+  const best = choose(context, held, present) ?? chooseActing(context, held, all);
   const others = present.filter((candidate) => candidate !== best?.candidate);
   if (best !== undefined) {
     const isProven = best.isClear && unread.length === 0;
@@ -99,7 +99,10 @@ export function attribute(context: Context, held: Held): Attribution {
         certainty: 'unknown',
         verdict: 'unknown',
         owner: undefined,
-        candidates: present,
+        candidates: [
+          ...present,
+          ...all.filter((one) => !present.includes(one) && isUnexplained(context, held, one)),
+        ],
         ...common,
       };
 }
@@ -188,15 +191,27 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
 }
 
 /**
- * RBAC is not all there is: a right may have gone with the namespace, another authorizer may give it, it may be
- * somebody else's, as whom the program acts. Who has no other business is not out of the question.
+ * RBAC of the cluster and of this namespace is not all there is: a right may have gone with the namespace, or be
+ * about others only, or another authorizer may give it. Who has no other business is not out of the question.
  */
 function mayActOtherwise({ rights: { impersonates, worksElsewhere } }: Candidate): boolean {
   return impersonates || !worksElsewhere;
 }
 
-/** Of all that are there only one is called as the writer, by its own name. */
-function chooseByName(
+/** It is there and was at work on just this, by rights that could not be seen. */
+function isUnexplained(context: Context, held: Held, candidate: Candidate): boolean {
+  const { actor, evidence } = candidate;
+  return (
+    actor !== undefined &&
+    isPresent(actor) &&
+    looksHere(context, held, actor) &&
+    evidence.some(({ strength }) => strength === 'direct') &&
+    mayActOtherwise(candidate)
+  );
+}
+
+/** Only one of those that act as somebody else is called as the writer, by its own name. */
+function chooseActing(
   context: Context,
   held: Held,
   candidates: readonly Candidate[],
@@ -204,16 +219,11 @@ function chooseByName(
   const manager = writerOf(held)?.manager ?? '';
   const [candidate, ...others] = candidates.filter(
     (one) =>
-      one.actor !== undefined &&
-      isPresent(one.actor) &&
-      looksHere(context, held, one.actor) &&
-      [one.actor.name, one.actor.account.name].includes(manager) &&
-      one.evidence.some(({ strength }) => strength === 'direct') &&
-      mayActOtherwise(one),
+      isUnexplained(context, held, one) &&
+      one.rights.impersonates &&
+      [one.actor?.name, one.account?.name].includes(manager),
   );
-  return candidate !== undefined && others.length === 0
-    ? { candidate, isClear: candidate.rights.impersonates }
-    : undefined;
+  return candidate !== undefined && others.length === 0 ? { candidate, isClear: true } : undefined;
 }
 
 function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolean {
@@ -445,7 +455,7 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
       .filter(({ manager }) => !OF_NOBODY.test(manager) && ![...gone, ...seen].includes(manager))
       .map(
         ({ manager }) =>
-          `"${manager}" has written to the status of ${kind} ${name} since its deletion was asked for`,
+          `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
       ),
   );
   return [...new Set(late)];

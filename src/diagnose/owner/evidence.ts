@@ -83,15 +83,18 @@ function programOf(name: string): string {
   return name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, '').replace(/^gotk-/, '');
 }
 
-/** Of what a chart makes, the name of the release is no part of its own. */
+/** Of what a chart makes, the name of the release is no part of its own; what is left is the chart's name. */
 function namesOf({ programs, account, annotations, labels }: Actor): string[] {
   const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
   const names = [...programs, account.name];
-  const bare = releases.flatMap((release) =>
-    names
-      .filter((name) => name.startsWith(`${release}-`))
-      .map((name) => name.slice(`${release}-`.length)),
-  );
+  const chart = labels['app.kubernetes.io/name'];
+  const bare = releases
+    .flatMap((release) =>
+      names
+        .filter((name) => name.startsWith(`${release}-`))
+        .map((name) => name.slice(`${release}-`.length)),
+    )
+    .filter((name) => chart === undefined || chart === name);
   return [...names, ...bare].filter(isTelling).map(programOf);
 }
 

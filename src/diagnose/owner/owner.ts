@@ -404,7 +404,7 @@ function running(
       first === undefined
         ? lacksRight
           ? watch === undefined
-            ? `RBAC lets it neither watch nor change ${typeName(held.type)}; a RoleBinding of this namespace would have gone with it`
+            ? `RBAC lets it neither watch nor change ${typeName(held.type)}`
             : `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
           : undefined // What refuses it is told next; who denies us may let the owner do it.
         : inShort(first.error.text);

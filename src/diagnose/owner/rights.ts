@@ -18,7 +18,7 @@ export interface Rights {
   reconciles: boolean;
   /** It may act as somebody else, whose rights are then its own. */
   impersonates: boolean;
-  /** A rule lets it change what belongs to another product: that is its business. */
+  /** A rule names the type of another product: that is its business. */
   worksElsewhere: boolean;
   /** It may change them only by bindings of the namespace itself. */
   isLocal: boolean;
@@ -109,9 +109,9 @@ export function rightsOf(
   for (const grant of grantsOf(context)) {
     if (!isFor(grant.subject, grant.namespace, account)) continue;
     rights.impersonates ||= mayImpersonate(grant.rule);
-    rights.worksElsewhere ||=
-      grant.rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)) &&
-      grant.rule.verbs.some((verb) => CHANGING.includes(verb));
+    rights.worksElsewhere ||= grant.rule.apiGroups.some(
+      (group) => group !== type.group && !isBuiltIn(group),
+    );
     if (!reachesPlace(context, grant.namespace, type)) continue;
     const { rule, because } = grant;
     const isNamed = rule.apiGroups.includes(type.group);

@@ -6,7 +6,7 @@ import {
   type ObjectFacts,
   trialKey,
 } from '../../model/snapshot.ts';
-import { type Context, isInside, listed } from '../context.ts';
+import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
 import { eventsAbout, isFresh } from './evidence.ts';
@@ -40,15 +40,17 @@ export function refusalsFor(context: Context, held: Held): Refusal[] {
 
 /**
  * Other systems refuse in similar words: authorization of Kubernetes names a user, and what its API does not
- * find is called by its resource, or by its kind.
+ * find is called by its resource, or by its kind, which people write small for the kinds that everybody knows.
  */
 function inKubernetes({ now }: Context, error: ContentError): ContentError {
   const { text, count } = error;
   const isOurs = (): boolean => {
     if (error.kind === 'forbidden') return error.user !== undefined;
     if (error.kind !== 'not-found' || !now.discovery.ok) return true;
-    return now.discovery.value.types.some(({ resource, kind }) =>
-      [resource, kind].includes(error.resource),
+    return now.discovery.value.types.some(
+      ({ group, resource, kind }) =>
+        [resource, kind].includes(error.resource) ||
+        (isBuiltIn(group) && kind.toLowerCase() === error.resource),
     );
   };
   return isOurs() ? error : { kind: 'other', text, count };
