@@ -235,19 +235,23 @@ function anonymous(text: string, server: string): string {
 }
 
 async function recordTo(scenario: Scenario, version: KubernetesVersion): Promise<string> {
-  const cluster = await clusterFor(scenario, version, console.log);
-  try {
-    const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
-    if (suffix === '' && FORETOLD.has(scenario.id)) {
-      await write(`${scenario.id}${FORECAST}`, await recordForecast(scenario, cluster, version));
+  const onOne = async <T>(work: (cluster: Cluster) => Promise<T>): Promise<T> => {
+    const cluster = await clusterFor(scenario, version, console.log);
+    try {
+      return await work(cluster);
+    } finally {
+      await cluster.stop();
     }
-    const text = await record(scenario, cluster, version);
-    if (typeof text !== 'string') return `left out: the outcome is ${text.outcome}`;
-    await write(`${scenario.id}${suffix}`, text);
-    return `${Math.round(text.length / 1024)} KiB, ${scenario.title}`;
-  } finally {
-    await cluster.stop();
+  };
+  const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
+  if (suffix === '' && FORETOLD.has(scenario.id)) {
+    const ahead = await onOne((cluster) => recordForecast(scenario, cluster, version));
+    await write(`${scenario.id}${FORECAST}`, ahead);
   }
+  const text = await onOne((cluster) => record(scenario, cluster, version));
+  if (typeof text !== 'string') return `left out: the outcome is ${text.outcome}`;
+  await write(`${scenario.id}${suffix}`, text);
+  return `${Math.round(text.length / 1024)} KiB, ${scenario.title}`;
 }
 
 async function write(name: string, text: string): Promise<void> {
