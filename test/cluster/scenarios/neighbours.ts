@@ -488,7 +488,10 @@ const rights: Scenario[] = [
       ]);
     },
     expect: (world, operator) => ({
-      ...either(unknown)(world, operator),
+      ...either((there, one) => ({ ...nobodyKnown(there, one), says: [/no right/] }))(
+        world,
+        operator,
+      ),
       never: [NOBODY_IS_MISSING],
     }),
     cure: releaseGuarded,
