@@ -731,6 +731,7 @@ function unknown(
   const telling = candidates.filter(({ evidence }) => evidence.length > 0);
   const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
   const names = listWords(shown.map(pointerText));
+  const isPowerless = telling.length === 1 && telling[0]?.rights.change === undefined;
   const why =
     unread.length > 0
       ? `who should remove it cannot be told: ${notRead(unread)}`
@@ -738,9 +739,11 @@ function unknown(
         ? `what was read points to ${names}, so who should remove it cannot be told`
         : known !== undefined
           ? `it belongs to ${known.owner}; where that runs could not be seen`
-          : candidates.length > 0
-            ? `nothing in the cluster shows who should remove it; ${names} could`
-            : 'nothing in the cluster shows who should remove it';
+          : isPowerless
+            ? `what was read points to ${names}, but shows no right of it to remove it`
+            : candidates.length > 0
+              ? `nothing in the cluster shows who should remove it; ${names} could`
+              : 'nothing in the cluster shows who should remove it';
   return {
     code: 'owner-unknown',
     subject,
