@@ -19,7 +19,6 @@ export const PODS = type('', 'pods', 'Pod');
 export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');
 export const WIDGETS = type('example.com', 'widgets', 'Widget');
 export const EVENTS = type('', 'events', 'Event');
-export const NEW_EVENTS = type('events.k8s.io', 'events', 'Event');
 const NAMESPACES = '/api/v1/namespaces';
 
 function type(group: string, resource: string, kind: string): ResourceType {
