@@ -73,6 +73,14 @@ export function isGoing(context: Context, namespace: string | undefined): boolea
   return isInside(context, namespace) || forecast.together.includes(namespace);
 }
 
+/** Nobody has asked for its deletion yet; what is terminating already is judged by what happens. */
+export function isForeseen(
+  { now: { forecast, takenAt } }: Context,
+  { since }: { since: string },
+): boolean {
+  return forecast !== undefined && since === takenAt;
+}
+
 /** "was in this namespace and has been deleted with it", or what a forecast says of it. */
 export function fateText(context: Context, namespace?: string): string {
   if (context.now.forecast === undefined)

@@ -427,7 +427,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   const then = action(['Then delete the namespace (', name('delete: ordered'), does], {
     command: `kubectl delete namespace ${namespace}`,
   });
-  const now = found.now.filter((one) => !outside.includes(one));
+  const now = found.now.filter((one) => !isOutside(one) && !told.has(typeOf(one.command)));
   return { ...found, now, next: [...first, ...outside, then, ...next] };
 }
 

@@ -8,6 +8,7 @@ import {
   fateText,
   findingId,
   isAggregated,
+  isForeseen,
   isGoing,
   isInside,
   listed,
@@ -513,11 +514,6 @@ function isOfTheCloud(held: Held): boolean {
   );
 }
 
-/** Nobody has asked for its deletion yet; what is terminating already is judged by what happens. */
-function isForeseen({ now: { forecast, takenAt } }: Context, { since }: Held): boolean {
-  return forecast !== undefined && since === takenAt;
-}
-
 /**
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
@@ -665,7 +661,7 @@ function missing(
       ...(writer === undefined
         ? []
         : [
-            `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`}, and nothing is called so`,
+            `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`}${isGoing(context, gone?.namespace) ? '' : ', and nothing is called so'}`,
           ]),
       ...purposeOf(held),
       ...(isGoing(context, gone?.namespace)

@@ -3,6 +3,7 @@ import {
   type Context,
   foldSubjects,
   idOf,
+  isForeseen,
   namespaceSubject,
   type RuleResult,
   subjectOf,
@@ -165,18 +166,23 @@ function ofObjects(context: Context, held: Held, blocksNamespace: boolean): Rule
   const owner = ownerResults(context, held, siblings);
   if (owner.isExpected) return [];
   const message = `is held by finalizer ${finalizer}`;
+  const foreseen = isForeseen(context, held);
   return [
     {
       code: 'object-finalizer',
       ...foldSubjects(objects, count),
       finalizer,
       message,
-      evidence: evidenceOf(first, finalizer, count),
-      since,
+      evidence: evidenceOf(first, held, foreseen),
+      ...(foreseen ? {} : { since }),
       scope: 'namespace',
       remedies: [],
       ...(blocksNamespace
-        ? { blocksNamespace: `it is terminating since ${since} and has finalizer ${finalizer}` }
+        ? {
+            blocksNamespace: foreseen
+              ? `it would stay, because it has finalizer ${finalizer}`
+              : `it is terminating since ${since} and has finalizer ${finalizer}`,
+          }
         : {}),
       waitsFor: owner.waitsFor,
       reservations: owner.reservations,
@@ -192,11 +198,11 @@ function removableSiblings(context: Context, held: Held, all: readonly string[])
   );
 }
 
-function evidenceOf(first: ObjectFacts, finalizer: string, count: number): string[] {
+function evidenceOf(first: ObjectFacts, { finalizer, count }: Held, foreseen: boolean): string[] {
   const many = count > 1 ? `the first of ${count} such objects: ` : '';
   const writer = first.writers.find((entry) => entry.finalizer === finalizer);
   return [
-    `${many}deletionTimestamp ${first.deletionTimestamp}, finalizers ${first.finalizers.join(', ')}`,
+    `${many}${foreseen ? '' : `deletionTimestamp ${first.deletionTimestamp}, `}finalizers ${first.finalizers.join(', ')}`,
     writer === undefined
       ? 'managedFields do not say who wrote the finalizer'
       : `managedFields: "${writer.manager}" wrote the finalizer (${writer.operation}${writer.time === undefined ? '' : `, ${writer.time}`})`,
