@@ -8,7 +8,7 @@ import { differences } from '../cluster/compare.ts';
 import type { Scenario } from '../cluster/scenario.ts';
 import { SCENARIOS } from '../cluster/scenarios/index.ts';
 import { World } from '../cluster/world.ts';
-import { type RecordedLooks, readRecordedLooks } from './recorded-looks.ts';
+import { type RecordedLooks, readRecordedLook, readRecordedLooks } from './recorded-looks.ts';
 
 /**
  * What the gate saw on a real control plane, diagnosed again. What it must say is the scenario's own
@@ -116,4 +116,23 @@ test('recordings hold nothing of the machine that made them', () => {
       /127\.0\.0\.1|\/tmp\/|\/root\/|\/home\/|eyJ[\w-]{10,}/,
     );
   }
+});
+
+test('what controls the owner itself may undo what is done by hand, and is named', () => {
+  const { now, before } = readRecordedLook('S3');
+  const { deployments } = now.cluster;
+  for (const workload of deployments?.ok ? deployments.value : []) {
+    workload.owner = {
+      apiVersion: 'operators.example.com/v1',
+      kind: 'Subscription',
+      name: 'widgets',
+      uid: '5d0f',
+      controller: true,
+      blockOwnerDeletion: true,
+    };
+  }
+  const remedies = diagnose(now, before).findings.flatMap((finding) => finding.remedies);
+
+  const wake = remedies.find(({ text }) => text.startsWith('Scale Deployment'));
+  expect(wake?.text).toMatch(/\. Subscription widgets controls it and may set that back/);
 });

@@ -31,6 +31,8 @@ export interface Actor {
   pods: PodFacts[];
   conditions: Condition[];
   nodeSelector: Record<string, string>;
+  /** What controls the workload itself: OLM, an operator of operators. */
+  owner?: OwnerReference | undefined;
   deletionTimestamp: string | undefined;
   /** It was there when the gate began and is not any more. */
   isGone: boolean;

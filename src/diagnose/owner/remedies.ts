@@ -22,9 +22,13 @@ import { inShort, invalidity, type Refusal } from './state.ts';
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
 export function wakeRemedies(actor: Actor): Remedy[] {
-  const { kind, namespace, name } = actor;
+  const { kind, namespace, name, owner } = actor;
   const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
-  const then = 'it then removes the finalizer, and the namespace goes within 10 s';
+  const undone =
+    owner?.controller === true
+      ? `. ${owner.kind} ${owner.name} controls it and may set that back: then change it there`
+      : '';
+  const then = `it then removes the finalizer, and the namespace goes within 10 s${undone}`;
   switch (kind) {
     case 'Deployment':
     case 'StatefulSet':
