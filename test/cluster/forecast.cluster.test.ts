@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { diagnose } from '../../src/diagnose/diagnose.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/model/result.ts';
-import { readRecordedLooks } from '../unit/recorded-looks.ts';
 import { mutationsBy } from './audit.ts';
 import {
   type Cluster,
@@ -12,6 +10,7 @@ import {
   skipReason,
 } from './clusters.ts';
 import { findingText } from './compare.ts';
+import { onePerCode } from './one-per-code.ts';
 import { dropBundle, runGate, theBundle } from './run-gate.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -53,23 +52,7 @@ const foreseeable = SCENARIOS.filter(
   (scenario) =>
     scenario.delete !== false && scenario.needs === undefined && !(scenario.id in UNSEEN),
 );
-const chosen = process.env['FORECASTS'] === 'codes' ? onePerCode() : foreseeable;
-
-/** By what recorded hangs show: for every finding code the first scenario in which it occurs, those on a shared cluster first. */
-function onePerCode(): Scenario[] {
-  const codesOf = Map.groupBy(readRecordedLooks(), ({ scenario }) => scenario);
-  const seen = new Set<string>();
-  return foreseeable
-    .toSorted((a, b) => Number(Boolean(a.own)) - Number(Boolean(b.own)))
-    .filter(({ id }) => {
-      const codes = (codesOf.get(id) ?? []).flatMap(({ before, now }) =>
-        diagnose(now, before).findings.map(({ code }) => code),
-      );
-      const isNew = codes.some((code) => !seen.has(code));
-      for (const code of codes) seen.add(code);
-      return isNew;
-    });
-}
+const chosen = process.env['FORECASTS'] === 'codes' ? onePerCode(foreseeable) : foreseeable;
 
 describe.concurrent('predicted = happened, side by side', () => {
   const clusters = new SharedClusters();

@@ -10,6 +10,7 @@ import {
 import { PEOPLE } from './identities.ts';
 import { findKindNode, whyNoKubelet } from './kind/node.ts';
 import { loadPodImage } from './kind/pod-image.ts';
+import { onePerCode } from './one-per-code.ts';
 import { followDuties } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
 import { proveScenario, runScenario } from './run-scenario.ts';
@@ -34,7 +35,9 @@ async function judge(scenario: Scenario, cluster: Cluster): Promise<string[]> {
   }
 }
 
-const together = SCENARIOS.filter(({ own, needs }) => !own && !needs);
+/** `SCENARIOS=codes`: of those that need no cluster of their own and no kubelet, one for every finding code. */
+const shareable = SCENARIOS.filter(({ own, needs }) => !own && !needs);
+const together = process.env['SCENARIOS'] === 'codes' ? onePerCode(shareable) : shareable;
 const alone = SCENARIOS.filter(({ own }) => own);
 const onKubelet = SCENARIOS.filter(({ needs }) => needs === 'kubelet');
 const foreign = foreignKubeconfig();
