@@ -172,7 +172,7 @@ export class Repository {
         );
         return run?.status === 'completed' && run;
       },
-      { timeoutMs: 120_000, everyMs: 500 },
+      { timeoutMs: 300_000, everyMs: 500 },
     );
   }
 
@@ -184,7 +184,7 @@ export class Repository {
         const now = await this.api.get<Run>(`${this.path}/actions/runs/${run.id}`);
         return now.status === 'completed' && now;
       },
-      { timeoutMs: 120_000, everyMs: 500 },
+      { timeoutMs: 300_000, everyMs: 500 },
     );
   }
 }
