@@ -19,7 +19,12 @@ import {
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
 import { failingApis } from './rules/apis.ts';
-import { namespaceControllerInactive, unexplained } from './rules/controller.ts';
+import {
+  isUnprocessed,
+  namespaceControllerInactive,
+  unexplained,
+  unprocessed,
+} from './rules/controller.ts';
 import { finalizers } from './rules/finalizers.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
@@ -54,7 +59,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
   const mayEnd = now.forecast === undefined && now.trouble === undefined;
   if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isStill) {
-    results.push(unexplained(context));
+    results.push(isUnprocessed(context) ? unprocessed(context) : unexplained(context));
   }
   const graph = buildGraph(results);
   return {

@@ -406,6 +406,33 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           },
         });
       },
+      'what it is bound to names each other, and goes with it': async (world) => {
+        const place = { namespace: world.name('elsewhere'), scope: 'cluster' } as const;
+        const operator = await inside(world, place);
+        const disks = await inside(world, { ...place, kind: 'Disk', type: { scope: 'Cluster' } });
+        const { namespace } = world;
+        const of = ({ group, kind }: Operator, name: string) => ({
+          apiVersion: `${group}/v1`,
+          kind,
+          name,
+        });
+        const [one, two] = ['one', 'two'].map((name) => of(disks, world.name(name)));
+        const widget = { ...of(operator, 'a'), namespace };
+        await createGuarded(world, operator, 'a', namespace, {
+          oneRef: one ?? null,
+          twoRef: two ?? null,
+        });
+        for (const [disk, other] of [
+          [one, two],
+          [two, one],
+        ]) {
+          await world.create({
+            ...disk,
+            metadata: { name: disk?.name ?? '', finalizers: [disks.finalizer] },
+            spec: { deletionPolicy: 'Delete', otherRef: other ?? null, widgetRef: widget },
+          });
+        }
+      },
       'an operator that lives elsewhere': async (world) => {
         const operator = await inside(world, {
           namespace: world.name('elsewhere'),

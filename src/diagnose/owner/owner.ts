@@ -1,5 +1,5 @@
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
-import { trialKey } from '../../model/snapshot.ts';
+import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
@@ -23,7 +23,7 @@ import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
-import { leasesOf, pointerText } from './evidence.ts';
+import { isFresh, leasesOf, pointerText } from './evidence.ts';
 import {
   catalogued,
   type Held,
@@ -78,11 +78,15 @@ const EXPECTED: OwnerResults = {
 
 const BECAUSE = 'only its owner removes the finalizer';
 
-/** `siblings`: the other finalizers of the same objects that a person may remove as well. */
+/**
+ * `siblings`: the other finalizers of the same objects that a person may remove as well. `behind`: UIDs of what
+ * waits for this one; objects that are bound to each other name each other.
+ */
 export function ownerResults(
   context: Context,
   held: Held,
   siblings: readonly string[] = [],
+  behind: readonly string[] = [],
 ): OwnerResults {
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
   const attribution = attribute(context, held);
@@ -97,7 +101,7 @@ export function ownerResults(
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
   const [first] = results;
-  if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held) };
+  if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
   const isWaiting = first.code === 'owner-running';
   const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
@@ -148,10 +152,18 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
 }
 
 /** A running owner is presumed to do its work: what the object is bound to may be held by somebody else's finalizer. */
-function heldByPartner(context: Context, held: Held): Partial<OwnerResults> {
-  const waitsFor = boundPartners(context, held).flatMap(({ object, because }) =>
+function heldByPartner(
+  context: Context,
+  held: Held,
+  behind: readonly string[],
+): Partial<OwnerResults> {
+  const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
+  const partners = boundPartners(context, held).filter(
+    ({ object }) => !waiting.includes(object.uid),
+  );
+  const waitsFor = partners.flatMap(({ object, because }) =>
     heldObject(context, object)
-      .filter((other) => !ownerResults(context, other).isExpected)
+      .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
       .map(({ finalizer }) => ({
         id: findingId('object-finalizer', subjectOf(object), finalizer),
         because,
@@ -444,31 +456,7 @@ function running(
   }
   const lease = lostLease(context, actor, leasesOf(context, meantBy(context, held)));
   if (lease !== undefined) {
-    const { namespace, name, holder, renewTime } = lease;
-    return [
-      {
-        ...common,
-        code: 'owner-running',
-        message: `${duty} and runs, but does not lead: Lease ${namespace}/${name} is held by ${holder}, and was last renewed at ${renewTime}`,
-        remedies: [
-          logRemedy(actor),
-          ...(isHolder(actor, lease)
-            ? restartRemedies(
-                actor,
-                `Restart ${actorText(actor)}, which holds the Lease and does nothing`,
-              )
-            : [
-                role('look', {
-                  text: `See who holds Lease ${namespace}/${name}; it may be taken over once its duration is over`,
-                  command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
-                }),
-                role('now', {
-                  text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
-                }),
-              ]),
-        ],
-      },
-    ];
+    return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
   }
   if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
   return [
@@ -476,13 +464,53 @@ function running(
       ...common,
       code: 'owner-running',
       message: `${duty} and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off`,
-      remedies: [
-        logRemedy(actor),
-        role('now', { text: `Give ${actorText(actor)} more time: raise the timeout` }),
-        ...restartRemedies(actor),
-      ],
+      remedies: [logRemedy(actor), moreTime(actor), ...restartRemedies(actor)],
     },
   ];
+}
+
+/** A Lease that nobody renews may be an old one: who contends takes it within its duration. */
+function withoutLead(
+  context: Context,
+  actor: Actor,
+  lease: LeaseFacts,
+  duty: string,
+): Pick<RuleResult, 'message' | 'remedies'> {
+  const { namespace, name, holder, renewTime } = lease;
+  const what = `Lease ${namespace}/${name}`;
+  const log = logRemedy(actor);
+  if (isHolder(actor, lease)) {
+    return {
+      message: `${duty} and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`,
+      remedies: [
+        log,
+        ...restartRemedies(actor, `Restart ${actorText(actor)}, which leads and does nothing`),
+      ],
+    };
+  }
+  const look = role('look', {
+    text: `See who holds ${what}`,
+    command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
+  });
+  return isFresh(context, lease)
+    ? {
+        message: `${duty} and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`,
+        remedies: [
+          log,
+          look,
+          role('now', {
+            text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
+          }),
+        ],
+      }
+    : {
+        message: `${duty} and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`,
+        remedies: [log, look, moreTime(actor), ...restartRemedies(actor)],
+      };
+}
+
+function moreTime(actor: Actor): Remedy {
+  return role('now', { text: `Give ${actorText(actor)} more time: raise the timeout` });
 }
 
 /** A claim that was deleted while pods use it; they go with the namespace, and release it. */

@@ -60,7 +60,9 @@ export function boundPartners(
       read.value.references.some((back) =>
         held.objects.some(
           ({ kind, namespace, name }) =>
-            back.kind === kind && back.namespace === namespace && back.name === name,
+            back.kind === kind &&
+            (back.namespace ?? object.namespace) === namespace &&
+            back.name === name,
         ),
       )
     );

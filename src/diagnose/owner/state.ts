@@ -258,16 +258,27 @@ export function lostLease(
           name.includes(other.name),
       ),
   );
-  const isOurs = (lease: LeaseFacts): boolean => isHolder(actor, lease);
-  if (actor.pods.length === 0 || own.some((lease) => isOurs(lease) && isFresh(context, lease))) {
+  if (
+    actor.pods.length === 0 ||
+    own.some((lease) => isHolder(actor, lease) && isFresh(context, lease))
+  ) {
     return undefined;
   }
-  return own.find(isOurs) ?? own.find(({ holder }) => holder !== undefined);
+  return (
+    own.find((lease) => isHolder(actor, lease)) ?? own.find(({ holder }) => holder !== undefined)
+  );
 }
 
-/** One of its pods holds it: client-go adds an ID to the name. */
-export function isHolder({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
-  return pods.some(({ name }) => holder === name || holder.startsWith(`${name}_`));
+/**
+ * One of its pods holds it: client-go adds an ID to the name. Pods of a StatefulSet are called as those before
+ * them: what was renewed last before a pod was made was another's.
+ */
+export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
+  return pods.some(
+    ({ name, creationTimestamp }) =>
+      (holder === name || holder.startsWith(`${name}_`)) &&
+      !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
+  );
 }
 
 /** The Lease in this namespace by which somebody elsewhere leads: it goes with the namespace and cannot be made again. */

@@ -45,15 +45,15 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   if (!isUnprocessed(context)) return [];
   const { namespace } = context.now;
   const sinceMs = context.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
-  const manager = controllerManager(context);
-  const isStale = manager.state === 'stale';
+  const isStale = controllerManager(context).state === 'stale';
   if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(context))) return [];
-  return [unprocessed(context, manager)];
+  return [unprocessed(context)];
 }
 
-function unprocessed(context: Context, manager: ControllerManager): RuleResult {
+/** Also where it is too early to call that silence, and there is nothing else to say. */
+export function unprocessed(context: Context): RuleResult {
   return {
-    ...inactiveControllerManager(context, manager),
+    ...inactiveControllerManager(context, controllerManager(context)),
     blocksNamespace: 'only the namespace controller empties and finishes it',
   };
 }
@@ -88,7 +88,7 @@ export function inactiveControllerManager(
         ? []
         : [
             role('now', {
-              text: 'Start kube-controller-manager again: it finishes all namespaces that wait',
+              text: `${state === 'stale' ? 'Start kube-controller-manager again' : 'If kube-controller-manager is not running, start it again'}: it finishes all namespaces that wait`,
             }),
           ]),
       role('look', {
@@ -145,10 +145,7 @@ function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remed
 }
 
 /** Everything could be read and no rule explains the hang: say what was looked at, and guess nothing. */
-export function unexplained(context: Context): RuleResult {
-  const { now } = context;
-  // Too early to call it silent, and nothing else to say.
-  if (isUnprocessed(context)) return unprocessed(context, controllerManager(context));
+export function unexplained({ now }: Context): RuleResult {
   const objects = now.content.reduce(
     (total, { read }) => total + (read.ok ? read.value.total : 0),
     0,

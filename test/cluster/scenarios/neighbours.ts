@@ -515,18 +515,33 @@ const rights: Scenario[] = [
   }),
   situation({
     id: 'leader-hangs',
-    title: 'its own pod holds the Lease, and has not renewed it for long',
+    title: 'its own pod holds the Lease, and renews it no more',
     behaviour: HANGS,
     afterwards: async (world, operator) => {
       const [pod] = await readyPods(world.client, operator);
+      // What it holds it has taken since it is there.
+      await sleep(30_000);
       await createLease(world, {
         namespace: operator.namespace,
         name: operator.name,
         holder: `${pod?.metadata.name}_77aa`,
-        silentForSeconds: 1_200,
+        silentForSeconds: 25,
       });
     },
     owner: (_, operator) => [owner(operator, 'owner-running', { says: [/Lease.*renewed/] })],
+    cure: restart,
+  }),
+  situation({
+    id: 'old-lease',
+    title:
+      'a StatefulSet that leads by no Lease any more; an old one names a pod that was called as its own is',
+    operator: { workload: 'StatefulSet' },
+    behaviour: HANGS,
+    afterwards: (world, { namespace, name }) =>
+      createLease(world, { namespace, name, holder: `${name}-0_77aa`, silentForSeconds: 86_400 }),
+    owner: (_, operator) => [
+      owner(operator, 'owner-running', { says: [/runs; if it leads by Lease/] }),
+    ],
     cure: restart,
   }),
   situation({
