@@ -1,4 +1,4 @@
-import type { Forecast, Snapshot, Wanted } from '../model/snapshot.ts';
+import type { Forecast, Snapshot, Wanted, WebhookFacts } from '../model/snapshot.ts';
 import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
 import type { ContentError } from './errors.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
@@ -63,7 +63,7 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wanted.places.push({ namespace: own, sources: ['services', 'roles', 'roleBindings'] });
   for (const { conversionService } of listed(now.cluster.conversions)) {
     const namespace = conversionService?.namespace;
-    if (namespace !== undefined) wanted.places.push({ namespace, sources: ['services', 'pods'] });
+    if (namespace !== undefined) wanted.places.push(backendsIn(namespace));
   }
   wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
   const present = forecast.present.content.filter(({ read }) => read.ok && read.value.total > 0);
@@ -74,19 +74,9 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
   ];
   for (const { type, object } of asked) {
-    for (const { failurePolicy, service, ...webhook } of webhooksOf(context)) {
-      if (failurePolicy !== 'Fail' || service === undefined) continue;
-      if (
-        !matchesWebhook(
-          context,
-          { failurePolicy, service, ...webhook },
-          'DELETE',
-          type,
-          object.labels,
-        )
-      )
-        continue;
-      wanted.places.push({ namespace: service.namespace, sources: ['services', 'pods'] });
+    for (const webhook of webhooksOf(context)) {
+      const isAsked = matchesWebhook(context, webhook, 'DELETE', type, object.labels);
+      if (isAsked) wanted.places.push(...backendOfWebhook(webhook));
     }
     // Whether an aggregated server takes dry runs seriously is known only to itself.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
@@ -179,9 +169,7 @@ function wantBackends(
     read.ok ? (read.value?.conversionService?.namespace ?? []) : [],
   );
   const namespaces = new Set([...named, ...apis, ...conversions]);
-  for (const namespace of namespaces) {
-    wanted.places.push({ namespace, sources: ['services', 'pods'] });
-  }
+  wanted.places.push(...[...namespaces].map(backendsIn));
   if (isCalled && namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
 }
 
@@ -213,13 +201,13 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantDetails(context, one, wanted);
     wantPartners(context, one, wanted);
     wantTrial(context, one, wanted);
+    wantWebhookBackends(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
     for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
     for (const namespace of able.namespaces) places.add(namespace);
     for (const namespace of placesOfBackends(context, one)) places.add(namespace);
     for (const namespace of placesOfNamesakes(context, one)) places.add(namespace);
-    for (const namespace of wantWebhookBackends(context, one, wanted)) places.add(namespace);
   }
   const existing = now.cluster.namespaces;
   for (const namespace of places) {
@@ -243,34 +231,31 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
     .map(({ namespace }) => namespace);
 }
 
-function wantWebhookBackends(context: Context, held: Held, wanted: Wanted): string[] {
-  const [object] = held.objects;
-  if (object === undefined) return [];
-  const services = webhooksOf(context)
-    .filter(
-      (webhook) =>
-        webhook.failurePolicy === 'Fail' &&
-        matchesWebhook(context, webhook, 'UPDATE', held.type, object.labels),
-    )
-    .flatMap(({ service }) => service?.namespace ?? []);
-  // Pods of controllers that have none may be refused by a webhook that does not answer.
+/** Who must answer before the removal is stored, and before a controller without pods gets any. */
+function wantWebhookBackends(context: Context, { objects, type }: Held, wanted: Wanted): void {
+  const labels = objects[0]?.labels;
+  if (labels === undefined) return;
   const isPodless = actorsOf(context).some(
     ({ conditions, wanted: replicas }) =>
       replicas === 0 ||
       conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True'),
   );
-  if (isPodless) {
-    for (const webhook of webhooksOf(context)) {
-      const takesPods = webhook.rules.some(
-        ({ resources }) => resources.includes('pods') || resources.includes('*'),
-      );
-      if (takesPods && webhook.service !== undefined) services.push(webhook.service.namespace);
-    }
+  const takesPods = ({ rules }: WebhookFacts): boolean =>
+    rules.some(({ resources }) => resources.includes('pods') || resources.includes('*'));
+  for (const webhook of webhooksOf(context)) {
+    const isAsked =
+      matchesWebhook(context, webhook, 'UPDATE', type, labels) || (isPodless && takesPods(webhook));
+    if (isAsked) wanted.places.push(...backendOfWebhook(webhook));
   }
-  for (const namespace of services) {
-    wanted.places.push({ namespace, sources: ['services', 'pods'] });
-  }
-  return [];
+}
+
+/** Nothing waits for one with another failurePolicy. */
+function backendOfWebhook({ failurePolicy, service }: WebhookFacts): Wanted['places'] {
+  return failurePolicy === 'Fail' && service !== undefined ? [backendsIn(service.namespace)] : [];
+}
+
+function backendsIn(namespace: string): Wanted['places'][number] {
+  return { namespace, sources: ['services', 'pods'] };
 }
 
 function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted): void {
