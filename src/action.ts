@@ -31,7 +31,7 @@ interface Parts {
 
 /** Reads the inputs, builds the real parts, runs the gate, publishes. Returns the exit code. */
 export async function runAction(env: Environment = process.env): Promise<number> {
-  const redactor = createRedactor();
+  const redactor = createRedactor(core.setSecret);
   const parts: Parts = {
     env,
     redactor,
@@ -70,7 +70,6 @@ async function runInCluster(inputs: Inputs, publisher: Publisher, parts: Parts):
     context: inputs.context,
     env,
     redactor,
-    onSecret: core.setSecret,
     debug: log.debug,
     userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
     homeDir: homeDirectory(),

@@ -9,7 +9,7 @@ export interface Redactor {
   redact(text: string): string;
 }
 
-export const MIN_SECRET_LENGTH = 8;
+const MIN_SECRET_LENGTH = 8;
 const MASK = '***';
 
 /** For secrets that nobody registered, for example in what a server or a plugin says. */
@@ -27,12 +27,20 @@ const SHAPES: readonly { shape: RegExp; masked: string }[] = [
   { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:[^\s/?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
 ];
 
-export function createRedactor(): Redactor {
+/**
+ * `onSecret` hears every secret once, for the runner's masking: line by line, as a masker that took a
+ * whole key would also hide the lines that every key has.
+ */
+export function createRedactor(onSecret?: (line: string) => void): Redactor {
   const secrets = new Set<string>();
+  const heard = new Set<string>();
   let known: RegExp | undefined;
   return {
-    add(value) {
-      if (value === undefined) return;
+    add(value = '') {
+      for (const line of linesOf(value).filter((each) => !heard.has(each))) {
+        heard.add(line);
+        onSecret?.(line);
+      }
       for (const form of formsOf(value)) secrets.add(form);
       known = undefined;
     },
@@ -45,20 +53,21 @@ export function createRedactor(): Redactor {
   };
 }
 
+/** Without what every PEM file has: masking that would mangle texts that hold no secret. */
+function linesOf(value: string): string[] {
+  const lines = value.split(/\r?\n/).map((line) => line.trim());
+  const isFrame = /^(-----(BEGIN|END) |(Proc-Type|DEK-Info): )/;
+  return lines.filter((line) => line.length >= MIN_SECRET_LENGTH && !isFrame.test(line));
+}
+
 /** How a secret reads inside JSON, a URL, a Basic header or a Secret object. */
 function formsOf(value: string): string[] {
-  const lines = value.split(/\r?\n/).map((line) => line.trim());
-  const forms = [value, value.trim(), ...(lines.length > 1 ? lines.filter(isNotPemFrame) : [])];
+  const forms = linesOf(value);
   for (const whole of [value, value.trim()]) {
-    forms.push(JSON.stringify(whole).slice(1, -1), encodeURIComponent(whole));
+    forms.push(whole, JSON.stringify(whole).slice(1, -1), encodeURIComponent(whole));
     if (whole.length >= MIN_SECRET_LENGTH) forms.push(Buffer.from(whole).toString('base64'));
   }
   return forms.filter((form) => form.length >= MIN_SECRET_LENGTH);
-}
-
-/** Every PEM file has these lines; masking them would mangle texts that hold no secret. */
-function isNotPemFrame(line: string): boolean {
-  return !/^-----(BEGIN|END) /.test(line);
 }
 
 /** Longest first: a secret that begins like another must not leave its tail behind. */

@@ -24,18 +24,24 @@ export interface Clocks {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      const done = (): void => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      signal?.addEventListener('abort', done, { once: true });
-    }),
+  sleep: (ms, signal) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    return unlessAborted(promise, signal)
+      .catch(() => undefined)
+      .finally(() => clearTimeout(timer));
+  },
 };
+
+/** The work goes on, for others who wait for it too; what becomes of it then is nobody's error. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal?.reason);
+    void work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', stop));
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
+  });
+}
 
 /**
  * Now, by the API server's clock. Deletion timestamps, grace periods and Leases are the server's, and a

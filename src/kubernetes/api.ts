@@ -102,30 +102,24 @@ export interface Discovery {
   types: ResourceType[];
   /** Group-versions whose resources could not be read. */
   failedGroups: FailedGroup[];
-  /** False when the aggregated document was not offered and every group-version was asked for. */
-  aggregated: boolean;
 }
 
 /** The same API, and how many requests were sent through it: several namespaces share one connection. */
 export function counted(api: KubernetesApi): { api: KubernetesApi; requests: () => number } {
   let requests = 0;
-  const counting = <T extends CallOptions>(options: T): T => ({
-    ...options,
-    onRequest: () => {
-      requests++;
-      options.onRequest?.();
-    },
-  });
+  const onRequest = (): void => {
+    requests++;
+  };
   return {
     requests: () => requests,
     api: {
       target: api.target,
       clockOffsetMs: () => api.clockOffsetMs(),
-      get: (path, options = {}) => api.get(path, counting(options)),
-      list: (path, options) => api.list(path, counting(options)),
-      watch: (path, options) => api.watch(path, counting(options)),
-      discover: (options = {}) => api.discover(counting(options)),
-      send: (request, options = {}) => api.send(request, counting(options)),
+      get: (path, options) => api.get(path, { ...options, onRequest }),
+      list: (path, options) => api.list(path, { ...options, onRequest }),
+      watch: (path, options) => api.watch(path, { ...options, onRequest }),
+      discover: (options) => api.discover({ ...options, onRequest }),
+      send: (request, options) => api.send(request, { ...options, onRequest }),
       close: () => api.close(),
     },
   };

@@ -1,31 +1,32 @@
+import { BlockList, isIP, isIPv6 } from 'node:net';
 import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import type { Environment } from '../base/process.ts';
+import { configError } from './kubeconfig.ts';
 
 /** What undici needs to know of the other end of a TLS connection. */
 export type TlsOptions = buildConnector.BuildOptions;
 
-export interface Trust {
-  /** PEM, as are `cert` and `key`; without it the roots of Node and of the system are trusted. */
-  ca?: SecureContextOptions['ca'];
-  cert?: string | undefined;
-  key?: string | undefined;
+/** PEM; without `ca` the roots of Node and of the system are trusted. */
+export interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   servername?: string | undefined;
-  isInsecure?: boolean;
+  rejectUnauthorized?: boolean | undefined;
 }
 
 /** Throws what OpenSSL says of certificates that cannot be used. */
-export function tlsOptions({ ca, cert, key, servername, isInsecure = false }: Trust): TlsOptions {
-  const roots = ca || (isInsecure ? undefined : trustedRoots());
+export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Trust): TlsOptions {
+  const isInsecure = rejectUnauthorized === false;
   return {
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
-    ...(servername ? { servername } : {}),
+    servername,
     // Said outright, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment cannot switch it off.
     rejectUnauthorized: !isInsecure,
     // Made once: undici would parse all certificates again for each connection.
     secureContext: createSecureContext({
-      ...(roots === undefined ? {} : { ca: roots }),
-      ...(cert === undefined || key === undefined ? {} : { cert, key }),
+      ca: ca ?? (isInsecure ? undefined : trustedRoots()),
+      cert,
+      key,
     }),
   };
 }
@@ -35,25 +36,22 @@ function trustedRoots(): string[] {
   return [...new Set([...getCACertificates('default'), ...getCACertificates('system')])];
 }
 
-export interface DispatcherOptions {
+/**
+ * `ca` (PEM) may have signed the certificate of a proxy, too. `closing` ends connections that are still
+ * being made: a destroyed dispatcher waits for them. Any number of `connections` unless given.
+ */
+export function createDispatcher(options: {
   tls: TlsOptions;
   proxy: URL | undefined;
-  /** An authority (PEM) that may have signed the certificate of a proxy, too. */
-  ca?: string | undefined;
-  /** Ends connections that are still being made: a destroyed dispatcher waits for them. */
-  closing?: AbortSignal;
-  /** At most; any number unless given. */
+  ca?: Trust['ca'];
+  closing: AbortSignal;
   connections?: number;
-}
-
-/** KubeConfig would make a dispatcher for every call, and with it a connection (config.ts). */
-export function createDispatcher(options: DispatcherOptions): Dispatcher {
+}): Dispatcher {
   const { proxy, ca, closing, connections = null } = options;
   // Managed clusters close HTTP/2 connections on purpose, which resets every stream on them. The time
   // limits are ours: undici's would end a watch in which nothing happens.
   const common = { allowH2: false, connections, headersTimeout: 0, bodyTimeout: 0 };
-  const ending = closing === undefined ? {} : { signal: closing };
-  const connect = { ...options.tls, ...ending };
+  const connect = { ...options.tls, signal: closing };
   if (proxy === undefined) return new Agent({ ...common, connect });
   if (proxy.protocol.startsWith('socks5')) {
     // undici leaves names to the proxy to resolve, which is what the "h" asks for.
@@ -61,7 +59,66 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     return new Socks5ProxyAgent(uri, { ...common, requestTls: connect });
   }
   const isTls = proxy.protocol === 'https:';
-  const trusted = isTls ? tlsOptions({ ca: [...trustedRoots(), ...(ca ? [ca] : [])] }) : {};
-  const proxyTls = { ...trusted, ...ending };
+  const trusted = isTls ? tlsOptions({ ca: [...trustedRoots(), ...(ca ? [ca].flat() : [])] }) : {};
+  const proxyTls = { ...trusted, signal: closing };
   return new ProxyAgent({ ...common, uri: proxy.href, requestTls: connect, proxyTls });
+}
+
+const SCHEMES = ['http:', 'https:', 'socks5:', 'socks5h:'];
+
+/**
+ * How to reach a server: directly, or through this proxy. The `proxy-url` of a cluster wins over the
+ * environment, as in kubectl; client-node does not look at the latter (kubernetes-client/javascript#648).
+ */
+export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | undefined {
+  const proxy = proxyUrl === '' ? environmentProxy(url, env) : URL.parse(proxyUrl);
+  if (proxy === undefined || (proxy !== null && SCHEMES.includes(proxy.protocol))) return proxy;
+  const what = proxyUrl === '' ? 'the proxy in the environment' : 'the "proxy-url" of the cluster';
+  throw configError(`${what} is not one of http://, https:// or socks5://`);
+}
+
+/**
+ * The proxy that a Go client, kubectl for one, would use for this URL, by the rules of
+ * golang.org/x/net/http/httpproxy; `null` for one that cannot be read. Others differ: undici knows no
+ * CIDR blocks in NO_PROXY and takes http_proxy for https URLs.
+ */
+function environmentProxy(url: URL, env: Environment): URL | null | undefined {
+  const either = (name: string): string => env[name] || env[name.toLowerCase()] || '';
+  const text = either(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
+  if (text === '') return undefined;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+  const direct = [
+    'localhost',
+    '127.0.0.0/8',
+    '::1',
+    ...either('NO_PROXY').toLowerCase().split(','),
+  ];
+  if (direct.some((entry) => covers(entry.trim(), host, port))) return undefined;
+  // "proxy.example:3128" is an http proxy.
+  return URL.parse(text.includes('://') ? text : `http://${text}`);
+}
+
+function covers(entry: string, host: string, port: string): boolean {
+  const parts = isIP(entry) === 0 ? /^\[?(.*?)\]?(?::(\d+))?$/.exec(entry) : [entry, entry];
+  const [, name = '', wantedPort = port] = parts ?? [];
+  if (name === '' || wantedPort !== port) return false;
+  if (name === '*' || isInBlock(host, name)) return true;
+  // "example.com" covers itself and everything below, ".example.com" only what is below.
+  const suffix = name.replace(/^\*\./, '.');
+  return suffix.startsWith('.')
+    ? host.endsWith(suffix)
+    : host === suffix || host.endsWith(`.${suffix}`);
+}
+
+/** Of addresses alone; a block without bits is one address. */
+function isInBlock(host: string, block: string): boolean {
+  const [network = '', bits] = block.split('/');
+  const most = isIPv6(network) ? 128 : 32;
+  const prefix = Number(bits === '' ? Number.NaN : (bits ?? most));
+  if (isIP(network) === 0 || isIP(host) === 0) return false;
+  if (!Number.isInteger(prefix) || prefix < 0 || prefix > most) return false;
+  const list = new BlockList();
+  list.addSubnet(network, prefix, isIPv6(network) ? 'ipv6' : 'ipv4');
+  return list.check(host, isIPv6(host) ? 'ipv6' : 'ipv4');
 }

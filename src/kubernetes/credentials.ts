@@ -1,12 +1,14 @@
 import { statSync } from 'node:fs';
-import type { RequestOptions } from 'node:https';
-import { KubeConfig } from '@kubernetes/client-node';
-import { ActionError } from '../base/errors.ts';
+import type { AgentOptions, RequestOptions } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
+import { type Cluster, HttpMethod, KubeConfig, RequestContext } from '@kubernetes/client-node';
+import { ActionError, describeError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
-import { MIN_SECRET_LENGTH, type Redactor } from '../base/redact.ts';
+import type { Redactor } from '../base/redact.ts';
+import { type TlsOptions, tlsOptions } from './connections.ts';
 import { type Access, configError, type Session } from './kubeconfig.ts';
 import { type OidcConfig, validIdToken } from './oidc.ts';
-import { checkPlugin, guardPlugin } from './plugin.ts';
+import { logInByPlugin } from './plugin.ts';
 
 /** Bound service account tokens rotate; the kubelet replaces the file well before the old one ends. */
 const READ_AGAIN_MS = 60_000;
@@ -15,14 +17,14 @@ const RENEW_BEFORE_MS = 60_000;
 /** Until the next try, while what there is still works. */
 const TRY_AGAIN_MS = 10_000;
 
-/** Finished values, ready for the wire; a new object whenever one of them changed. */
+/** Finished values, ready for the wire. */
 export interface Login {
   /** Sent with every request. */
-  readonly headers: Readonly<Record<string, string | string[]>>;
-  /** PEM, as are `cert` and `key`. */
-  readonly ca: string | undefined;
-  readonly cert: string | undefined;
-  readonly key: string | undefined;
+  headers: Record<string, string | string[]>;
+  /** What `tls` was made of; PEM. */
+  trust: { ca: string | undefined; cert: string | undefined; key: string | undefined };
+  /** Another object only when `trust` is another one. */
+  tls: TlsOptions;
   /** ms since the epoch, as is `expiresAt`. */
   renewAt: number;
   expiresAt: number;
@@ -31,27 +33,23 @@ export interface Login {
 export interface Credentials {
   /** Fresh enough to be sent. Throws an `ActionError` when there is nothing to be had. */
   current(): Promise<Login>;
-  /** After a 401 for these: is there something else to try? */
-  refresh(rejected: Login): Promise<boolean>;
-  close(): void;
+  /** After a 401 for these: something else to try, if there is. */
+  after(rejected: Login): Promise<Login | undefined>;
 }
 
 /** What KubeConfig makes of the chosen user; throws an `ActionError` for one that cannot log in. */
 export function keepCredentials(session: Session): Credentials {
-  const { access, clock, announce } = session;
-  const closing = new AbortController();
+  const { access, clock, redactor } = session;
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
-  announceSecrets(access.user.fields, announce);
-  const { exec } = userFor(access);
-  if (exec) checkPlugin(exec, ownerOf(access));
+  addSecrets(access.user.fields, redactor);
 
   /** Sixty calls at once must not start sixty logins. */
   const renew = (): Promise<Login> => {
-    running ??= logIn(session, closing.signal)
+    running ??= logIn(session, login)
       .then((fresh) => {
-        if (login === undefined || !isSame(login, fresh)) login = fresh;
-        return Object.assign(login, { renewAt: fresh.renewAt, expiresAt: fresh.expiresAt });
+        login = fresh;
+        return fresh;
       })
       .finally(() => {
         running = undefined;
@@ -70,130 +68,141 @@ export function keepCredentials(session: Session): Credentials {
         return login;
       }
     },
-    refresh: async (rejected) =>
-      (login !== undefined && login !== rejected) || (await renew()) !== rejected,
-    close: () => closing.abort(),
+    async after(rejected) {
+      const isOther = ({ tls, headers }: Login): boolean =>
+        tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);
+      if (login !== undefined && isOther(login)) return login;
+      const fresh = await renew();
+      return isOther(fresh) ? fresh : undefined;
+    },
   };
 }
 
-function ownerOf({ user }: Access): string {
-  return `user "${user.name}"`;
+/** It would make a dispatcher of these for every call, and with it a connection (config.ts). */
+class Wire extends KubeConfig {
+  tls: AgentOptions = {};
+
+  override createDispatcherOptions(_cluster: Cluster | null, options: AgentOptions) {
+    this.tls = options;
+    return { type: 'none' } as const;
+  }
 }
 
 /** By a new KubeConfig each time: it keeps what it was given, and after a 401 it has to ask again. */
-async function logIn(session: Session, signal: AbortSignal): Promise<Login> {
-  const { access, clock, announce } = session;
-  const owner = ownerOf(access);
-  const { 'auth-provider': provider, ...user } = userFor(access);
-  const isFile = stringAt(provider, 'name') === 'tokenFile';
-  const config = new KubeConfig();
-  const wire: RequestOptions = {};
-  let endOf = (): number => Number.POSITIVE_INFINITY;
+async function logIn(session: Session, previous: Login | undefined): Promise<Login> {
+  const { access, clock, redactor } = session;
+  const { cluster, context, server } = access;
+  const owner = `user "${access.user.name}"`;
+  const config = new Wire();
+  const request = new RequestContext(server, HttpMethod.GET);
+  let isFile = false;
+  let expiresAt = Number.POSITIVE_INFINITY;
   try {
-    const settings = (at(provider, 'config') ?? {}) as OidcConfig;
-    const valid = provider && !isFile ? await validIdToken(settings, session, signal) : undefined;
-    if (valid) endOf = () => valid.expiresAt;
-    const method = valid ? { token: valid.token } : isFile ? { 'auth-provider': provider } : {};
-    config.loadFromString(kubeconfigOf(clusterFor(access), { ...user, ...method }));
-    if (user['exec']) endOf = guardPlugin(config, session, signal);
-    await config.applyToHTTPSOptions(wire);
+    const { user, ...given } = await userFor(session);
+    isFile = isObject(user['auth-provider']);
+    const name = 'chosen';
+    config.loadFromString(
+      JSON.stringify({
+        'current-context': name,
+        contexts: [{ name, context: { cluster: name, user: name } }],
+        clusters: [{ name, cluster: { ...cluster.fields, server } }],
+        users: [{ name, user }],
+      }),
+    );
+    const apply = (): Promise<void> => config.applySecurityAuthentication(request);
+    if (user['exec']) expiresAt = await logInByPlugin(apply, config, session);
+    else await apply();
+    expiresAt = given.expiresAt ?? expiresAt;
   } catch (error) {
-    endOf();
     throw explained(error, access);
   }
-  const expiresAt = endOf();
-  const authorization = authorizationOf(wire, isFile, owner, announce);
-  const cert = pem(wire.cert, `the client-certificate of ${owner}`);
-  const key = pem(wire.key, `the client-key of ${owner}`);
-  announce(key);
-  if ((cert === undefined) !== (key === undefined)) {
+
+  const { Authorization: sent, ...more } = request.getHeaders();
+  const authorization = authorizationOf(sent ?? (isFile ? '' : undefined), owner, redactor);
+  const headers = Object.entries({
+    ...more,
+    ...authorization,
+    ...impersonation(access.user.fields),
+  });
+  const { servername, rejectUnauthorized } = config.tls;
+  const trust = {
+    ca: pem(config.tls.ca, `the certificate-authority of cluster "${cluster.name}"`),
+    cert: pem(config.tls.cert, `the client-certificate of ${owner}`),
+    key: pem(config.tls.key, `the client-key of ${owner}`),
+  };
+  redactor.add(trust.key);
+  if ((trust.cert === undefined) !== (trust.key === undefined)) {
     // One file may hold both; kubectl accepts that only when it is named twice.
     throw configError(
-      `${owner} of the kubeconfig has no "client-${cert === undefined ? 'certificate' : 'key'}"`,
+      `${owner} of the kubeconfig has no "client-${trust.cert === undefined ? 'certificate' : 'key'}"`,
       'A client certificate needs both, client-certificate(-data) and client-key(-data)',
+    );
+  }
+  let tls = isDeepStrictEqual(trust, previous?.trust) ? previous?.tls : undefined;
+  try {
+    tls ??= tlsOptions({ ...trust, servername, rejectUnauthorized });
+  } catch (error) {
+    throw configError(
+      `the certificates of context "${context}" cannot be used: ${describeError(error)}`,
+      'Check that certificate and key belong together and are complete',
     );
   }
   const now = clock.now();
   // Half of a lifetime that is shorter than the margin: else every call would start the plugin.
   const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
   return {
-    headers: { ...authorization, ...impersonation(access.user.fields) },
-    ca: pem(wire.ca, `the certificate-authority of cluster "${access.cluster.name}"`),
-    cert,
-    key,
+    headers: Object.fromEntries(headers.filter(([, value]) => value.length > 0)),
+    trust,
+    tls,
     renewAt: isFile ? now + READ_AGAIN_MS : expiresAt - margin,
     expiresAt,
   };
 }
 
-function explained(error: unknown, access: Access): ActionError {
+function explained(error: unknown, { cluster, user, source }: Access): ActionError {
   if (error instanceof ActionError) return error;
   if (error instanceof Error && 'path' in error && 'code' in error) {
     const { path, code } = error;
-    const entries = Object.entries({ ...access.cluster.fields, ...access.user.fields });
+    const entries = Object.entries({ ...cluster.fields, ...user.fields });
     const [field = 'file'] = entries.find(([, value]) => value === path) ?? [];
     const why = code === 'ENOENT' ? 'no such file' : String(code);
     return configError(
-      `cannot read the ${field} that ${access.source} names, ${path}: ${why}`,
+      `cannot read the ${field} that ${source} names, ${path}: ${why}`,
       'Relative paths in a kubeconfig are relative to its folder',
     );
   }
   // No words of client-node: JSON.parse, for one, quotes what it cannot read.
-  return configError(`cannot log in as ${ownerOf(access)} of ${access.source}`);
-}
-
-function isSame(one: Login, other: Login): boolean {
-  const values = ({ headers, ca, cert, key }: Login) => JSON.stringify([headers, ca, cert, key]);
-  return values(one) === values(other);
-}
-
-/** With nothing but this one to choose. */
-function kubeconfigOf(cluster: JsonObject, user: JsonObject): string {
-  const name = 'chosen';
-  return JSON.stringify({
-    'current-context': name,
-    contexts: [{ name, context: { cluster: name, user: name } }],
-    clusters: [{ name, cluster }],
-    users: [{ name, user }],
-  });
-}
-
-/** kubectl prefers the data to the file; client-node does not (config.ts, bufferFromFileOrString). */
-function clusterFor({ server, cluster: { fields } }: Access): JsonObject {
-  const { 'certificate-authority-data': data, 'certificate-authority': file } = fields;
-  const isInsecure = fields['insecure-skip-tls-verify'] === true;
-  // KubeConfig would refuse http; here it is for loopback only.
-  const flags = { server, 'insecure-skip-tls-verify': isInsecure || server.startsWith('http:') };
-  if (isInsecure) return flags;
-  return { ...flags, [`certificate-authority${data ? '-data' : ''}`]: data || file };
+  return configError(`cannot log in as user "${user.name}" of ${source}`);
 }
 
 /**
  * With one way to log in, in client-go's order; a client certificate comes on top. KubeConfig would
  * prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
  */
-function userFor(access: Access): JsonObject {
+async function userFor(session: Session): Promise<{ user: JsonObject; expiresAt?: number }> {
+  const { access } = session;
   const { token, tokenFile, username, password, exec, ...rest } = access.user.fields;
   const { 'auth-provider': authProvider, ...user } = rest;
   const provider = isObject(authProvider) ? String(authProvider['name']) : 'oidc';
   if (provider !== 'oidc') {
     throw configError(
-      `${ownerOf(access)} logs in through the auth provider "${provider}", which is no longer supported`,
+      `user "${access.user.name}" logs in through the auth provider "${provider}", which is no longer supported`,
       HINTS[provider] ?? 'Use an exec credential plugin or a token instead',
     );
-  }
-  for (const field of ['client-certificate', 'client-key']) {
-    if (user[`${field}-data`]) delete user[field];
   }
   const file = String(tokenFile ?? '');
   // A token beside it is for as long as there is nothing in the file.
   if (file !== '' && !(token && !statSync(file, { throwIfNoEntry: false })?.size)) {
-    return { ...user, 'auth-provider': { name: 'tokenFile', config: { tokenFile: file } } };
+    const asFile = { name: 'tokenFile', config: { tokenFile: file } };
+    return { user: { ...user, 'auth-provider': asFile } };
   }
-  if (token) return { ...user, token: String(token).trim() };
-  if (username) return { ...user, username, password: password ?? '' };
-  if (exec) return { ...user, exec };
-  return authProvider ? { ...user, 'auth-provider': authProvider } : user;
+  if (token) return { user: { ...user, token } };
+  if (username) return { user: { ...user, username, password: password ?? '' } };
+  if (exec) return { user: { ...user, exec } };
+  if (!authProvider) return { user };
+  const settings = (at(authProvider, 'config') ?? {}) as OidcConfig;
+  const { token: idToken, expiresAt } = await validIdToken(settings, session);
+  return { user: { ...user, token: idToken }, expiresAt };
 }
 
 /** kubectl dropped them in 1.26; client-node would run the shell command of the kubeconfig for gcp. */
@@ -204,17 +213,14 @@ const HINTS: Record<string, string | undefined> = {
 
 /** client-node sends a token as it is: with the line break at its end, or none for an empty file. */
 function authorizationOf(
-  { headers, auth }: RequestOptions,
-  isFile: boolean,
+  header: string | undefined,
   owner: string,
-  announce: Session['announce'],
+  redactor: Redactor,
 ): { authorization?: string } {
-  const header = stringAt(headers as JsonObject | undefined, 'Authorization');
-  if (header === undefined && !isFile) {
-    return auth ? { authorization: `Basic ${Buffer.from(auth).toString('base64')}` } : {};
-  }
-  const token = (header ?? '').replace(/^Bearer /, '').trim();
-  announce(token);
+  if (header === undefined) return {};
+  if (header.startsWith('Basic ')) return { authorization: header };
+  const token = header.replace(/^Bearer /, '').trim();
+  redactor.add(token);
   if (/^[\x21-\x7e]+$/.test(token)) return { authorization: `Bearer ${token}` };
   throw configError(
     `the token of ${owner} is empty or has characters in it that no token has`,
@@ -223,24 +229,22 @@ function authorizationOf(
 }
 
 /**
- * kubectl's `as`, `as-uid`, `as-groups` and `as-user-extra`, of which KubeConfig knows the first
+ * kubectl's `as-uid`, `as-groups` and `as-user-extra`; KubeConfig knows `as` alone
  * (kubernetes-client/javascript#2373). A list is sent as repeated headers; joined by commas it would be
  * one group with a strange name.
  */
 function impersonation(user: JsonObject): Record<string, string | string[]> {
   const extra = at(user, 'as-user-extra');
-  const fields = isObject(extra) ? Object.keys(extra) : [];
-  const headers: [string, string | string[]][] = [
-    ['Impersonate-User', stringAt(user, 'as') ?? ''],
-    ['Impersonate-Uid', stringAt(user, 'as-uid') ?? ''],
-    ['Impersonate-Group', stringsAt(user, 'as-groups')],
-    ...fields.map((key): [string, string[]] => [
-      // Header names have few legal characters; the API server decodes percent signs.
-      `Impersonate-Extra-${encodeURIComponent(key).replaceAll('(', '%28').replaceAll(')', '%29')}`,
-      stringsAt(extra, key),
-    ]),
-  ];
-  return Object.fromEntries(headers.filter(([, value]) => value.length > 0));
+  const extras = Object.keys(isObject(extra) ? extra : {}).map((key): [string, string[]] => [
+    // Header names have few legal characters; the API server decodes percent signs.
+    `Impersonate-Extra-${encodeURIComponent(key).replaceAll('(', '%28').replaceAll(')', '%29')}`,
+    stringsAt(extra, key),
+  ]);
+  return {
+    'Impersonate-Uid': stringAt(user, 'as-uid') ?? '',
+    'Impersonate-Group': stringsAt(user, 'as-groups'),
+    ...Object.fromEntries(extras),
+  };
 }
 
 function pem(value: RequestOptions['ca' | 'key'], what: string): string | undefined {
@@ -249,43 +253,26 @@ function pem(value: RequestOptions['ca' | 'key'], what: string): string | undefi
   throw configError(`${what} is not in PEM form`);
 }
 
-export function announcer(
-  redactor: Redactor,
-  onSecret?: (value: string) => void,
-): Session['announce'] {
-  const known = new Set<string>();
-  return (secret = '') => {
-    // Line by line: a masker that took a whole key would also hide the lines that every key has.
-    for (const line of secret.split(/\r?\n/).map((part) => part.trim())) {
-      const isFrame = /^(-----(BEGIN|END) |(Proc-Type|DEK-Info): )/.test(line);
-      if (line.length < MIN_SECRET_LENGTH || known.has(line) || isFrame) continue;
-      known.add(line);
-      redactor.add(line);
-      onSecret?.(line);
-    }
-  };
-}
-
-function announceSecrets(user: JsonObject, announce: Session['announce']): void {
+function addSecrets(user: JsonObject, { add }: Redactor): void {
   const text = (...path: string[]): string => stringAt(user, ...path) ?? '';
-  announce(text('token'));
+  add(text('token'));
   if (text('username') !== '') {
-    announce(text('password'));
-    announce(Buffer.from(`${text('username')}:${text('password')}`).toString('base64'));
+    add(text('password'));
+    add(Buffer.from(`${text('username')}:${text('password')}`).toString('base64'));
   }
-  announce(text('client-key-data'));
-  announce(Buffer.from(text('client-key-data'), 'base64').toString('utf8'));
+  add(text('client-key-data'));
+  add(Buffer.from(text('client-key-data'), 'base64').toString('utf8'));
   for (const field of ['access-token', 'id-token', 'refresh-token', 'client-secret']) {
-    announce(text('auth-provider', 'config', field));
+    add(text('auth-provider', 'config', field));
   }
   // People put keys into the plugin's environment and arguments.
   for (const entry of arrayAt(user, 'exec', 'env')) {
     const name = stringAt(entry, 'name') ?? '';
     // AWS_WEB_IDENTITY_TOKEN_FILE is the path of a secret, not the secret.
-    if (/(SECRET|TOKEN|PASSWORD|_KEY)$/i.test(name)) announce(stringAt(entry, 'value'));
+    if (/(SECRET|TOKEN|PASSWORD|_KEY)$/i.test(name)) add(stringAt(entry, 'value'));
   }
   stringsAt(user, 'exec', 'args').forEach((arg, index, args) => {
     const match = /^--?(?:[a-z0-9-]*-)?(?:secret|password|token)(?:=(.*))?$/is.exec(arg);
-    if (match) announce(match[1] ?? args[index + 1]);
+    if (match) add(match[1] ?? args[index + 1]);
   });
 }

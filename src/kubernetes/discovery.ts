@@ -29,9 +29,10 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   if (!core.ok) return core;
   if (!named.ok) return named;
   const documents = [core.value, named.value];
-  const isAggregated = documents.map((each) => stringAt(each, 'kind') === 'APIGroupDiscoveryList');
   const parts = await Promise.all(
-    documents.map((each, index) => (isAggregated[index] ? aggregated(each) : legacy(each, get))),
+    documents.map((each) =>
+      stringAt(each, 'kind') === 'APIGroupDiscoveryList' ? aggregated(each) : legacy(each, get),
+    ),
   );
   const empty = parts.findIndex((part) => part.length === 0);
   if (empty !== -1) {
@@ -52,11 +53,7 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
       if (!chosen.has(name)) chosen.set(name, type);
     }
   }
-  return read({
-    types: [...chosen.values()],
-    failedGroups,
-    aggregated: isAggregated.every(Boolean),
-  });
+  return read({ types: [...chosen.values()], failedGroups });
 }
 
 function unreadable(message: string): Read<never> {

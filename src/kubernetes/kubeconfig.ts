@@ -29,7 +29,7 @@ export interface Access {
   user: Entry;
 }
 
-/** An entry of a kubeconfig as written (kubeconfig.v1), but with absolute paths. */
+/** An entry of a kubeconfig as written (kubeconfig.v1), but with absolute paths and without doubles. */
 interface Entry {
   name: string;
   fields: JsonObject;
@@ -37,17 +37,28 @@ interface Entry {
   file?: string;
 }
 
+export interface ConnectOptions extends Search {
+  redactor: Redactor;
+  debug?: (line: string) => void;
+  userAgent: string;
+  /** Ends a credential plugin that runs while we connect. */
+  signal?: AbortSignal;
+
+  /** For tests. */
+  clock?: Clock;
+  random?: () => number;
+  pluginTimeoutMs?: number;
+}
+
 /** What the parts of one connection share. */
-export interface Session {
+export interface Session
+  extends Required<Pick<ConnectOptions, 'debug' | 'clock' | 'pluginTimeoutMs'>> {
   access: Access;
   env: Environment;
-  clock: Clock;
   redactor: Redactor;
-  /** Tells everybody who hides secrets, before one can appear in any text. */
-  announce: (secret: string | undefined) => void;
-  debug: (line: string) => void;
   userAgent: string;
-  pluginTimeoutMs: number;
+  /** Ends plugins and connections that are still being made. */
+  closing: AbortController;
 }
 
 export function configError(message: string, hint?: string): ActionError {
@@ -63,29 +74,29 @@ export function findAccess(search: Search): Access {
   const list = kubeconfig === '' ? (env['KUBECONFIG'] ?? '') : '';
   refuseContent(kubeconfig, 'the input "kubeconfig"');
   refuseContent(list, 'the environment variable KUBECONFIG');
-  const listed = list.split(delimiter).filter((name) => name !== '');
+  const isDefault = kubeconfig + list === '';
+  let names = list.split(delimiter).filter((name) => name !== '');
+  if (isDefault) names = [join(homeDir, '.kube', 'config')];
   // Nobody expands the tilde of a workflow's `with:` or of `--kubeconfig=~/x`.
-  const asked = kubeconfig === '' ? listed : [kubeconfig.replace(/^~(?=[/\\])/, homeDir)];
-  const names = kubeconfig + list === '' ? [join(homeDir, '.kube', 'config')] : asked;
+  if (kubeconfig !== '') names = [kubeconfig.replace(/^~(?=[/\\])/, homeDir)];
   const files = [...new Set(names.map((name) => resolve(name)))];
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
   if (kubeconfig !== '' && found.length === 0) {
     const hint = 'Check the path; in a container job the file must exist inside the container';
     throw configError(`cannot read kubeconfig ${files[0]}: no such file`, hint);
   }
-  const merged = merge(found);
-  const source = found.map(({ file }) => file);
-  if (SECTIONS.some((section) => merged[section].size > 0)) {
-    return choose(merged, context, source.join(', '));
-  }
-  const inCluster = kubeconfig + context === '' ? inClusterAccess(search) : undefined;
-  if (inCluster !== undefined) return inCluster;
-  const origin = list === '' ? '' : ' (from KUBECONFIG)';
+  const hasEntries = ({ document }: Found): boolean =>
+    SECTIONS.some((section) => arrayAt(document, section).length > 0);
+  if (found.some(hasEntries)) return choose(found, context);
+  const pod = kubeconfig + context === '' ? serviceAccount(search) : undefined;
+  if (pod !== undefined) return choose([pod], context);
   const tried = [
-    ...(kubeconfig + list === '' ? ['KUBECONFIG is not set'] : []),
-    ...files.map(
-      (file) => `${file}${origin} ${source.includes(file) ? 'is empty' : 'does not exist'}`,
-    ),
+    ...(isDefault ? ['KUBECONFIG is not set'] : []),
+    ...files.map((file) => {
+      const isEmpty = found.some((each) => each.file === file);
+      const origin = list === '' ? '' : ' (from KUBECONFIG)';
+      return `${file}${origin} ${isEmpty ? 'is empty' : 'does not exist'}`;
+    }),
     'no service account of a pod was found',
   ];
   throw configError(
@@ -127,7 +138,8 @@ function readKubeconfig(file: string): Found | undefined {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw unreadable(REASONS[code] ?? `the system says ${code}`);
+    const known: Record<string, string> = { EACCES: 'permission denied', EISDIR: 'it is a folder' };
+    throw unreadable(known[code] ?? `the system says ${code}`);
   }
   // What "> config" writes in Windows PowerShell.
   const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
@@ -145,106 +157,95 @@ function readKubeconfig(file: string): Found | undefined {
   throw unreadable('it is not a kubeconfig', hint);
 }
 
-const REASONS: Record<string, string | undefined> = {
-  EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
-};
-
 const SECTIONS = ['clusters', 'users', 'contexts'] as const;
-type Merged = Record<(typeof SECTIONS)[number], Map<string, Entry>> & { currentContext: string };
-
-const TEXTS =
-  /^(server|certificate-authority|client-|tls-server|proxy-|token|user|password|as(-uid)?$|cluster)/;
 
 /**
  * kubectl's rule: the first file that sets a value or a name wins, and entries are never mixed: of two
  * users "red" the second is ignored as a whole. KubeConfig.mergeConfig refuses a name that comes twice
  * and lets the last current-context win (kubernetes-client/javascript#1306).
  */
-function merge(found: readonly Found[]): Merged {
-  const [clusters, users, contexts] = SECTIONS.map(() => new Map<string, Entry>());
-  const merged = { clusters, users, contexts, currentContext: '' } as Merged;
+function merge(found: readonly Found[], section: (typeof SECTIONS)[number]): Map<string, Entry> {
+  const merged = new Map<string, Entry>();
   for (const { file, document } of found) {
-    merged.currentContext ||= stringAt(document, 'current-context') ?? '';
-    for (const section of SECTIONS) {
-      const names = new Set<string>();
-      for (const item of arrayAt(document, section)) {
-        const name = stringAt(item, 'name');
-        if (name === undefined || names.has(name)) {
-          const problem =
-            name === undefined
-              ? `an entry of "${section}" has no name`
-              : `"${section}" has two entries named "${name}"`;
-          throw configError(`cannot use kubeconfig ${file}: ${problem}`);
-        }
-        names.add(name);
-        if (merged[section].has(name)) continue;
-        const kind = section.slice(0, -1);
-        const fields = withAbsolutePaths(at(item, kind), file);
-        // YAML turns an unquoted 12345678 into a number, and kubectl refuses it as well.
-        const wrong = Object.keys(fields).find(
-          (field) => TEXTS.test(field) && typeof (fields[field] ?? '') !== 'string',
-        );
-        if (wrong !== undefined) {
-          throw configError(`"${wrong}" of ${kind} "${name}" must be a text; put it in quotes`);
-        }
-        merged[section].set(name, { name, fields, file });
+    const names = new Set<string>();
+    for (const item of arrayAt(document, section)) {
+      const name = stringAt(item, 'name');
+      if (name === undefined || names.has(name)) {
+        const problem =
+          name === undefined
+            ? `an entry of "${section}" has no name`
+            : `"${section}" has two entries named "${name}"`;
+        throw configError(`cannot use kubeconfig ${file}: ${problem}`);
       }
+      names.add(name);
+      const kind = section.slice(0, -1);
+      const entry = { name, file, fields: fieldsOf(at(item, kind), `${kind} "${name}"`, file) };
+      if (!merged.has(name)) merged.set(name, entry);
     }
   }
   return merged;
 }
 
+const TEXTS =
+  /^(server|certificate-authority|client-|tls-server|proxy-|token|user|password|as(-uid)?$|cluster)/;
+
 /**
- * They are relative to the folder of their own file. KubeConfig.makePathsAbsolute knows neither
- * `tokenFile` nor a plugin that lies beside the kubeconfig.
+ * Paths are relative to the folder of their own file: KubeConfig.makePathsAbsolute knows neither
+ * `tokenFile` nor a plugin that lies beside the kubeconfig. kubectl prefers data to a file; KubeConfig
+ * does not (config.ts, bufferFromFileOrString).
  */
-function withAbsolutePaths(entry: unknown, file: string): JsonObject {
+function fieldsOf(entry: unknown, owner: string, file: string): JsonObject {
   // Not a typo: kubectl writes tokenFile in camel case, unlike every other field of a user entry.
-  const { 'token-file': tokenFile, ...content } = isObject(entry) ? entry : {};
-  if (tokenFile !== undefined) content['tokenFile'] ??= tokenFile;
+  const { 'token-file': tokenFile, ...fields } = isObject(entry) ? entry : {};
+  if (tokenFile !== undefined) fields['tokenFile'] ??= tokenFile;
+  // YAML turns an unquoted 12345678 into a number, and kubectl refuses it as well.
+  const wrong = Object.keys(fields).find(
+    (field) => TEXTS.test(field) && typeof (fields[field] ?? '') !== 'string',
+  );
+  if (wrong !== undefined) {
+    throw configError(`"${wrong}" of ${owner} must be a text; put it in quotes`);
+  }
   for (const field of ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile']) {
-    const path = stringAt(content, field) ?? '';
-    if (path !== '') content[field] = resolve(dirname(file), path);
+    const path = stringAt(fields, field) ?? '';
+    if (path !== '') fields[field] = resolve(dirname(file), path);
+    if (fields[`${field}-data`]) delete fields[field];
   }
-  const command = stringAt(content, 'exec', 'command') ?? '';
+  const command = stringAt(fields, 'exec', 'command') ?? '';
   // A bare command is looked up on PATH.
-  if (isObject(content['exec']) && /[/\\]/.test(command)) {
-    content['exec'] = { ...content['exec'], command: resolve(dirname(file), command) };
+  if (isObject(fields['exec']) && /[/\\]/.test(command)) {
+    fields['exec'] = { ...fields['exec'], command: resolve(dirname(file), command) };
   }
-  return content;
+  return fields;
 }
 
-function choose(merged: Merged, asked: string, source: string): Access {
-  const name = asked === '' ? merged.currentContext : asked;
-  const contexts = [...merged.contexts.values()].filter(({ fields }) =>
-    stringAt(fields, 'cluster'),
-  );
-  const context = contexts.find((each) => each.name === name)?.fields;
+function choose(found: readonly Found[], asked: string): Access {
+  const clusters = merge(found, 'clusters');
+  const users = merge(found, 'users');
+  const contexts = merge(found, 'contexts');
+  const source = found.map(({ file }) => file).join(', ');
+  const current = found.map(({ document }) => stringAt(document, 'current-context'));
+  const name = asked || current.find(Boolean) || '';
+  const context = contexts.get(name)?.fields;
   if (context === undefined) {
-    const known = contexts.map((each) => `"${each.name}"`);
+    const known = [...contexts.keys()].map((each) => `"${each}"`);
     const more = known.length > 20 ? ` and ${known.length - 20} more` : '';
-    const has =
-      known.length === 0 ? 'no contexts' : `the contexts ${known.slice(0, 20).join(', ')}`;
-    throw name === ''
-      ? configError(
-          `${source} has no current-context; it has ${has}${more}`,
-          'Name one with the input "context" (or --context)',
-        )
-      : configError(`there is no context "${name}" in ${source}; it has ${has}${more}`);
+    const shown = `the contexts ${known.slice(0, 20).join(', ')}${more}`;
+    const has = `it has ${known.length === 0 ? 'no contexts' : shown}`;
+    if (name !== '') throw configError(`there is no context "${name}" in ${source}; ${has}`);
+    const hint = 'Name one with the input "context" (or --context)';
+    throw configError(`${source} has no current-context; ${has}`, hint);
   }
   const clusterName = stringAt(context, 'cluster') ?? '';
   const userName = stringAt(context, 'user') ?? '';
-  const cluster = merged.clusters.get(clusterName);
-  const user = userName === '' ? { name: '', fields: {} } : merged.users.get(userName);
-  const address = stringAt(cluster?.fields, 'server') ?? '';
-  if (cluster !== undefined && address === '') {
-    throw configError(`cluster "${clusterName}" of the kubeconfig has no "server"`);
-  }
+  const cluster = clusters.get(clusterName);
+  const user = userName === '' ? { name: '', fields: {} } : users.get(userName);
   if (cluster === undefined || user === undefined) {
     const missing = user === undefined ? `user "${userName}"` : `cluster "${clusterName}"`;
     throw configError(`context "${name}" names ${missing}, which is not in ${source}`);
   }
+  const address = stringAt(cluster.fields, 'server') ?? '';
+  if (address === '')
+    throw configError(`cluster "${clusterName}" of the kubeconfig has no "server"`);
   const url = safeUrl(address, `the server of cluster "${clusterName}"`);
   const server = url.origin + url.pathname.replace(/\/+$/, '');
   return { source, context: name, server, cluster, user };
@@ -252,9 +253,8 @@ function choose(merged: Merged, asked: string, source: string): Access {
 
 /** https, or http on loopback: kubectl would send a token through the open net. */
 export function safeUrl(text: string, what: string): URL {
-  const withScheme = text.includes('://') ? text : `https://${text}`;
-  const url = URL.canParse(withScheme) ? new URL(withScheme) : undefined;
-  if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+  const url = URL.parse(text.includes('://') ? text : `https://${text}`);
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
     throw configError(`${what} is not an https URL`);
   }
   if (url.protocol === 'https:') return url;
@@ -268,25 +268,25 @@ export function safeUrl(text: string, what: string): URL {
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * What kubectl uses inside a pod when there is no kubeconfig (client-go, rest.InClusterConfig).
+ * As a kubeconfig, what kubectl uses inside a pod when there is none (client-go, rest.InClusterConfig).
  * KubeConfig.loadFromCluster takes http for the ports 80, 8080 and 8001, and cannot do without a ca.crt.
  */
-function inClusterAccess({ env, root = '' }: Search): Access | undefined {
+function serviceAccount({ env, root = '' }: Search): Found | undefined {
   const tokenFile = join(root, SERVICE_ACCOUNT, 'token');
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  if (!host || !port || statSync(tokenFile, { throwIfNoEntry: false })?.isFile() !== true)
-    return undefined;
-  const certificate = join(root, SERVICE_ACCOUNT, 'ca.crt');
-  return {
-    source: "the pod's service account",
-    context: 'in-cluster',
-    server: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`).origin,
-    cluster: {
-      name: 'in-cluster',
-      fields: existsSync(certificate) ? { 'certificate-authority': certificate } : {},
-    },
-    user: { name: 'service account of this pod', fields: { tokenFile } },
+  const hasToken = statSync(tokenFile, { throwIfNoEntry: false })?.isFile() === true;
+  if (!host || !port || !hasToken) return undefined;
+  const ca = join(root, SERVICE_ACCOUNT, 'ca.crt');
+  const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  const trust = existsSync(ca) ? { 'certificate-authority': ca } : {};
+  const [name, user] = ['in-cluster', 'service account of this pod'];
+  const document = {
+    'current-context': name,
+    contexts: [{ name, context: { cluster: name, user } }],
+    clusters: [{ name, cluster: { server, ...trust } }],
+    users: [{ name: user, user: { tokenFile } }],
   };
+  return { file: "the pod's service account", document };
 }
 
 /**

@@ -26,71 +26,52 @@ export async function listPages(
   options: ListOptions,
   get: GetJson,
 ): Promise<Read<ListEnd>> {
+  const { labelSelector, fieldSelector, limit = PAGE_SIZE } = options;
   let accept = options.metadataOnly === true ? METADATA_ONLY : PLAIN_JSON;
+  let room = options.maxItems ?? Number.POSITIVE_INFINITY;
   let hasRestarted = false;
-  let handedOver = 0;
-  let token = '';
+  let token: string | undefined;
   for (;;) {
-    const answer = await get(pagePath(path, options, token, handedOver), accept);
+    const size = Math.max(1, Math.min(limit, room));
+    const query = { limit: size, continue: token, labelSelector, fieldSelector };
+    const answer = await get(withQuery(path, query), accept);
     if (!answer.ok) {
       if (answer.failure.status === 406 && accept !== PLAIN_JSON) {
         accept = PLAIN_JSON;
         continue;
       }
       // The continue token outlived the server's history; a second time it would do so again.
-      if (answer.failure.status !== 410 || token === '' || hasRestarted) return answer;
+      if (answer.failure.status !== 410 || token === undefined || hasRestarted) return answer;
       hasRestarted = true;
-      handedOver = 0;
-      token = '';
+      room = options.maxItems ?? Number.POSITIVE_INFINITY;
+      token = undefined;
       options.onRestart?.();
       continue;
     }
     const page = answer.value;
     if (!isList(page)) return notAList(path, 'an answer that is not a list');
     const items = arrayAt(page, 'items').filter(isObject);
-    const room = (options.maxItems ?? Number.POSITIVE_INFINITY) - handedOver;
     for (const item of items.slice(0, room)) options.onItem(item);
-    handedOver += Math.min(items.length, room);
+    room -= items.length;
 
-    const next = stringAt(page, 'metadata', 'continue') ?? '';
+    const next = stringAt(page, 'metadata', 'continue') || undefined;
     const resourceVersion = stringAt(page, 'metadata', 'resourceVersion') ?? '';
-    if (items.length > room || (next !== '' && items.length >= room)) {
-      return read({
-        resourceVersion,
-        complete: false,
-        ...remaining(page, next, items.length - room),
-      });
+    if (room < 0 || (room === 0 && next !== undefined)) {
+      // Servers do not count for lists with a selector (metav1.ListMeta, remainingItemCount).
+      const beyond = next === undefined ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
+      const remaining = beyond === undefined ? {} : { remaining: beyond - room };
+      return read({ resourceVersion, complete: false, ...remaining });
     }
-    if (next === '') return read({ resourceVersion, complete: true });
+    if (next === undefined) return read({ resourceVersion, complete: true });
     if (next === token) return notAList(path, 'the same page over and over');
     token = next;
   }
 }
 
-function pagePath(path: string, options: ListOptions, token: string, handedOver: number): string {
-  const room = (options.maxItems ?? Number.POSITIVE_INFINITY) - handedOver;
-  return withQuery(path, {
-    limit: Math.max(1, Math.min(options.limit ?? PAGE_SIZE, room)),
-    continue: token === '' ? undefined : token,
-    labelSelector: options.labelSelector,
-    fieldSelector: options.fieldSelector,
-  });
-}
-
 /** Go writes an empty list as null in some servers. */
 function isList(page: JsonObject): boolean {
-  const items = at(page, 'items');
-  const isListKind = stringAt(page, 'kind')?.endsWith('List') ?? false;
-  return isListKind && (Array.isArray(items) || items === null || items === undefined);
-}
-
-/**
- * What was not handed over: `unused` items of the last page and what the server says is beyond it, which
- * it does not for lists with a selector (metav1.ListMeta, remainingItemCount).
- */
-function remaining(page: JsonObject, next: string, unused: number): { remaining?: number } {
-  const beyond = next === '' ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
-  return beyond === undefined ? {} : { remaining: beyond + unused };
+  const items = at(page, 'items') ?? [];
+  return Array.isArray(items) && stringAt(page, 'kind')?.endsWith('List') === true;
 }
 
 function notAList(path: string, what: string): Read<never> {
@@ -125,10 +106,8 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
     for await (const line of lines(body)) {
       const event = parseEvent(line);
       if (event === undefined) {
-        return failed({
-          kind: 'unreadable',
-          message: 'the watch sent a line that is not an event',
-        });
+        const message = 'the watch sent a line that is not an event';
+        return failed({ kind: 'unreadable', message });
       }
       options.onEvent(event);
       if (options.signal?.aborted) return read('aborted');
@@ -136,8 +115,6 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
         return read(numberAt(event.object, 'code') === 410 ? 'expired' : 'closed');
       }
     }
-  } catch (error) {
-    if (!(error instanceof BrokenStream)) throw error;
   } finally {
     clearTimeout(overdue);
     body.on('error', () => undefined).destroy();
@@ -145,22 +122,17 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
   return read(options.signal?.aborted ? 'aborted' : 'closed');
 }
 
-/** Tells the network's errors from those of the caller's `onEvent`. */
-class BrokenStream extends Error {}
-
 async function* lines(body: Readable): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
   let rest = '';
-  const chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-  for (;;) {
-    const chunk = await chunks.next().catch((error: unknown) => {
-      throw new BrokenStream('the watch broke off', { cause: error });
-    });
-    if (chunk.done === true) return;
-    const parts = (rest + decoder.decode(chunk.value, { stream: true })).split('\n');
-    rest = parts.pop() ?? '';
-    if (rest.length > MAX_LINE_CHARS) throw new BrokenStream('a line without end');
-    for (const part of parts) if (part.trim() !== '') yield part;
+  try {
+    for await (const chunk of body.setEncoding('utf8')) {
+      const parts = (rest + chunk).split('\n');
+      rest = parts.pop() ?? '';
+      if (rest.length > MAX_LINE_CHARS) return;
+      yield* parts.filter((part) => part.trim() !== '');
+    }
+  } catch {
+    // The network's error; those of the caller do not come here.
   }
 }
 

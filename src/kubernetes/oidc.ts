@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { request } from 'undici';
+import { bufferFromFileOrString } from '@kubernetes/client-node';
+import { type Dispatcher, request } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
-import type { Environment } from '../base/process.ts';
-import { createDispatcher, tlsOptions } from './connections.ts';
+import { chooseProxy, createDispatcher, tlsOptions } from './connections.ts';
 import { clause, networkFailure } from './failures.ts';
 import { configError, type Session, safeUrl } from './kubeconfig.ts';
-import { environmentProxy } from './proxy.ts';
 
 /** As in client-go: a token that ends sooner would end on the way. */
 const EXPIRY_MARGIN_MS = 10_000;
@@ -23,8 +22,7 @@ export type OidcConfig = Record<string, string | undefined>;
  */
 export async function validIdToken(
   config: OidcConfig,
-  { access, env, clock, announce, redactor }: Session,
-  signal: AbortSignal,
+  { access, env, clock, redactor, closing }: Session,
 ): Promise<{ token: string; expiresAt: number }> {
   const owner = `user "${access.user.name}"`;
   const fail = (why: string): ActionError => {
@@ -32,40 +30,57 @@ export async function validIdToken(
     const hint = 'Log in again as you did for kubectl, or use a service account token';
     return new ActionError('kube-unauthorized', message, { hint });
   };
-  const held = config['id-token'] ?? '';
+  const { 'id-token': held = '', 'refresh-token': refreshToken = '' } = config;
+  const { 'idp-issuer-url': issuer = '', 'client-id': id = '', 'client-secret': secret } = config;
   if (expiryOf(held) - EXPIRY_MARGIN_MS > clock.now()) {
     return { token: held, expiresAt: expiryOf(held) };
   }
-  const refreshToken = config['refresh-token'] ?? '';
-  const issuer = config['idp-issuer-url'] ?? '';
-  const id = config['client-id'] ?? '';
-  const secret = config['client-secret'] ?? '';
   if (refreshToken === '') throw fail('it has expired, and there is no refresh-token');
   if (issuer === '' || id === '') {
     throw configError(`the auth provider of ${owner} has no "idp-issuer-url" or no "client-id"`);
   }
-  const ask = async (address: string, call: Call = {}): Promise<Answer> => {
+
+  const { 'idp-certificate-authority-data': data, 'idp-certificate-authority': file } = config;
+  const ask = async (
+    address: string,
+    form?: Record<string, string>,
+    headers: Record<string, string> = {},
+  ): Promise<{ status: number; body: JsonObject | undefined }> => {
     const url = safeUrl(address, `the login provider of ${owner}`);
+    let dispatcher: Dispatcher | undefined;
     try {
-      return await askProvider(url, call, config, env, signal);
+      const ca = bufferFromFileOrString(data ? undefined : file, data) ?? undefined;
+      const tls = tlsOptions({ ca });
+      const proxy = chooseProxy(url, env);
+      dispatcher = createDispatcher({ tls, proxy, closing: closing.signal });
+      const answer = await request(url, {
+        dispatcher,
+        signal: AbortSignal.any([closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+        method: form === undefined ? 'GET' : 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        body: form === undefined ? null : new URLSearchParams(form).toString(),
+      });
+      return { status: answer.statusCode, body: parseObject(await answer.body.text()) };
     } catch (error) {
       throw fail(`${url.origin}: ${networkFailure(error).failure.message}`);
+    } finally {
+      await dispatcher?.destroy();
     }
   };
-  const discovery = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  const endpoint = stringAt((await ask(discovery)).body, 'token_endpoint') ?? '';
+  const discovered = await ask(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
+  const endpoint = stringAt(discovered.body, 'token_endpoint') ?? '';
   if (endpoint === '') throw fail(`${issuer} names no token_endpoint`);
 
   // Which of the two ways to log in the provider takes is tried out, as golang.org/x/oauth2 does it;
   // "invalid_grant" speaks of the token, to a client that was let in (RFC 6749, 5.2).
   const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
-  const login = Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`);
-  const inForm = { ...form, client_id: id, ...(secret === '' ? {} : { client_secret: secret }) };
-  let answer = await ask(endpoint, { form, authorization: `Basic ${login.toString('base64')}` });
+  const login = `${encodeURIComponent(id)}:${encodeURIComponent(secret ?? '')}`;
+  const basic = { authorization: `Basic ${Buffer.from(login).toString('base64')}` };
+  let answer = await ask(endpoint, form, basic);
   if (answer.status !== 200 && stringAt(answer.body, 'error') !== 'invalid_grant') {
-    answer = await ask(endpoint, { form: inForm });
+    const inForm = { ...form, client_id: id, ...(secret ? { client_secret: secret } : {}) };
+    answer = await ask(endpoint, inForm);
   }
-
   const token = stringAt(answer.body, 'id_token') ?? '';
   if (token === '') {
     const said = stringAt(answer.body, 'error_description') ?? stringAt(answer.body, 'error');
@@ -73,8 +88,8 @@ export async function validIdToken(
     throw fail(`${issuer} ${what}${said === undefined ? '' : `: ${said}`}`);
   }
   const next = stringAt(answer.body, 'refresh_token') || refreshToken;
-  announce(token);
-  announce(next);
+  redactor.add(token);
+  redactor.add(next);
   if (access.user.file !== undefined) {
     writeTokens(access.user.file, { [held]: token, [refreshToken]: next });
   }
@@ -86,43 +101,6 @@ export async function validIdToken(
 function expiryOf(token: string): number {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   return (Number(parseObject(payload)?.['exp']) || 0) * 1_000;
-}
-
-interface Call {
-  form?: Record<string, string>;
-  authorization?: string;
-}
-interface Answer {
-  status: number;
-  body: JsonObject | undefined;
-}
-
-async function askProvider(
-  url: URL,
-  { form, authorization }: Call,
-  config: OidcConfig,
-  env: Environment,
-  signal: AbortSignal,
-): Promise<Answer> {
-  const { 'idp-certificate-authority-data': data, 'idp-certificate-authority': file } = config;
-  const ca = data ? Buffer.from(data, 'base64') : file && readFileSync(file);
-  const proxy = environmentProxy(url, env);
-  const dispatcher = createDispatcher({ tls: tlsOptions({ ca }), proxy });
-  try {
-    const answer = await request(url, {
-      dispatcher,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-      method: form === undefined ? 'GET' : 'POST',
-      headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        ...(authorization === undefined ? {} : { authorization }),
-      },
-      body: form === undefined ? null : new URLSearchParams(form).toString(),
-    });
-    return { status: answer.statusCode, body: parseObject(await answer.body.text()) };
-  } finally {
-    await dispatcher.destroy();
-  }
 }
 
 /**

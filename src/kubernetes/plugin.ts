@@ -4,6 +4,7 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
 import { arrayAt, at, type Json, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
+import { unlessAborted } from '../base/time.ts';
 import { type Access, configError, type Session } from './kubeconfig.ts';
 
 const GROUP = 'client.authentication.k8s.io';
@@ -16,8 +17,95 @@ const MAX_SHOWN_CHARS = 600;
 /** A helper that the plugin left behind may keep its output open for ever. */
 const LEFTOVER_MS = 500;
 
-/** Throws an `ActionError` for an `exec` section that cannot work without a person, or at all. */
-export function checkPlugin(exec: Json, owner: string): void {
+/**
+ * Runs `login`, in which client-node's ExecAuth asks the plugin and takes its credential; the process is
+ * ours, in place of the `child_process.spawn` in its `execFn`. That one has no time limit, so that a
+ * login that waits for a person hangs unseen, leaves standard input open, has no KUBERNETES_EXEC_INFO,
+ * which plugins built on client-go demand, and our whole environment. ExecAuth takes any JSON for a
+ * credential, or quotes what is none (exec_auth.ts).
+ *
+ * Returns when the credential ends (ms since the epoch; `Infinity` where that is not known). Throws an
+ * `ActionError` that says why there is none.
+ */
+export async function logInByPlugin(
+  login: () => Promise<void>,
+  config: KubeConfig,
+  { access, env, redactor, pluginTimeoutMs, closing: { signal } }: Session,
+): Promise<number> {
+  const exec = access.user.fields['exec'];
+  const plugin = nameOf(exec, `user "${access.user.name}"`);
+  const tooMuch = new AbortController();
+  const tooLate = AbortSignal.timeout(pluginTimeoutMs);
+  const limits = AbortSignal.any([signal, tooLate, tooMuch.signal]);
+  let child: ChildProcess | undefined;
+  let stdout = '';
+  let stderr = '';
+  const execFn = (command: string, args: readonly unknown[] = []): ChildProcess => {
+    const started = spawn(command, args.map(String), {
+      env: environment(exec, access, env),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A process group of its own, so that one kill reaches the whole tree.
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    });
+    const { stdout: output, stderr: errors } = started;
+    output.on('data', (data) => {
+      stdout += data;
+      if (stdout.length > MAX_OUTPUT_CHARS) tooMuch.abort();
+    });
+    errors.on('data', (data) => {
+      stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
+    });
+    const leaveAlone = (): void => {
+      output.destroy();
+      errors.destroy();
+    };
+    started.on('exit', () => setTimeout(leaveAlone, LEFTOVER_MS).unref());
+    limits.addEventListener('abort', leaveAlone);
+    child = started;
+    return started;
+  };
+  const execAuth = (config['authenticators'] as object[]).find((each) => 'execFn' in each);
+  if (execAuth === undefined) throw new Error('client-node has no ExecAuth with an execFn');
+  Object.assign(execAuth, { execFn });
+  // A process that cannot be killed would never say that it has ended.
+  const error = await unlessAborted(login(), limits).catch((thrown: unknown) => thrown);
+  if (limits.aborted && child !== undefined) killTree(child);
+
+  const problem = (): string | number => {
+    if (tooMuch.signal.aborted) return 'printed far more than a credential and was stopped';
+    if (signal.aborted) return 'was stopped, because the run was';
+    if (tooLate.aborted)
+      return `gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`;
+    if (child === undefined) return 'cannot be run as it is configured';
+    if (child.exitCode === null) return 'was killed';
+    if (child.exitCode !== 0) return `failed with exit code ${child.exitCode}`;
+    return readCredential(stdout, stringAt(exec, 'apiVersion'));
+  };
+  if (!limits.aborted && error instanceof Error && 'code' in error) {
+    // A certificate, which KubeConfig reads before it comes to the plugin.
+    if (child === undefined) throw error;
+    const isMissing = error.code === 'ENOENT';
+    const toInstall = `Install "${stringAt(exec, 'command')}" in a step before`;
+    const advice = stringAt(exec, 'installHint')?.trim() || toInstall;
+    throw configError(
+      `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${error.code})`}`,
+      redactor.redact(shorten(plainText(advice), MAX_SHOWN_CHARS)),
+    );
+  }
+  const given = problem();
+  if (typeof given === 'number') return given;
+  // The end of it, where plugins say what went wrong.
+  const said = plainText(redactor.redact(stderr)).replace(/\s+/g, ' ').trim();
+  const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
+  const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
+  const hint =
+    'It may be waiting for somebody to log in; configure a login that works without a person';
+  throw new ActionError('kube-unauthorized', message, tooLate.aborted ? { hint } : {});
+}
+
+/** For messages. Throws an `ActionError` for what cannot work without a person, or at all. */
+function nameOf(exec: Json | undefined, owner: string): string {
   const command = stringAt(exec, 'command') ?? '';
   const apiVersion = stringAt(exec, 'apiVersion') ?? '';
   const plugin = `the credential plugin "${command}" of ${owner}`;
@@ -34,116 +122,7 @@ export function checkPlugin(exec: Json, owner: string): void {
       'Use a login that works without a person, for example a service account token',
     );
   }
-}
-
-/**
- * client-node's ExecAuth asks the plugin and takes its credential; the process is ours, in place of the
- * `child_process.spawn` in its `execFn`. That one has no time limit, so that a login that waits for a
- * person hangs unseen, leaves standard input open, has no KUBERNETES_EXEC_INFO, which plugins built on
- * client-go demand, and our whole environment. ExecAuth takes any JSON for a credential, or quotes what
- * is none (exec_auth.ts).
- *
- * The function returned says, after the login, when the credential ends (ms since the epoch; `Infinity`
- * where that is not known), or throws an `ActionError` that says why there is none.
- */
-export function guardPlugin(
-  config: KubeConfig,
-  { access, env, redactor, pluginTimeoutMs }: Session,
-  signal: AbortSignal,
-): () => number {
-  const exec = access.user.fields['exec'];
-  let stdout = '';
-  let stderr = '';
-  /** Clauses: how it went wrong, what to do. */
-  let problem: string | undefined = 'cannot be run as it is configured';
-  let hint: string | undefined;
-  let startError: string | undefined;
-
-  const start = (command: string, args: readonly unknown[] = []): ChildProcess => {
-    const child = spawn(command, args.map(String), {
-      env: environment(exec, access, env),
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // A process group of its own, so that one kill reaches the whole tree.
-      detached: process.platform !== 'win32',
-      windowsHide: true,
-    });
-    problem = undefined;
-    const stop = (why: string): void => {
-      problem ??= why;
-      killTree(child);
-      // ExecAuth waits for this, and a process that cannot be killed would never say it.
-      child.emit('close', null);
-    };
-    const stopWithRun = (): void => stop('was stopped, because the run was');
-    const timer = setTimeout(() => {
-      hint =
-        'It may be waiting for somebody to log in; configure a login that works without a person';
-      stop(`gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`);
-    }, pluginTimeoutMs);
-    let leftover: NodeJS.Timeout | undefined;
-    child.stdout.on('data', (data) => {
-      stdout += data;
-      if (stdout.length > MAX_OUTPUT_CHARS)
-        stop('printed far more than a credential and was stopped');
-    });
-    child.stderr.on('data', (data) => {
-      stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
-    });
-    child.on('error', (error) => {
-      startError = codeOf(error);
-    });
-    child.on('exit', (code) => {
-      leftover = setTimeout(() => child.emit('close', code), LEFTOVER_MS);
-    });
-    child.once('close', (code) => {
-      if (code !== 0) problem ??= code === null ? 'was killed' : `failed with exit code ${code}`;
-      clearTimeout(timer);
-      clearTimeout(leftover);
-      signal.removeEventListener('abort', stopWithRun);
-      child.stdout.destroy();
-      child.stderr.destroy();
-    });
-    if (signal.aborted) stopWithRun();
-    signal.addEventListener('abort', stopWithRun, { once: true });
-    return child;
-  };
-  const authenticators: object[] = config['authenticators'];
-  const execAuth = authenticators.find((each) => 'execFn' in each);
-  if (execAuth === undefined) throw new Error('client-node has no ExecAuth with an execFn');
-  const execFn = (...call: Parameters<typeof start>): ChildProcess => {
-    try {
-      return start(...call);
-    } catch (error) {
-      startError = codeOf(error);
-      throw error;
-    }
-  };
-  Object.assign(execAuth, { execFn });
-
-  return () => {
-    const command = stringAt(exec, 'command') ?? '';
-    const plugin = `the credential plugin "${command}" of user "${access.user.name}"`;
-    if (startError !== undefined) {
-      const isMissing = startError === 'ENOENT';
-      const advice =
-        stringAt(exec, 'installHint')?.trim() || `Install "${command}" in a step before`;
-      throw configError(
-        `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${startError})`}`,
-        redactor.redact(shorten(plainText(advice), MAX_SHOWN_CHARS)),
-      );
-    }
-    const given = problem ?? readCredential(stdout, stringAt(exec, 'apiVersion'));
-    if (typeof given === 'number') return given;
-    // The end of it, where plugins say what went wrong.
-    const said = plainText(redactor.redact(stderr)).replace(/\s+/g, ' ').trim();
-    const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
-    const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
-    throw new ActionError('kube-unauthorized', message, hint === undefined ? {} : { hint });
-  };
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return plugin;
 }
 
 /** When it ends, or a clause about what is wrong; that never quotes the output, which may hold a token. */
@@ -155,8 +134,8 @@ function readCredential(stdout: string, apiVersion: string | undefined): number 
   const version = stringAt(output, 'apiVersion');
   if (version !== apiVersion) return `answered in version "${version}" instead of "${apiVersion}"`;
   const { status } = output;
-  const [token, cert, key] = ['token', 'clientCertificateData', 'clientKeyData'].map(
-    (field) => (stringAt(status, field) ?? '') !== '',
+  const [token, cert, key] = ['token', 'clientCertificateData', 'clientKeyData'].map((field) =>
+    Boolean(stringAt(status, field)),
   );
   if (!token && !cert && !key) return 'gave neither a token nor a client certificate';
   if (cert !== key) return 'gave a client certificate without its key, or the other way round';
@@ -180,33 +159,15 @@ function killTree(child: ChildProcess): void {
 
 function environment(
   exec: Json | undefined,
-  access: Access,
+  { server, cluster: { fields } }: Access,
   env: Session['env'],
 ): Record<string, string | undefined> {
-  // The action's own inputs, a GitHub token among them, are none of the plugin's business.
-  const ours = Object.entries(env).filter(([name]) => !name.startsWith('INPUT_'));
-  const own = arrayAt(exec, 'env').map((entry) => [
-    stringAt(entry, 'name') ?? '',
-    stringAt(entry, 'value') ?? '',
-  ]);
-  const isAsked = at(exec, 'provideClusterInfo') === true;
-  const info = {
-    kind: 'ExecCredential',
-    apiVersion: stringAt(exec, 'apiVersion'),
-    spec: { ...(isAsked ? { cluster: clusterInfo(access) } : {}), interactive: false },
-  };
-  return {
-    ...Object.fromEntries([...ours, ...own.filter(([name]) => name !== '')]),
-    KUBERNETES_EXEC_INFO: JSON.stringify(info),
-  };
-}
-
-/** `Cluster` of client.authentication.k8s.io/v1, whose fields are called as in a kubeconfig. */
-function clusterInfo({ server, cluster: { fields } }: Access): object {
   const { 'certificate-authority-data': data, 'certificate-authority': file } = fields;
-  const extensions = arrayAt(fields, 'extensions');
-  const own = extensions.find((entry) => stringAt(entry, 'name') === `${GROUP}/exec`);
-  return {
+  const own = arrayAt(fields, 'extensions').find(
+    (each) => stringAt(each, 'name') === `${GROUP}/exec`,
+  );
+  /** `Cluster` of client.authentication.k8s.io/v1, whose fields are called as in a kubeconfig. */
+  const cluster = (): object => ({
     server,
     'tls-server-name': fields['tls-server-name'],
     'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
@@ -214,5 +175,21 @@ function clusterInfo({ server, cluster: { fields } }: Access): object {
     'proxy-url': fields['proxy-url'],
     'disable-compression': fields['disable-compression'],
     config: at(own, 'extension') ?? null,
+  });
+  const isAsked = at(exec, 'provideClusterInfo') === true;
+  const info = {
+    kind: 'ExecCredential',
+    apiVersion: stringAt(exec, 'apiVersion'),
+    spec: { ...(isAsked ? { cluster: cluster() } : {}), interactive: false },
+  };
+  const added = arrayAt(exec, 'env').map((entry) => [
+    stringAt(entry, 'name') ?? '',
+    stringAt(entry, 'value') ?? '',
+  ]);
+  return {
+    // The action's own inputs, a GitHub token among them, are none of the plugin's business.
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('INPUT_'))),
+    ...Object.fromEntries(added.filter(([name]) => name !== '')),
+    KUBERNETES_EXEC_INFO: JSON.stringify(info),
   };
 }

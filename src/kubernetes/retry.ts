@@ -1,5 +1,6 @@
 import type { Clock } from '../base/time.ts';
 import { failed, type Read, type ReadFailure } from '../model/read.ts';
+import type { CallOptions } from './api.ts';
 
 /** One try, and whether another one may go better. */
 export type Attempt<T> = { ok: true; value: T } | Failed;
@@ -10,134 +11,117 @@ export interface Failed {
   isTransient: boolean;
   /** The server is busy and will answer later; then more tries are worth it. */
   isThrottled?: boolean;
-  retryAfterMs?: number;
+  retryAfterMs?: number | undefined;
 }
 
-export interface RetryOptions {
-  retries: number;
-  /** Instead of `retries`, while the server is busy: a try is cheap for it, and somebody waits for the answer. */
-  throttledRetries: number;
-  signal: AbortSignal | undefined;
-  clock: Clock;
-  /** 0 to 1, for the jitter. */
-  random: () => number;
+/** Another try would go as this one did. */
+export function final(kind: ReadFailure['kind'], message: string): Failed {
+  return { ok: false, failure: { kind, message }, isTransient: false };
 }
 
+export const STOPPED = final('aborted', 'stopped before the answer came');
+
+const RETRIES = 3;
+/** While the server is busy: a try is cheap for it, and somebody waits for the answer. */
+const THROTTLED_RETRIES = 8;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4_000;
 /** A server that asks for more than this, all in all, gets no further try: the caller decides then. */
 const LONGEST_WAIT_MS = 30_000;
 
-/** For reads only: nobody knows what became of a mutation that was not answered. */
+/**
+ * For reads only: nobody knows what became of a mutation that was not answered. `random` is 0 to 1, for
+ * the jitter: many jobs that were turned away together should not come back together.
+ */
 export async function withRetries<T>(
   attempt: () => Promise<Attempt<T>>,
-  options: RetryOptions,
+  { retries, signal }: CallOptions,
+  { clock, random }: { clock: Clock; random: () => number },
 ): Promise<Read<T>> {
   let waitedMs = 0;
   for (let tries = 0; ; tries++) {
     const result = await attempt();
     if (result.ok) return result;
-    const pause = pauseMs(result, tries, options);
-    if (pause === undefined || waitedMs + pause > LONGEST_WAIT_MS) return failed(result.failure);
+    const most = retries ?? (result.isThrottled ? THROTTLED_RETRIES : RETRIES);
+    const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
+    const pause = Math.max(result.retryAfterMs ?? 0, backoff * (0.5 + random() / 2));
     waitedMs += pause;
-    await options.clock.sleep(pause, options.signal);
-    if (options.signal?.aborted) return failed(ABORTED);
+    if (!result.isTransient || tries >= most || waitedMs > LONGEST_WAIT_MS) {
+      return failed(result.failure);
+    }
+    await clock.sleep(pause, signal);
+    if (signal?.aborted) return failed(STOPPED.failure);
   }
-}
-
-const ABORTED: ReadFailure = { kind: 'aborted', message: 'stopped before the answer came' };
-
-export const STOPPED: Failed = { ok: false, failure: ABORTED, isTransient: false };
-
-function pauseMs(result: Failed, tries: number, options: RetryOptions): number | undefined {
-  const most = result.isThrottled === true ? options.throttledRetries : options.retries;
-  if (!result.isTransient || tries >= most) return undefined;
-  const asked = result.retryAfterMs ?? 0;
-  // Jitter: many jobs that were turned away together should not come back together.
-  const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
-  return Math.max(asked, backoff * (0.5 + options.random() / 2));
 }
 
 /**
  * How many requests may be under way at once, found out as TCP does (additive increase, multiplicative
  * decrease): priority and fairness has few seats for a ServiceAccount and answers 429 beyond its queue
- * (KEP-1040). Who waits for its turn waits here, where no time limit of a request runs yet.
+ * (KEP-1040). Who waits for its turn waits here, where no time limit of a request runs yet; between two
+ * tries nobody's turn is taken.
  */
 export class Throttle {
+  /** At most this many at once, at the moment. */
+  width: number;
   private readonly most: number;
-  private limit: number;
   private underWay = 0;
   private answeredSince = 0;
   private readonly queue: (() => void)[] = [];
 
   constructor(most: number) {
     this.most = most;
-    this.limit = most;
+    this.width = most;
   }
 
-  /** At most this many at once, at the moment. */
-  get width(): number {
-    return this.limit;
-  }
-
-  /** Runs `work` when it is its turn; rejects with the signal's reason when that comes first. */
+  /** Runs `work` when it is its turn, unless the signal comes first. */
   async run<T>(
-    work: () => Promise<T>,
-    wasThrottled: (result: T) => boolean,
+    work: () => Promise<Attempt<T>>,
     signal: AbortSignal | undefined,
-  ): Promise<T> {
-    await this.turn(signal);
-    const widthAtStart = this.limit;
+  ): Promise<Attempt<T>> {
+    if (signal?.aborted || !(await this.turn(signal))) return STOPPED;
+    const widthAtStart = this.width;
     try {
       const result = await work();
-      if (wasThrottled(result)) this.narrow(widthAtStart);
+      if (!result.ok && result.isThrottled) this.narrow(widthAtStart);
       else this.widen();
       return result;
     } finally {
       this.underWay--;
-      this.next();
+      while (this.underWay < this.width && this.queue.length > 0) this.queue.shift()?.();
     }
   }
 
-  private turn(signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted();
-    if (this.underWay < this.limit) {
+  /** False when the signal came first. */
+  private async turn(signal: AbortSignal | undefined): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const leave = (): void => {
+      this.queue.splice(this.queue.indexOf(enter), 1);
+      resolve(false);
+    };
+    const enter = (): void => {
       this.underWay++;
-      return Promise.resolve();
-    }
-    return new Promise((resolve, reject) => {
-      const enter = (): void => {
-        signal?.removeEventListener('abort', leave);
-        this.underWay++;
-        resolve();
-      };
-      const leave = (): void => {
-        this.queue.splice(this.queue.indexOf(enter), 1);
-        reject(signal?.reason);
-      };
+      signal?.removeEventListener('abort', leave);
+      resolve(true);
+    };
+    if (this.underWay < this.width) {
+      enter();
+    } else {
       this.queue.push(enter);
       signal?.addEventListener('abort', leave, { once: true });
-    });
+    }
+    return promise;
   }
 
   /** Requests that were sent together are turned away together: that halves once. */
   private narrow(widthAtStart: number): void {
-    if (widthAtStart <= this.limit) this.limit = Math.max(1, Math.floor(this.limit / 2));
+    if (widthAtStart <= this.width) this.width = Math.max(1, Math.floor(this.width / 2));
     this.answeredSince = 0;
   }
 
   private widen(): void {
     this.answeredSince++;
-    if (this.limit >= this.most || this.answeredSince < this.limit) return;
-    this.limit++;
+    if (this.width >= this.most || this.answeredSince < this.width) return;
+    this.width++;
     this.answeredSince = 0;
-  }
-
-  private next(): void {
-    while (this.underWay < this.limit) {
-      const enter = this.queue.shift();
-      if (enter === undefined) return;
-      enter();
-    }
   }
 }

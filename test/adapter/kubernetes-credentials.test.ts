@@ -187,8 +187,8 @@ test.each([
 
 test('every secret is announced, and no short one', async () => {
   const heard: string[] = [];
-  const redactor = createRedactor();
-  const options = { redactor, onSecret: (value: string) => heard.push(value) };
+  const redactor = createRedactor((line) => heard.push(line));
+  const options = { redactor };
   await connectTo('http://127.0.0.1:1', { user: { token: 'token-0001' }, options });
   const user = { username: 'ci', password: 'correct horse' };
   await connectTo('http://127.0.0.1:1', { user, options });

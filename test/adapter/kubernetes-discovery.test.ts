@@ -86,7 +86,6 @@ describe('the aggregated documents', () => {
       }),
     );
     expect(valueIn(read)).toEqual({
-      aggregated: true,
       failedGroups: [],
       types: [
         {
@@ -224,7 +223,6 @@ describe('a server without aggregated documents', () => {
   test('is asked for each group-version', async () => {
     const { read } = await discover(serving(documents));
     const discovery = valueIn(read);
-    expect(discovery.aggregated).toBe(false);
     expect(discovery.failedGroups).toEqual([]);
     expect(names(discovery)).toEqual([
       'namespaces.v1.',

@@ -145,7 +145,7 @@ test('new tokens and those of the kubeconfig are secrets', async () => {
   const provider = await startProvider({
     answers: [{ body: { id_token: fresh, refresh_token: 'refresh-token-2' } }],
   });
-  const options = { onSecret: (value: string) => heard.push(value) };
+  const options = { redactor: createRedactor((line) => heard.push(line)) };
   await connectWith(`${provider.url}/realm`, {}, { options });
   expect(heard).toEqual(
     expect.arrayContaining(['refresh-token-1', 'very-secret-0001', fresh, 'refresh-token-2']),

@@ -199,7 +199,7 @@ export class FakeCluster implements KubernetesApi {
   async discover(options: CallOptions = {}): Promise<Read<Discovery>> {
     const given = this.#ask('DISCOVER', options);
     if (given !== undefined && !given.ok) return given;
-    return read({ types: this.types, failedGroups: this.failedGroups, aggregated: true });
+    return read({ types: this.types, failedGroups: this.failedGroups });
   }
 
   async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseProxy, proxyFor } from '../../src/kubernetes/proxy.ts';
+import { chooseProxy } from '../../src/kubernetes/connections.ts';
 
 const PROXY = 'http://proxy.example:3128';
 
@@ -73,12 +73,20 @@ describe('which proxy', () => {
       want: undefined,
     },
   ])('$what', ({ url, env, want }) => {
-    const proxy = proxyFor(new URL(url), env);
+    const proxy = chooseProxy(new URL(url), env);
     expect(proxy?.origin).toBe(want);
   });
 
+  test('one that cannot be read is refused, and not gone around', () => {
+    const env = { HTTPS_PROXY: 'http://' };
+    expect(() => chooseProxy(new URL('https://k8s.example'), env)).toThrow(
+      'the proxy in the environment is not one of http://, https:// or socks5://',
+    );
+  });
+
   test('with a user and a password keeps them', () => {
-    expect(parseProxy('ci:secret@proxy.example:3128')?.username).toBe('ci');
+    const env = { HTTPS_PROXY: 'ci:secret@proxy.example:3128' };
+    expect(chooseProxy(new URL('https://k8s.example'), env)?.username).toBe('ci');
   });
 });
 
@@ -108,6 +116,7 @@ describe('NO_PROXY', () => {
     { noProxy: '0.0.0.0/0', host: '203.0.113.9', direct: true },
     { noProxy: '10.0.0.0/33', host: '10.0.0.1', direct: false },
     { noProxy: '10.0.0.0/x', host: '10.0.0.1', direct: false },
+    { noProxy: '10.0.0.0/', host: '10.0.0.1', direct: false },
     { noProxy: 'fd00::/8', host: '[fd12::1]:6443', direct: true },
     { noProxy: 'fd00::/8', host: '[fe80::1]', direct: false },
     { noProxy: 'fd12::1', host: '[fd12:0:0::1]:6443', direct: true },
@@ -118,11 +127,11 @@ describe('NO_PROXY', () => {
     { noProxy: '', host: 'k8s.example', direct: false },
   ])('"$noProxy" covers $host: $direct', ({ noProxy, host, direct }) => {
     const env = { HTTPS_PROXY: PROXY, NO_PROXY: noProxy };
-    expect(proxyFor(new URL(`https://${host}`), env) === undefined).toBe(direct);
+    expect(chooseProxy(new URL(`https://${host}`), env) === undefined).toBe(direct);
   });
 
   test('is read in lower case as well', () => {
     const env = { HTTPS_PROXY: PROXY, no_proxy: '10.0.0.0/8' };
-    expect(proxyFor(new URL('https://10.1.1.1'), env)).toBeUndefined();
+    expect(chooseProxy(new URL('https://10.1.1.1'), env)).toBeUndefined();
   });
 });

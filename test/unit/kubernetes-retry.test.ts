@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Attempt, withRetries } from '../../src/kubernetes/retry.ts';
+import { type Attempt, Throttle, withRetries } from '../../src/kubernetes/retry.ts';
 
 const broken = {
   ok: false,
@@ -9,17 +9,15 @@ const broken = {
 
 async function run(
   attempts: readonly Attempt<string>[],
-  retries: number,
+  retries?: number,
   random = 1,
 ): Promise<{ result: unknown; slept: number[]; tries: number }> {
   const slept: number[] = [];
   let tries = 0;
   const result = await withRetries(
     async () => attempts[Math.min(tries++, attempts.length - 1)] ?? broken,
+    retries === undefined ? {} : { retries },
     {
-      retries,
-      throttledRetries: 8,
-      signal: undefined,
       random: () => random,
       clock: {
         now: () => 0,
@@ -43,7 +41,8 @@ test('half of each pause is chance', async () => {
 });
 
 test('a busy server is asked more often than one that fails', async () => {
-  expect((await run([{ ...broken, isThrottled: true }], 3)).tries).toBe(9);
+  expect((await run([{ ...broken, isThrottled: true }])).tries).toBe(9);
+  expect((await run([broken])).tries).toBe(4);
 });
 
 test('what cannot get better is not repeated', async () => {
@@ -60,13 +59,8 @@ test('stopping during a pause ends it, without another try', async () => {
       tries++;
       return broken;
     },
-    {
-      retries: 3,
-      throttledRetries: 8,
-      signal: stop.signal,
-      random: () => 1,
-      clock: { now: () => 0, sleep: async () => stop.abort() },
-    },
+    { signal: stop.signal },
+    { random: () => 1, clock: { now: () => 0, sleep: async () => stop.abort() } },
   );
   expect(result).toMatchObject({ ok: false, failure: { kind: 'aborted' } });
   expect(tries).toBe(1);
@@ -86,4 +80,98 @@ test('a wish of the server is kept, where it is longer than our own pause', asyn
 test('more than half a minute is for the caller to decide', async () => {
   const { tries } = await run([{ ...broken, retryAfterMs: 31_000 }], 3);
   expect(tries).toBe(1);
+});
+
+const fine: Attempt<string> = { ok: true, value: 'fine' };
+const throttled: Attempt<string> = { ...broken, isThrottled: true };
+
+/** Requests whose answers the test gives by hand, in any order. */
+function requests(throttle: Throttle): {
+  send: (signal?: AbortSignal) => Promise<Attempt<string>>;
+  underWay: ((answer: Attempt<string>) => void)[];
+} {
+  const underWay: ((answer: Attempt<string>) => void)[] = [];
+  const send = (signal?: AbortSignal): Promise<Attempt<string>> =>
+    throttle.run(() => new Promise((resolve) => underWay.push(resolve)), signal);
+  return { send, underWay };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('no more than its width at once, the others in the order they came', async () => {
+  const { send, underWay } = requests(new Throttle(2));
+  const order: number[] = [];
+  const all = [0, 1, 2, 3].map((index) => send().then(() => order.push(index)));
+  await settled();
+  expect(underWay).toHaveLength(2);
+
+  underWay[0]?.(fine);
+  await settled();
+  expect(underWay).toHaveLength(3);
+  underWay[1]?.(fine);
+  underWay[2]?.(fine);
+  await settled();
+  underWay[3]?.(fine);
+  await Promise.all(all);
+  expect(order).toEqual([0, 1, 2, 3]);
+});
+
+test('what was turned away together halves the width once, the next time again, never below one', async () => {
+  const throttle = new Throttle(8);
+  const { send, underWay } = requests(throttle);
+  const turnAway = async (count: number): Promise<void> => {
+    const sent = Array.from({ length: count }, () => send());
+    await settled();
+    for (const answer of underWay.splice(0)) answer(throttled);
+    await Promise.all(sent);
+  };
+  await turnAway(8);
+  expect(throttle.width).toBe(4);
+  await turnAway(4);
+  expect(throttle.width).toBe(2);
+  await turnAway(2);
+  await turnAway(1);
+  expect(throttle.width).toBe(1);
+});
+
+test('answers widen it again, one for each round of answers, to what it was', async () => {
+  const throttle = new Throttle(4);
+  const { send, underWay } = requests(throttle);
+  const answer = async (how: Attempt<string>): Promise<void> => {
+    const sent = send();
+    await settled();
+    underWay.splice(0)[0]?.(how);
+    await sent;
+  };
+  await answer(throttled);
+  expect(throttle.width).toBe(2);
+  await answer(fine);
+  await answer(fine);
+  expect(throttle.width).toBe(3);
+  for (let round = 0; round < 20; round++) await answer(fine);
+  expect(throttle.width).toBe(4);
+});
+
+test('who is stopped while waiting leaves the queue, and nobody loses a turn', async () => {
+  const { send, underWay } = requests(new Throttle(1));
+  const stop = new AbortController();
+  const first = send();
+  const second = send(stop.signal);
+  const third = send();
+  stop.abort();
+  expect(await second).toMatchObject({ failure: { kind: 'aborted' } });
+  expect(await send(stop.signal)).toMatchObject({ failure: { kind: 'aborted' } });
+
+  underWay[0]?.(fine);
+  await first;
+  await settled();
+  underWay[1]?.(fine);
+  expect(await third).toBe(fine);
+});
+
+test('work that fails gives its turn back', async () => {
+  const throttle = new Throttle(1);
+  const failing = throttle.run(() => Promise.reject(new Error('broken')), undefined);
+  await expect(failing).rejects.toThrow('broken');
+  expect(await throttle.run(async () => fine, undefined)).toBe(fine);
 });

@@ -80,7 +80,7 @@ describe('kubeconfig.ts', () => {
     expect(config.getCurrentCluster()?.server).toBe('http://localhost:8080');
   });
 
-  test('withAbsolutePaths: tokenFile is not known, nor a plugin beside the kubeconfig', () => {
+  test('fieldsOf: tokenFile is not known, nor a plugin beside the kubeconfig', () => {
     const user = { tokenFile: 'token', exec: { command: './plugin' } };
     const file = write('a', kubeconfig('https://a', user));
     const config = new KubeConfig();
@@ -89,7 +89,7 @@ describe('kubeconfig.ts', () => {
     expect(JSON.stringify(config.getCurrentUser())).not.toContain('token"');
   });
 
-  test('inClusterAccess: some ports mean http', () => {
+  test('serviceAccount: some ports mean http', () => {
     vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
     vi.stubEnv('KUBERNETES_SERVICE_PORT', '8080');
     const config = new KubeConfig();
@@ -109,7 +109,7 @@ describe('credentials.ts', () => {
     });
   });
 
-  test('userFor: files win over data, and a missing password is a word', async () => {
+  test('fieldsOf, userFor: files win over data, and a missing password is a word', async () => {
     const pair = { certData: 'ZGF0YQ==', certFile: write('cert', 'file') };
     expect(String((await wire(pair)).cert)).toBe('file');
     expect((await wire({ username: 'ci' })).auth).toBe('ci:undefined');
@@ -140,18 +140,18 @@ describe.skipIf(process.platform === 'win32')('plugin.ts', () => {
   const run = (script: string) =>
     headersOf({ exec: { command: write('plugin', `#!/bin/sh\n${script}\n`, 0o700) } });
 
-  test('guardPlugin: the inputs are handed on, and KUBERNETES_EXEC_INFO is not set', async () => {
+  test('logInByPlugin: the inputs are handed on, and KUBERNETES_EXEC_INFO is not set', async () => {
     vi.stubEnv('INPUT_GITHUB_TOKEN', 'ghs_0000');
     const script = `test -n "$INPUT_GITHUB_TOKEN" && test -z "$KUBERNETES_EXEC_INFO" && echo '${credential}'`;
     expect(await run(script)).toEqual({ Authorization: 'Bearer t' });
   });
 
-  test('guardPlugin: standard input is not /dev/null', async () => {
+  test('logInByPlugin: standard input is not /dev/null', async () => {
     const script = `test ! -c /dev/stdin && echo '${credential}'`;
     expect(await run(script)).toEqual({ Authorization: 'Bearer t' });
   });
 
-  test('guardPlugin: JSON of any kind is taken, and other text is quoted', async () => {
+  test('logInByPlugin: JSON of any kind is taken, and other text is quoted', async () => {
     expect(await run(`echo '${credential}'`)).toEqual({ Authorization: 'Bearer t' });
     await expect(run('echo secret-token')).rejects.toThrow('secret-tok');
   });
@@ -168,7 +168,7 @@ test('oidc.ts: an expired id-token cannot be renewed', async () => {
   await expect(renewing).rejects.toThrow('"server" must be an instance of URL');
 });
 
-test('proxy.ts: proxies of the environment are not looked at', () => {
+test('connections.ts: proxies of the environment are not looked at', () => {
   vi.stubEnv('HTTPS_PROXY', 'http://127.0.0.1:1');
   const config = loaded(kubeconfig('https://k8s.example'));
   expect(config.createDispatcherOptions(config.getCurrentCluster(), {}).type).toBe('none');
