@@ -1,4 +1,4 @@
-import { POINTING_TYPES } from '../../src/observe/left-behind.ts';
+import { POINTING_TYPES } from '../../src/observe/pointers.ts';
 import { CLUSTER, PLACE } from '../../src/observe/sources.ts';
 
 /** Everything that is listed besides the content of namespaces, as rules of a ClusterRole. */

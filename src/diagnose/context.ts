@@ -1,3 +1,4 @@
+import { apiVersionOf, type TypeRef, typeName } from '../model/facts.ts';
 import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
@@ -8,6 +9,8 @@ import {
   type Snapshot,
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
+
+export { apiVersionOf, type TypeRef, typeName };
 
 /** What a rule looks at. Rules are pure: data in, results out. */
 export interface Context {
@@ -88,19 +91,6 @@ export function fateText(context: Context, namespace?: string): string {
   return namespace === undefined || isInside(context, namespace)
     ? 'is in this namespace and goes with it'
     : `is in namespace ${namespace}, which would go at the same time`;
-}
-
-/** What names a resource type; more is welcome and ignored. */
-export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
-
-/** As kubectl takes it on a command line: `widgets.example.com`, `configmaps`. */
-export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'>): string {
-  return group === '' ? resource : `${resource}.${group}`;
-}
-
-/** `v1`, `apps/v1` */
-export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'version'>): string {
-  return group === '' ? version : `${group}/${version}`;
 }
 
 /** API group of `apps/v1`; empty for the core group. */

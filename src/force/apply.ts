@@ -1,6 +1,7 @@
-import { at, stringAt } from '../base/json.ts';
+import { at } from '../base/json.ts';
 import type { TimelineEntry } from '../base/time.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
+import { namespaceFacts, typeName } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
 import {
@@ -10,7 +11,7 @@ import {
   type Leftovers,
   recordOrphans,
 } from './namespace.ts';
-import { freeObjects, GUARD_MS } from './objects.ts';
+import { freeObjectsOf, GUARD_MS } from './objects.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -39,8 +40,8 @@ export interface Look {
 }
 
 interface ForceDeps extends Omit<Run, 'plan'> {
-  /** Waits without writing until the namespace is gone or this time (ms since the epoch) has come. */
-  waitGone(untilMs: number): Promise<'gone' | 'still-there'>;
+  /** Waits without writing; whether the namespace is gone by this time (ms since the epoch). */
+  isGoneBy(untilMs: number): Promise<boolean>;
   /**
    * Reads, diagnoses and plans again. `compare`: with the look before; not after our own writes, since
    * what they set in motion is not somebody at work. Undefined: the namespace is gone or cannot be read.
@@ -64,8 +65,10 @@ interface ForceResult {
  * before. Mode `plan` goes the same way up to the first write, and stops there.
  */
 export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceResult> {
-  const { api, clock, log, signal, over, settleUntil, waitGone } = deps;
-  const run: Run = { api, clock, log, signal, over, plan: first.plan };
+  const { api, clock, log, signal, over } = deps;
+  const run: Run = { ...deps, plan: first.plan };
+  const { mode, namespace } = first.plan;
+  const target = namespaceTarget(namespace.name);
   const journal = new Journal(run);
   let seen = first;
   /** By their keys: actions that were told of, and those that a later plan need not try again. */
@@ -74,10 +77,10 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
   /** What was in the namespace right before its own entries were touched. */
   let left: Leftovers | undefined;
 
-  const askStanding = atMostEvery(GUARD_MS, clock, () => checkNamespace(run));
+  const askAgain = atMostEvery(GUARD_MS, clock, () => checkNamespace(run));
   const guard = async (): Promise<string | undefined> => {
-    const standing = over() === undefined ? await askStanding() : undefined;
-    return over() ?? (standing?.ok === false ? standing.reason : undefined);
+    const now = over() === undefined ? await askAgain() : undefined;
+    return over() ?? (now?.ok === false ? now.failure.message : undefined);
   };
 
   const open = (): ForceAction[] => seen.plan.actions.filter((action) => !spent.has(keyOf(action)));
@@ -88,15 +91,17 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
     told.add(keyOf(action));
     journal.note(action.target, result, action.finalizer);
   };
+  const tellAll = (result: string): void => {
+    for (const action of open()) tell(action, result);
+  };
 
   const lackingRights = async (): Promise<string[]> => {
     const missing = await missingRights(run, open());
     const lacking = missing.map(rightText);
     if (lacking.length > 0) {
-      journal.refuse(
-        namespaceTarget(run.plan.namespace.name),
-        `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${grantRules(missing)}`,
-      );
+      const rules = grantRules(missing);
+      const reason = `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${rules}`;
+      journal.refuse(target, reason);
     }
     return lacking;
   };
@@ -111,55 +116,54 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
     return true;
   };
 
-  /** Whether there is something to do, with facts that are fresh and rights that suffice. */
-  const mayAct = async (): Promise<boolean> => {
-    if (over() !== undefined || open().length === 0) return false;
+  /** What is still to be done, with facts that are fresh and rights that suffice. */
+  const due = async (): Promise<ForceAction[]> => {
+    if (over() !== undefined || open().length === 0) return [];
     if (clock.now() - seen.at > FRESH_MS && !(await lookAgain(true))) {
-      const standing = await checkNamespace(run);
-      const why = standing.ok ? 'its owner could not be looked for again' : standing.reason;
-      for (const action of open()) tell(action, `not done: ${why}`);
-      return false;
+      const now = await checkNamespace(run);
+      const why = now.ok ? 'its owner could not be looked for again' : now.failure.message;
+      tellAll(`not done: ${why}`);
+      return [];
     }
     // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
     const lacking = await lackingRights();
-    const why = `not done: rights are missing: ${lacking.join(', ')}`;
-    for (const action of lacking.length > 0 ? open() : []) tell(action, why);
-    return open().length > 0;
+    if (lacking.length > 0) tellAll(`not done: rights are missing: ${lacking.join(', ')}`);
+    return open();
   };
 
-  /** Waits for the namespace to go by itself, or for a new plan to have something more to do. */
-  const settle = async (): Promise<'gone' | 'go-on'> => {
-    const until = Math.min(settleUntil, clock.now() + SETTLE_MS);
+  /** Whether the namespace goes by itself before a new plan has something more to do. */
+  const settles = async (): Promise<boolean> => {
+    const until = Math.min(deps.settleUntil, clock.now() + SETTLE_MS);
     for (let compare = false; over() === undefined && clock.now() < until; ) {
-      const step = Math.min(until, clock.now() + LOOK_AGAIN_MS);
-      if ((await waitGone(step)) === 'gone') return 'gone';
+      if (await deps.isGoneBy(Math.min(until, clock.now() + LOOK_AGAIN_MS))) return true;
       if (over() !== undefined || !(await lookAgain(compare))) continue;
-      if (open().some(isObjectAction) || seen.isStuck) return 'go-on';
+      if (open().some(isObjectAction) || seen.isStuck) return false;
       compare = true;
     }
-    return 'go-on';
+    return false;
   };
 
-  /** Objects first: what was queued behind a pod, or held by another object, terminates only after it. */
-  const freeAllObjects = async (): Promise<'gone' | 'go-on'> => {
-    while (await mayAct()) {
+  /**
+   * Objects first: what was queued behind a pod, or held by another object, terminates only after it. Whether
+   * that was enough.
+   */
+  const freeObjects = async (): Promise<boolean> => {
+    for (;;) {
+      const actions = (await due()).filter(isObjectAction);
+      if (actions.length === 0) return false;
       const before = journal.writes;
-      const actions = open().filter(isObjectAction);
-      if (actions.length === 0) return 'go-on';
       for (const action of actions) {
-        if (over() !== undefined) return 'go-on';
+        if (over() !== undefined) return false;
         told.add(keyOf(action));
-        const worth = await freeObjects(run, action, seen.plan.takenAt, guard, journal);
+        const worth = await freeObjectsOf(run, action, seen.plan.takenAt, guard, journal);
         if (worth === 'finished') spent.add(keyOf(action));
       }
-      if (journal.writes > before && (await settle()) === 'gone') return 'gone';
+      if (journal.writes > before && (await settles())) return true;
     }
-    return 'go-on';
   };
 
   const freeNamespace = async (): Promise<void> => {
-    if (!(await mayAct())) return;
-    const actions = open().filter(isNamespaceAction);
+    const actions = (await due()).filter(isNamespaceAction);
     if (actions.length === 0) return;
     left = await inventory(run, journal);
     for (const action of actions) {
@@ -171,40 +175,34 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
       spent.add(keyOf(action));
       await runStep(run, entryStep(run, action), journal);
     }
-    if (left !== undefined) await waitGone(clock.now() + LOOK_AGAIN_MS);
+    if (left !== undefined) await deps.isGoneBy(clock.now() + LOOK_AGAIN_MS);
   };
 
   /** Nothing but a 404 for the name, or another UID, is "gone"; then everything that still answers is listed. */
   const verify = async (): Promise<ForceResult['outcome']> => {
-    const { name, uid } = run.plan.namespace;
-    const got = await api.get(namespacePath(name), { signal });
-    const found = got.ok ? stringAt(got.value, 'metadata', 'uid') : undefined;
+    const got = await api.get(namespacePath(namespace.name), { signal });
+    const found = got.ok ? namespaceFacts(got.value) : undefined;
     const isGone = !got.ok && got.failure.kind === 'not-found';
-    if (!isGone && (found === undefined || found === uid)) return undefined;
+    if (!isGone && (found === undefined || ['', namespace.uid].includes(found.uid)))
+      return undefined;
     if (journal.writes === 0) return isGone ? 'deleted' : 'recreated';
-    const created = got.ok ? stringAt(got.value, 'metadata', 'creationTimestamp') : undefined;
-    if (left !== undefined) await recordOrphans(run, left, created, journal);
+    if (left !== undefined) await recordOrphans(run, left, found?.creationTimestamp, journal);
     return 'forced';
   };
 
-  const act = async (): Promise<ForceResult['outcome']> => {
-    if ((await freeAllObjects()) === 'go-on') await freeNamespace();
-    const why = over() ?? 'it was not reached';
-    for (const action of open()) tell(action, `not done: ${why}`);
-    return verify();
-  };
-
-  const tellPlan = async (): Promise<undefined> => {
+  let outcome: ForceResult['outcome'];
+  if (mode === 'plan') {
     const lacking = await lackingRights();
     for (const action of open()) {
       const right = rightText(rightFor(action));
       const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
       tell(action, `would be done${missing}`);
     }
-  };
-
-  const { mode } = first.plan;
-  const outcome = mode === 'plan' ? await tellPlan() : await act();
+  } else {
+    if (!(await freeObjects())) await freeNamespace();
+    tellAll(`not done: ${over() ?? 'it was not reached'}`);
+    outcome = await verify();
+  }
   const { actions, orphans, unread, timeline } = journal;
   // Of several plans, the last one: what an earlier one refused may have settled itself.
   const refused = [...seen.plan.refused, ...journal.refused];
@@ -234,8 +232,8 @@ function rightFor(action: ForceAction): Right {
 
 /** "patch widgets.example.com" */
 function rightText({ verb, group, resource }: Right): string {
-  const [type, subresource] = resource.split('/');
-  return `${verb} ${type}${group === '' ? '' : `.${group}`}${subresource === undefined ? '' : `/${subresource}`}`;
+  const [type = '', ...subresource] = resource.split('/');
+  return `${verb} ${[typeName({ group, resource: type }), ...subresource].join('/')}`;
 }
 
 /**

@@ -1,19 +1,19 @@
 import { stringAt } from '../base/json.ts';
-import { listNames, typeName } from '../diagnose/context.ts';
+import { listNames } from '../diagnose/context.ts';
 import type { KubernetesApi, ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
+import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
 import { type Read, read } from '../model/read.ts';
-import type { MatchRule, ServiceRef, WebhookFacts } from '../model/snapshot.ts';
-import { CLUSTER, readSource } from '../observe/sources.ts';
+import type { ServiceRef } from '../model/snapshot.ts';
+import { CLUSTER, readSource, type Source } from '../observe/sources.ts';
 
-/** Something of the cluster that calls a Service: a webhook, an APIService, a CRD's conversion. */
+/** Something of the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
 interface Registration {
   what: string;
-  service: ServiceRef;
-  /** Types that it is called for; undefined stands for more than can be counted. */
-  types: { group: string; resource: string }[] | undefined;
-  /** The only namespace that its selector lets through. */
-  onlyFor: string | undefined;
+  service: ServiceRef | undefined;
+  /** What it is called for; undefined: every namespace needs every API group to answer. */
+  rules?: Pick<MatchRule, 'apiGroups' | 'resources' | 'scope'>[];
+  namespaceSelector?: LabelRequirement[];
 }
 
 export interface Registrations {
@@ -28,70 +28,27 @@ export async function readRegistrations(
   signal: AbortSignal,
 ): Promise<Registrations> {
   const found: Registrations = { all: [], unread: [] };
-  const from = async <T>(
-    key: keyof typeof CLUSTER,
-    source: Parameters<typeof readSource<T>>[1],
-    registrationsOf: (item: T) => Registration[],
-  ): Promise<void> => {
-    const { value: list } = await readSource(key, source, { api, signal });
-    if (list.ok) found.all.push(...list.value.flatMap(registrationsOf));
+  const from = async <T>(source: Source<T>, of: (item: T) => Registration): Promise<void> => {
+    const { value: list } = await readSource('machinery', source, { api, signal });
+    if (list.ok) found.all.push(...list.value.map(of));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };
-  const { validatingWebhooks, mutatingWebhooks, apiServices, conversions } = CLUSTER;
+  const webhooks = [CLUSTER.validatingWebhooks, CLUSTER.mutatingWebhooks].map((source) =>
+    from(source, ({ configuration: { kind, name: of }, name, ...webhook }) => ({
+      ...webhook,
+      what: `${kind} ${of} (${name})`,
+    })),
+  );
   await Promise.all([
-    from('validatingWebhooks', validatingWebhooks, ofWebhook),
-    from('mutatingWebhooks', mutatingWebhooks, ofWebhook),
-    // Every namespace needs every API group to answer before it can be deleted.
-    from('apiServices', apiServices, ({ name, service }) =>
-      service === undefined
-        ? []
-        : [{ what: `APIService ${name}`, service, types: undefined, onlyFor: undefined }],
-    ),
-    from('conversions', conversions, ({ name, group, conversionService: service }) =>
-      service === undefined
-        ? []
-        : [
-            {
-              what: `CustomResourceDefinition ${name}`,
-              service,
-              types: [{ group, resource: name.slice(0, name.length - group.length - 1) }],
-              onlyFor: undefined,
-            },
-          ],
-    ),
+    ...webhooks,
+    from(CLUSTER.apiServices, ({ name, service }) => ({ what: `APIService ${name}`, service })),
+    from(CLUSTER.conversions, ({ name, group, conversionService: service }) => ({
+      what: `CustomResourceDefinition ${name}`,
+      service,
+      rules: [{ apiGroups: [group], resources: [name.slice(0, name.indexOf('.'))], scope: '*' }],
+    })),
   ]);
   return found;
-}
-
-function ofWebhook(webhook: WebhookFacts): Registration[] {
-  const { configuration, name, service, namespaceSelector, rules } = webhook;
-  if (service === undefined) return [];
-  const onlyFor = namespaceSelector.find(
-    ({ key, operator, values }) =>
-      key === 'kubernetes.io/metadata.name' && operator === 'In' && values.length === 1,
-  )?.values[0];
-  return [
-    {
-      what: `${configuration.kind} ${configuration.name} (${name})`,
-      service,
-      // A namespaceSelector says nothing about cluster-scoped objects, unless the rule leaves them out.
-      types: typesOf(
-        rules.filter(({ scope }) => onlyFor !== service.namespace || scope !== 'Namespaced'),
-      ),
-      onlyFor,
-    },
-  ];
-}
-
-function typesOf(rules: readonly MatchRule[]): Registration['types'] {
-  const types = rules.flatMap(({ apiGroups, resources }) =>
-    apiGroups.flatMap((group) =>
-      // pods/status is called for pods.
-      resources.map((resource) => ({ group, resource: resource.split('/')[0] ?? '' })),
-    ),
-  );
-  const isWild = types.some(({ group, resource }) => group === '*' || resource === '*');
-  return isWild ? undefined : types;
 }
 
 /**
@@ -106,8 +63,8 @@ export async function machineryReasons(
 ): Promise<string[]> {
   const missing = [...unread];
   const used: string[] = [];
-  const hosted = all.filter(({ service }) => service.namespace === namespace);
-  const served = hosted.length === 0 ? read(NOTHING) : await api.discover({ signal });
+  const hosted = all.filter(({ service }) => service?.namespace === namespace);
+  const served = hosted.length === 0 ? read({ types: [] }) : await api.discover({ signal });
   for (const registration of hosted) {
     const evidence = served.ok
       ? await usedElsewhere(namespace, registration, served.value.types, api, signal)
@@ -128,24 +85,28 @@ export async function machineryReasons(
   ];
 }
 
-const NOTHING: { types: ResourceType[] } = { types: [] };
-
 /** What outside of the namespace depends on it; undefined when nothing does. */
 async function usedElsewhere(
   namespace: string,
-  { types, onlyFor }: Registration,
+  { rules, namespaceSelector = [] }: Registration,
   served: readonly ResourceType[],
   api: KubernetesApi,
   signal: AbortSignal,
 ): Promise<Read<string | undefined>> {
-  if (types === undefined) return read('the whole cluster needs it');
-  for (const wanted of types) {
-    const type = served.find(
-      ({ group, resource }) => group === wanted.group && resource === wanted.resource,
+  const isOwn = isOnlyFor(namespace, namespaceSelector);
+  const types = rules
+    // A namespaceSelector says nothing about cluster-scoped objects, unless the rule leaves them out.
+    ?.filter(({ scope }) => !isOwn || scope !== 'Namespaced')
+    .flatMap(({ apiGroups, resources }) =>
+      // pods/status is called for pods.
+      apiGroups.flatMap((group) => resources.map((name) => [group, name.split('/')[0]])),
     );
+  if (types === undefined || types.flat().includes('*')) return read('the whole cluster needs it');
+  for (const [group, resource] of types) {
+    const type = served.find((one) => one.group === group && one.resource === resource);
     if (type === undefined) continue; // not served: there is nothing to be called for
     if (!type.namespaced) return read(`${typeName(type)} belong to the whole cluster`);
-    if (onlyFor === namespace) continue;
+    if (isOwn) continue;
     let other: string | undefined;
     const end = await api.list(collectionPath(type), {
       signal,

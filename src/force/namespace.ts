@@ -1,11 +1,10 @@
-import { arrayAt, at, type JsonObject, recordAt, stringAt, stringsAt } from '../base/json.ts';
-import { typeName } from '../diagnose/context.ts';
-import type { Mutation, ResourceType } from '../kubernetes/api.ts';
+import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
-import { finalizerWriters, objectFacts } from '../model/facts.ts';
+import { finalizerWriters, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
-import { failed, read } from '../model/read.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
 import { removalPatch } from '../observe/objects.ts';
@@ -19,37 +18,36 @@ import {
 } from './plan.ts';
 import type { Journal, Run, Step } from './step.ts';
 
-/** The namespace as it is now; empty when it is gone, or why it may not be written to. */
-export type Standing = { ok: true; object: JsonObject | undefined } | { ok: false; reason: string };
-
 /**
- * Reads the namespace and asks everything again that can have changed since the plan was made. A label
- * that somebody takes off is a way to say "stop".
+ * Reads the namespace and asks everything again that can have changed since the plan was made: the object,
+ * undefined when it is gone, or why it may not be written to. A label that somebody takes off is a way to
+ * say "stop".
  */
-export async function checkNamespace({ plan, api, signal }: Run): Promise<Standing> {
-  const { namespace, label } = plan;
-  const refuse = (reason: string): Standing => ({ ok: false, reason });
+export async function checkNamespace({
+  plan: { namespace, label },
+  api,
+  signal,
+}: Run): Promise<Read<JsonObject | undefined>> {
+  const refuse = (message: string) => failed({ kind: 'conflict', message });
   const why = protectedBecause(namespace.name, api.target.ownNamespace);
   if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
   const got = await api.get(namespacePath(namespace.name), { signal });
   if (!got.ok) {
     return got.failure.kind === 'not-found'
-      ? { ok: true, object: undefined }
+      ? read(undefined)
       : refuse(`the namespace could not be read again: ${got.failure.message}`);
   }
-  const object = got.value;
-  const uid = stringAt(object, 'metadata', 'uid');
+  const { uid, deletionTimestamp, labels, phase } = namespaceFacts(got.value);
   if (uid !== namespace.uid) {
-    return refuse(`another namespace has the name now (UID ${uid ?? 'unknown'})`);
+    return refuse(`another namespace has the name now (UID ${uid || 'unknown'})`);
   }
-  const isTerminating =
-    stringAt(object, 'metadata', 'deletionTimestamp') !== undefined &&
-    stringAt(object, 'status', 'phase') === 'Terminating';
-  if (!isTerminating) return refuse('the namespace is not Terminating');
-  if (label !== undefined && recordAt(object, 'metadata', 'labels')[label.key] !== label.value) {
+  if (deletionTimestamp === undefined || phase !== 'Terminating') {
+    return refuse('the namespace is not Terminating');
+  }
+  if (label !== undefined && labels[label.key] !== label.value) {
     return refuse(`the namespace no longer has the label ${label.key}=${label.value}`);
   }
-  return { ok: true, object };
+  return got;
 }
 
 interface Own {
@@ -60,18 +58,16 @@ interface Own {
 
 /** Removes one entry of the namespace's own lists, on the very object that was found to be allowed. */
 export function entryStep(run: Run, action: NamespaceAction): Step<Own> {
-  const { name } = run.plan.namespace;
+  const { name, uid } = run.plan.namespace;
   const { step, finalizer } = action;
   const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
   return {
     action,
     type: 'namespaces',
     read: async () => {
-      const standing = await checkNamespace(run);
-      if (!standing.ok) return failed({ kind: 'conflict', message: standing.reason });
-      const { object } = standing;
-      if (object === undefined) return read([]);
-      return read([{ name, uid: stringAt(object, 'metadata', 'uid') ?? '', object }]);
+      const now = await checkNamespace(run);
+      if (!now.ok) return now;
+      return read(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
     },
     wants,
     request: ({ object }) => requestFor(run, action, object),
@@ -82,15 +78,14 @@ export function entryStep(run: Run, action: NamespaceAction): Step<Own> {
         : undefined,
     stop: async () => run.over(),
     veto: ({ object }) => {
-      const others = [
-        ...entriesOf(object, 'namespace-finalizer'),
-        ...entriesOf(object, 'namespace-spec-finalizer'),
-      ].filter((entry) => entry !== KUBERNETES_FINALIZER);
-      return step === 'namespace-spec-finalizer' &&
-        finalizer === KUBERNETES_FINALIZER &&
-        others.length > 0
-        ? `${others.join(', ')} would still hold the namespace, and nobody would delete its content any more`
-        : undefined;
+      if (step !== 'namespace-spec-finalizer' || finalizer !== KUBERNETES_FINALIZER)
+        return undefined;
+      const others = [...entriesOf(object, 'namespace-finalizer'), ...entriesOf(object, step)]
+        .filter((entry) => entry !== KUBERNETES_FINALIZER)
+        .join(', ');
+      return others === ''
+        ? undefined
+        : `${others} would still hold the namespace, and nobody would delete its content any more`;
     },
   };
 }
@@ -102,19 +97,14 @@ function requestFor(
 ): Mutation {
   const path = namespacePath(namespace.name);
   if (step === 'namespace-finalizer') {
-    const uid = stringAt(object, 'metadata', 'uid') ?? '';
     const key = label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
     // In the patch itself: there is no moment between asking for the label and writing.
     const test =
       label === undefined
         ? []
         : [{ op: 'test', path: `/metadata/labels/${key}`, value: label.value }];
-    const entries = stringsAt(object, 'metadata', 'finalizers');
-    return {
-      method: 'PATCH',
-      path,
-      body: [...test, ...removalPatch(uid, entries, finalizer)],
-    };
+    const removal = removalPatch(namespace.uid, entriesOf(object, step), finalizer);
+    return { method: 'PATCH', path, body: [...test, ...removal] };
   }
   // Exactly what was read, UID and resourceVersion included, without this entry: labels, annotations and
   // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
@@ -147,7 +137,8 @@ type Orphan = ForceRecord['orphans'][number];
 
 /** What still answers in the namespace, and what could not be listed: that is unknown, not absent. */
 export interface Leftovers {
-  objects: (Orphan & { type: string })[];
+  /** With the names of their types. */
+  objects: (readonly [type: string, Orphan])[];
   unread: NotInspected[];
 }
 
@@ -158,8 +149,8 @@ const ALL_TYPES = 'the list of resource types';
  * this also works, and matters most, when the namespace itself is gone. `createdBefore` leaves out what
  * belongs to a new namespace of the same name.
  */
-export async function listLeftovers(
-  { api, signal, plan }: Run,
+async function listLeftovers(
+  { api, signal, plan: { namespace } }: Run,
   createdBefore?: string,
 ): Promise<Leftovers> {
   const discovery = await api.discover({ signal });
@@ -167,36 +158,28 @@ export async function listLeftovers(
     return { objects: [], unread: [{ what: ALL_TYPES, reason: discovery.failure.message }] };
   }
   const { types, failedGroups } = discovery.value;
-  const found = new Map<string, Orphan & { type: string }>();
+  const found = new Map<string, Leftovers['objects'][number]>();
   const unread = failedGroups.map(({ group, version, reason }) => ({
     what: `${group}/${version}`,
     reason,
   }));
   await inParallel(sweepableTypes(types), async (type) => {
-    const end = await api.list(collectionPath(type, plan.namespace.name), {
+    const end = await api.list(collectionPath(type, namespace.name), {
       signal,
       metadataOnly: true,
       onItem: (item) => {
-        const orphan = orphanOf(item, type);
-        const created = stringAt(item, 'metadata', 'creationTimestamp') ?? '';
-        const isOurs = stringAt(item, 'metadata', 'namespace') === plan.namespace.name;
+        const { apiVersion, kind, name, uid, finalizers, ...facts } = objectFacts(item, type);
+        if (facts.namespace !== namespace.name) return;
+        if (createdBefore !== undefined && (facts.creationTimestamp ?? '') >= createdBefore) return;
         // One object may be served by two groups.
-        if (isOurs && (createdBefore === undefined || created < createdBefore)) {
-          found.set(orphan.uid, orphan);
-        }
+        found.set(uid, [typeName(type), { apiVersion, kind, name, uid, finalizers }]);
       },
     });
     if (!end.ok) unread.push({ what: typeName(type), reason: end.failure.message });
   });
-  const objects = [...found.values()].sort((a, b) =>
-    `${a.type}/${a.name}`.localeCompare(`${b.type}/${b.name}`),
-  );
+  const keyOf = ([type, { name }]: Leftovers['objects'][number]): string => `${type}/${name}`;
+  const objects = [...found.values()].sort((a, b) => keyOf(a).localeCompare(keyOf(b)));
   return { objects, unread };
-}
-
-function orphanOf(item: JsonObject, type: ResourceType): Orphan & { type: string } {
-  const { apiVersion, kind, name, uid, finalizers } = objectFacts(item, type);
-  return { type: typeName(type), apiVersion, kind, name, uid, finalizers };
 }
 
 /**
@@ -205,10 +188,13 @@ function orphanOf(item: JsonObject, type: ResourceType): Orphan & { type: string
  */
 export async function inventory(run: Run, journal: Journal): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
+  const namesWith = (more: (orphan: Orphan) => string): string[] =>
+    left.objects.map(([type, orphan]) => {
+      const held = orphan.finalizers.length === 0 ? '' : ` (${orphan.finalizers.join(', ')})`;
+      return `${type}/${orphan.name}${more(orphan)}${held}`;
+    });
   const remains = remainsText(
-    left.objects.map(({ type, name, finalizers }) =>
-      finalizers.length === 0 ? `${type}/${name}` : `${type}/${name} (${finalizers.join(', ')})`,
-    ),
+    namesWith(() => ''),
     left.unread.map(({ what, reason }) => `${what} (${reason})`),
   );
   if (remains === undefined) return left;
@@ -217,13 +203,8 @@ export async function inventory(run: Run, journal: Journal): Promise<Leftovers |
     return undefined;
   }
   // Before the write that strands them: should this process die now, the log still has the list.
-  run.log.group(`May be left behind: ${left.objects.length} objects`, [
-    ...left.objects.map(
-      ({ type, name, uid, finalizers }) =>
-        `${type}/${name} uid ${uid}${finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`}`,
-    ),
-    remains,
-  ]);
+  const lines = [...namesWith(({ uid }) => ` uid ${uid}`), remains];
+  run.log.group(`May be left behind: ${left.objects.length} objects`, lines);
   return left;
 }
 
@@ -242,13 +223,13 @@ export async function recordOrphans(
   journal: Journal,
 ): Promise<void> {
   const after = await listLeftovers(run, createdBefore);
-  const seen = new Set(after.objects.map(({ uid }) => uid));
+  const seen = new Set(after.objects.map(([, { uid }]) => uid));
   const unread = new Set(after.unread.map(({ what }) => what));
   const unseen = before.objects.filter(
-    ({ uid, type, apiVersion }) =>
-      !seen.has(uid) && (unread.has(type) || unread.has(apiVersion) || unread.has(ALL_TYPES)),
+    ([type, { uid, apiVersion }]) =>
+      !seen.has(uid) && [type, apiVersion, ALL_TYPES].some((what) => unread.has(what)),
   );
-  journal.orphans = [...after.objects, ...unseen].map(({ type: _, ...orphan }) => orphan);
+  journal.orphans = [...after.objects, ...unseen].map(([, orphan]) => orphan);
   journal.unread.push(...after.unread);
   const count = journal.orphans.length;
   if (count > 0) {

@@ -1,20 +1,20 @@
 import type { JsonObject } from '../base/json.ts';
 import { serverTime } from '../base/time.ts';
-import { typeName } from '../diagnose/context.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { collectionPath, deletion, isPathSegment, objectPath } from '../kubernetes/paths.ts';
 import {
-  nodeFacts,
   type ObjectFacts,
   objectFacts,
   PODS,
   type PodFacts,
   podFacts,
   type ResourceType,
+  typeName,
 } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import { readList } from '../observe/collections.ts';
 import { removalPatch } from '../observe/objects.ts';
+import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
 import { atMostEvery, type Journal, type Run, runStep, type Step } from './step.ts';
 
@@ -22,7 +22,7 @@ import { atMostEvery, type Journal, type Run, runStep, type Step } from './step.
 export const GUARD_MS = 1_000;
 
 /** `guard`: why the namespace may not be written to now. `since`: when its owner was looked for. */
-export function freeObjects(
+export function freeObjectsOf(
   run: Run,
   action: ObjectAction,
   since: string,
@@ -63,16 +63,16 @@ async function readObjects<T extends ObjectFacts>(
 /** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
 function finalizerStep(
   run: Run,
-  { isByPattern, ...action }: FinalizerAction,
+  action: FinalizerAction,
   since: string,
   guard: () => Promise<string | undefined>,
 ): Step<ObjectFacts> {
-  const { type, finalizer } = action;
+  const { type, finalizer, isByPattern } = action;
   const named = `naming ${finalizer} in force-finalizers overrides that`;
   const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
     deletionTimestamp !== undefined && finalizers.includes(finalizer);
   return {
-    action: { isByPattern, ...action },
+    action,
     type: typeName(type),
     read: (name) => readObjects(run, type, (item) => objectFacts(item, type), true, name),
     wants,
@@ -82,8 +82,11 @@ function finalizerStep(
       body: removalPatch(uid, finalizers, finalizer),
     }),
     done: 'removed',
-    afterwards: (object) =>
-      wants(object) ? `removed, and added again by ${writerOf(object, finalizer)}` : undefined,
+    afterwards: (object) => {
+      if (!wants(object)) return undefined;
+      const writer = object.writers.find((one) => one.finalizer === finalizer);
+      return `removed, and added again by ${writer === undefined ? 'an unknown manager' : `manager ${writer.manager}`}`;
+    },
     stop: guard,
     ...(isByPattern
       ? {
@@ -106,11 +109,6 @@ function finalizerStep(
 /** They write to objects whose finalizers are not theirs. */
 const OF_KUBERNETES = /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler)$/;
 
-function writerOf({ writers }: ObjectFacts, finalizer: string): string {
-  const manager = writers.find((writer) => writer.finalizer === finalizer)?.manager;
-  return manager === undefined ? 'an unknown manager' : `manager ${manager}`;
-}
-
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
 function podStep(
   run: Run,
@@ -119,12 +117,7 @@ function podStep(
 ): Step<PodFacts> {
   const { api, clock, signal } = run;
   const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
-    const got = await api.get(`/api/v1/nodes/${encodeURIComponent(action.node)}`, { signal });
-    const node = got.ok
-      ? read(nodeFacts(got.value))
-      : got.failure.kind === 'not-found'
-        ? read(undefined)
-        : got;
+    const { value: node } = await readNode(action.node, { api, signal });
     const { lost, text } = nodeState(node, serverTime(run));
     return lost ? undefined : text;
   });

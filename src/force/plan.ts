@@ -1,6 +1,7 @@
 import { leakOf } from '../diagnose/catalogue.ts';
-import { groupOf, isBuiltIn, listed, listNames, typeName } from '../diagnose/context.ts';
+import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
+import { typeName } from '../model/facts.ts';
 import type { Diagnosis, Finding } from '../model/finding.ts';
 import { movingReason, patternVeto } from '../model/outcome.ts';
 import {
@@ -8,7 +9,6 @@ import {
   type ForceMode,
   permissionFor,
   protectedBecause,
-  saysNothing,
 } from '../model/policy.ts';
 import type { Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
@@ -89,31 +89,26 @@ export interface PlanInput {
   machinery: string[];
 }
 
-interface Part {
-  actions: ForceAction[];
-  refused: Refusal[];
-}
-
 /**
  * What may be done to free this namespace, in order, and what is refused, with reasons. The mode only
  * cuts the list short, so that mode `plan` and the real run differ by nothing but the writes.
  */
 export function planForce(input: PlanInput): ForcePlan {
   const { policy, snapshot } = input;
-  const objects = planFinalizers(input);
-  const pods = planPods(input);
-  const earlier = [...objects.actions, ...pods.actions];
-  const { strands, ...own } = planNamespace(input, earlier);
   const plan: ForcePlan = {
     mode: policy.mode,
     namespace: { name: snapshot.namespace.name, uid: input.startUid },
     label: policy.label,
     orphans: policy.orphans,
     takenAt: snapshot.takenAt,
-    actions: [...earlier, ...own.actions],
-    refused: [...objects.refused, ...pods.refused, ...queued(snapshot), ...own.refused],
-    strands,
+    actions: [],
+    refused: [],
+    strands: undefined,
   };
+  planFinalizers(input, plan);
+  planPods(input, plan);
+  nameQueued(snapshot, plan);
+  planNamespace(input, plan);
   const target = namespaceTarget(plan.namespace.name);
   const toRefusal = (reason: string): Refusal => ({ target, reason });
   const final = finalReasons(input).map(toRefusal);
@@ -131,15 +126,9 @@ export function planForce(input: PlanInput): ForcePlan {
 
 /** The same action has the same key in every plan of a run. */
 export function keyOf(action: ForceAction): string {
-  switch (action.step) {
-    case 'object-finalizer':
-      return `${action.step} ${typeName(action.type)} ${action.finalizer}`;
-    case 'overdue-pods':
-      return `${action.step} ${action.node}`;
-    case 'namespace-finalizer':
-    case 'namespace-spec-finalizer':
-      return `${action.step} ${action.finalizer}`;
-  }
+  const type = 'type' in action ? typeName(action.type) : '';
+  const node = 'node' in action ? action.node : '';
+  return [action.step, type, node, action.finalizer].join(' ');
 }
 
 export function isObjectAction(action: ForceAction): action is ObjectAction {
@@ -195,7 +184,7 @@ function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string
     );
   } else if (matching.length === 0) {
     reasons.push(`force-namespaces (${listNames(namespaces)}) does not match its name`);
-  } else if (label === undefined && matching.every(saysNothing)) {
+  } else if (label === undefined && matching.every(isOnlyStars)) {
     reasons.push(
       'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
     );
@@ -209,9 +198,13 @@ function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string
   return reasons;
 }
 
+/** A pattern that says nothing is no permission for anything in particular. */
+function isOnlyStars(pattern: string): boolean {
+  return pattern.replaceAll('*', '') === '';
+}
+
 /** Every finalizer of terminating objects, folded by type: the ten thousandth is reached as well. */
-function planFinalizers(input: PlanInput): Part {
-  const part: Part = { actions: [], refused: [] };
+function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
   for (const { type, read } of input.snapshot.content) {
     if (!read.ok) continue; // not inspected, so nothing of it is touched
     const { terminating } = read.value;
@@ -227,21 +220,12 @@ function planFinalizers(input: PlanInput): Part {
       const { reason, isByPattern, despite } = permit(finalizer, input, held);
       const because =
         reason ?? unreachable(input.snapshot, type) ?? refusedByAdmission(input, groups, finalizer);
-      if (because !== undefined) part.refused.push({ target, reason: because });
-      else {
-        part.actions.push({
-          step: 'object-finalizer',
-          target,
-          type,
-          finalizer,
-          isByPattern,
-          despite,
-          leaves: leakOf(finalizer, type),
-        });
-      }
+      const leaves = leakOf(finalizer, type);
+      const action = { target, type, finalizer, isByPattern, despite, leaves };
+      if (because !== undefined) refused.push({ target, reason: because });
+      else actions.push({ step: 'object-finalizer', ...action });
     }
   }
-  return part;
 }
 
 function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string {
@@ -321,19 +305,17 @@ function refusedByAdmission(
 }
 
 /** They are named once, so that nobody wonders why an object with a matching finalizer was left alone. */
-function queued({ content }: Snapshot): Refusal[] {
+function nameQueued({ content }: Snapshot, { refused }: ForcePlan): void {
   const counts = content.flatMap(({ type, read }) =>
     read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
   );
-  if (counts.length === 0) return [];
   const reason =
     'not terminating: finalizers are removed only from objects that have a deletionTimestamp';
-  return [{ target: counts.join(', '), reason }];
+  if (counts.length > 0) refused.push({ target: counts.join(', '), reason });
 }
 
 /** Overdue pods, by node: only a node that cannot answer gives a reason to do without its kubelet. */
-function planPods({ snapshot, policy }: PlanInput): Part {
-  const part: Part = { actions: [], refused: [] };
+function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePlan): void {
   const nowMs = Date.parse(snapshot.takenAt);
   const overdue = listed(snapshot.pods).filter(
     (pod) => pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs),
@@ -342,23 +324,15 @@ function planPods({ snapshot, policy }: PlanInput): Part {
     const names = pods.map(({ name }) => name);
     const target = manyTarget('pods', names);
     const { lost, text } = nodeState(snapshot.nodes[node], nowMs);
-    if (!lost) {
-      part.refused.push({ target, reason: `overdue on node ${node}, but ${text}` });
-    } else if (!policy.pods) {
+    if (!lost) refused.push({ target, reason: `overdue on node ${node}, but ${text}` });
+    else if (!policy.pods) {
       const reason = `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`;
-      part.refused.push({ target, reason });
+      refused.push({ target, reason });
     } else {
-      part.actions.push({
-        step: 'overdue-pods',
-        target,
-        finalizer: '',
-        node,
-        nodeState: text,
-        leaves: `containers that still run on node ${node}, and the volumes attached to it`,
-      });
+      const leaves = `containers that still run on node ${node}, and the volumes attached to it`;
+      actions.push({ step: 'overdue-pods', target, finalizer: '', node, nodeState: text, leaves });
     }
   }
-  return part;
 }
 
 const LOST_AFTER_MS = 5 * 60_000;
@@ -401,25 +375,17 @@ export function nodeState(
  * when nothing else would hold the namespace afterwards: it would still be there then, with content that
  * its controller no longer looks at.
  */
-function planNamespace(
-  input: PlanInput,
-  earlier: readonly ForceAction[],
-): Part & { strands: string | undefined } {
+function planNamespace(input: PlanInput, plan: ForcePlan): void {
   const { policy, diagnosis, snapshot } = input;
-  const { namespace } = snapshot;
-  const target = namespaceTarget(namespace.name);
-  const part: Part & { strands: string | undefined } = {
-    actions: [],
-    refused: [],
-    strands: undefined,
-  };
-  const refuse = (reason: string): unknown => part.refused.push({ target, reason });
+  const { name, finalizers, specFinalizers } = snapshot.namespace;
+  const target = namespaceTarget(name);
+  const refuse = (reason: string): unknown => plan.refused.push({ target, reason });
+  const isKubernetes = (finalizer: string): boolean => finalizer === KUBERNETES_FINALIZER;
   const foreign = [
-    ...namespace.finalizers.map((name) => ['namespace-finalizer', name] as const),
-    ...namespace.specFinalizers
-      .filter((name) => name !== KUBERNETES_FINALIZER)
-      .map((name) => ['namespace-spec-finalizer', name] as const),
-  ];
+    ...finalizers.map((finalizer) => ['namespace-finalizer', finalizer] as const),
+    ...specFinalizers.map((finalizer) => ['namespace-spec-finalizer', finalizer] as const),
+  ].filter(([step, finalizer]) => step === 'namespace-finalizer' || !isKubernetes(finalizer));
+  const own: NamespaceAction[] = [];
   for (const [step, finalizer] of foreign) {
     if (policy.mode === 'objects') {
       refuse(
@@ -433,12 +399,12 @@ function planNamespace(
     const { reason } = permit(finalizer, input, held);
     const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });
     if (reason !== undefined) refuse(reason);
-    else part.actions.push({ step, target, finalizer, leaves });
+    else own.push({ step, target, finalizer, leaves });
   }
-  if (policy.mode !== 'objects' && namespace.specFinalizers.includes(KUBERNETES_FINALIZER)) {
+  if (policy.mode !== 'objects' && specFinalizers.some(isKubernetes)) {
     const isExact = permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly';
     const moving = isExact ? undefined : movingReason(diagnosis);
-    if (part.refused.length > 0) {
+    if (own.length < foreign.length) {
       refuse(
         `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`,
       );
@@ -446,15 +412,16 @@ function planNamespace(
       refuse(`${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`);
     } else {
       // What it leaves behind is listed, object by object.
-      const own = { target, finalizer: KUBERNETES_FINALIZER, leaves: undefined };
-      part.actions.push({ step: 'namespace-spec-finalizer', ...own });
+      const entry = { target, finalizer: KUBERNETES_FINALIZER, leaves: undefined };
+      own.push({ step: 'namespace-spec-finalizer', ...entry });
     }
   }
-  const remains = remainsAfter(snapshot, earlier);
-  if (part.actions.length === 0 || remains === undefined) return part;
-  if (policy.orphans === 'accept') return { ...part, strands: remains };
-  refuse(strandsText(remains));
-  return { ...part, actions: [] };
+  const remains = own.length > 0 ? remainsAfter(snapshot, plan.actions) : undefined;
+  if (remains !== undefined && policy.orphans === 'refuse') refuse(strandsText(remains));
+  else {
+    plan.strands = remains;
+    plan.actions.push(...own);
+  }
 }
 
 export function strandsText(remains: string): string {
@@ -482,29 +449,26 @@ function remainsAfter(
               typeName(action.type) === typeName(type),
           ),
         );
-  const left = content.flatMap(({ type, read }) => {
-    if (!read.ok) return [];
-    const { terminating, queued: waiting } = read.value;
-    return [
-      ...terminating
-        .filter((group) => !isFreed(type, group))
-        .map(
-          (group) =>
-            `${groupTarget(type, [group])}${group.finalizers.length === 0 ? '' : ` (${group.finalizers.join(', ')})`}`,
-        ),
-      ...(waiting > 0 && earlier.length === 0
-        ? [`${typeName(type)} (${waiting} not terminating)`]
-        : []),
-    ];
-  });
-  const failedGroups = discovery.ok ? discovery.value.failedGroups : [];
-  return remainsText(left, [
-    ...(discovery.ok ? [] : [`the list of resource types (${discovery.failure.message})`]),
-    ...failedGroups.map(({ group, version, reason }) => `${group}/${version} (${reason})`),
-    ...content.flatMap(({ type, read }) =>
-      read.ok ? [] : [`${typeName(type)} (${read.failure.message})`],
-    ),
-  ]);
+  const left: string[] = [];
+  const unread: string[] = [];
+  if (!discovery.ok) unread.push(`the list of resource types (${discovery.failure.message})`);
+  for (const { group, version, reason } of discovery.ok ? discovery.value.failedGroups : []) {
+    unread.push(`${group}/${version} (${reason})`);
+  }
+  for (const { type, read } of content) {
+    if (!read.ok) {
+      unread.push(`${typeName(type)} (${read.failure.message})`);
+      continue;
+    }
+    const { terminating, queued } = read.value;
+    for (const group of terminating.filter((one) => !isFreed(type, one))) {
+      const held = group.finalizers.length === 0 ? '' : ` (${group.finalizers.join(', ')})`;
+      left.push(`${groupTarget(type, [group])}${held}`);
+    }
+    if (queued > 0 && earlier.length === 0)
+      left.push(`${typeName(type)} (${queued} not terminating)`);
+  }
+  return remainsText(left, unread);
 }
 
 /** Undefined when everything was read and nothing is there. */

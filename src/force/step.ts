@@ -24,10 +24,16 @@ const ONE_BY_ONE = 10;
 
 /** What became of one object. */
 interface Done {
-  name: string;
-  /** Whether we brought it about: what went by itself leaves nothing behind on our account. */
-  byUs: boolean;
+  /** Whether the cluster was, or may have been, changed by us. */
+  wrote: boolean;
+  /** Whether things are now as they were meant to be. */
+  reached: boolean;
   result: string;
+}
+
+/** What went by itself leaves nothing behind on our account. */
+function isByUs({ wrote, reached }: Done): boolean {
+  return wrote && reached;
 }
 
 /** Everything that was done, refused and left behind, as it happens. */
@@ -60,11 +66,10 @@ export class Journal {
   }
 
   /** Results of single objects of a type; equal ones are told together when they are many. */
-  tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done>): void {
-    for (const group of Map.groupBy(done, ({ result }) => result).values()) {
-      const [{ byUs, result }] = group as [Done];
-      const text =
-        byUs && leaves !== undefined ? `${result}; may be left behind: ${leaves}` : result;
+  tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done & Named>): void {
+    for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
+      const isOurs = isByUs(group[0] as Done) && leaves !== undefined;
+      const text = isOurs ? `${result}; may be left behind: ${leaves}` : result;
       const names = group.map(({ name }) => name);
       const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
       for (const row of rows) this.note(manyTarget(type, row), text, finalizer);
@@ -72,8 +77,13 @@ export class Journal {
   }
 }
 
+interface Named {
+  name: string;
+  uid: string;
+}
+
 /** One change to all objects of one type that want it: finalizers, pods, the namespace itself. */
-export interface Step<T extends { name: string; uid: string }> {
+export interface Step<T extends Named> {
   action: ForceAction;
   /** The type, as kubectl takes it. */
   type: string;
@@ -98,7 +108,7 @@ export interface Step<T extends { name: string; uid: string }> {
  * Reads the objects, writes to each once, side by side, and reads them again to see what came of it.
  * Answers whether doing the same again later may change something more.
  */
-export async function runStep<T extends { name: string; uid: string }>(
+export async function runStep<T extends Named>(
   run: Run,
   step: Step<T>,
   journal: Journal,
@@ -116,40 +126,27 @@ export async function runStep<T extends { name: string; uid: string }>(
     journal.note(action.target, 'nothing to do: it is not there any more', action.finalizer);
   }
   let stopped = todo.map((object) => step.veto?.(object)).find((reason) => reason !== undefined);
-  const done = new Map<string, Done>();
-  await inParallel(todo, async (object) => {
+  const done = await inParallel(todo, async (object) => {
     stopped ??= await step.stop();
-    const { wrote, reached, result } =
-      stopped === undefined ? await write(run, step, object) : notDone(stopped);
-    if (wrote) journal.writes++;
-    if (reached && !wrote) stopped ??= step.overtaken?.(object);
-    if (!reached) journal.givenUp.add(idOf(object.uid));
-    done.set(object.uid, { name: object.name, byUs: wrote && reached, result });
+    const end = stopped === undefined ? await write(run, step, object) : notDone(stopped);
+    if (end.wrote) journal.writes++;
+    if (end.reached && !end.wrote) stopped ??= step.overtaken?.(object);
+    return { name: object.name, uid: object.uid, ...end };
   });
-  const mine = [...done].filter(([, { byUs }]) => byUs);
+  const mine = done.filter(isByUs);
   const again = mine.length > 0 ? await step.read() : undefined;
-  if (again?.ok === false) {
-    for (const [, entry] of mine) entry.result += `; not read back: ${again.failure.message}`;
+  for (const one of mine) {
+    if (again?.ok === false) one.result += `; not read back: ${again.failure.message}`;
+    const object = again?.ok ? again.value.find(({ uid }) => uid === one.uid) : undefined;
+    const result = object && step.afterwards(object);
+    if (result !== undefined) Object.assign(one, { reached: false, result });
   }
-  for (const object of again?.ok === true ? again.value : []) {
-    const result = done.get(object.uid)?.byUs === true ? step.afterwards(object) : undefined;
-    if (result === undefined) continue;
-    journal.givenUp.add(idOf(object.uid));
-    done.set(object.uid, { name: object.name, byUs: false, result });
-  }
-  journal.tell(action, step.type, done.values());
+  for (const { reached, uid } of done) if (!reached) journal.givenUp.add(idOf(uid));
+  journal.tell(action, step.type, done);
   return stopped === undefined && mine.length > 0 ? 'again' : 'finished';
 }
 
-interface Written {
-  /** Whether the cluster was, or may have been, changed. */
-  wrote: boolean;
-  /** Whether things are now as they were meant to be. */
-  reached: boolean;
-  result: string;
-}
-
-function notDone(reason: string, wrote = false): Written {
+function notDone(reason: string, wrote = false): Done {
   return { wrote, reached: false, result: `not done: ${reason}` };
 }
 
@@ -158,11 +155,7 @@ const MAX_REREADS = 3;
 const PAUSE_MS = 1_000;
 
 /** Sends one write for what was just read; when that has moved, reads and judges again, within bounds. */
-async function write<T extends { name: string; uid: string }>(
-  run: Run,
-  step: Step<T>,
-  first: T,
-): Promise<Written> {
+async function write<T extends Named>(run: Run, step: Step<T>, first: T): Promise<Done> {
   let object = first;
   let wrote = false;
   for (let rereads = 0; ; rereads++) {

@@ -7,7 +7,7 @@ import {
   listed,
   listWords,
   serviceText,
-  typeName,
+  typeOf,
 } from '../diagnose/context.ts';
 import { actorText } from '../diagnose/owner/actors.ts';
 import { attribute } from '../diagnose/owner/attribute.ts';
@@ -17,15 +17,15 @@ import { needsHere } from '../diagnose/owner/partners.ts';
 import { leaseHere } from '../diagnose/owner/state.ts';
 import { matchesWebhook } from '../diagnose/rules/admission.ts';
 import { heldObjects } from '../diagnose/rules/finalizers.ts';
+import { typeName } from '../model/facts.ts';
 import type {
   ObjectFacts,
-  OwnerReference,
   ResourceType,
   ServiceRef,
   Snapshot,
   TypeContent,
 } from '../model/snapshot.ts';
-import { predict } from './forecast.ts';
+import { predict } from './predict.ts';
 
 /** Objects of one type that have to be gone before the namespace is deleted. */
 export interface OrderStep {
@@ -39,6 +39,12 @@ export interface OrderStep {
   why: string;
   /** Steps of the same place go together, lower ones first. */
   place: number;
+}
+
+type Unplaced = Omit<OrderStep, 'place'>;
+
+function wholeOf(type: ResourceType, why: string): Unplaced {
+  return { type, which: 'all', names: [], isWhole: true, why };
 }
 
 /**
@@ -59,18 +65,19 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
   if (whole.length + children.length === 0) return [];
   const all = [...recreators(present), ...parentsOf(context, objects), ...whole, ...children];
-  const steps = all.filter(
-    ({ type }, index) =>
-      all.findIndex((other) => typeName(other.type) === typeName(type)) === index,
+  const first = Map.groupBy(all, ({ type }) => typeName(type)).values();
+  return placed(
+    context,
+    Array.from(first, ([step]) => step as Unplaced),
+    objects,
   );
-  return placed(context, steps, objects);
 }
 
 function guarded(
   context: Context,
   held: readonly Held[],
   present: readonly TypeContent[],
-): OrderStep {
+): Unplaced {
   const [{ type }] = held as [Held];
   const content = present.find((one) => typeName(one.type) === typeName(type));
   const total = content?.read.ok === true ? content.read.value.total : 0;
@@ -82,7 +89,6 @@ function guarded(
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
     isWhole: count >= total,
     why: listWords([...why]),
-    place: 0,
   };
 }
 
@@ -96,7 +102,7 @@ const FOUNDATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** Types of which no object can be deleted any more once a server in the namespace is gone. */
-function wholeType(context: Context, { type, read }: TypeContent): OrderStep[] {
+function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   if (FOUNDATIONS.has(typeName(type))) return [];
   const labels = (read.ok && read.value.sample?.labels) || {};
   const goes = (service: ServiceRef | undefined): service is ServiceRef =>
@@ -122,8 +128,12 @@ function wholeType(context: Context, { type, read }: TypeContent): OrderStep[] {
   ].filter(goes);
   const [service] = services;
   if (service === undefined) return [];
-  const why = `${serviceText(service)}, which has to answer for their deletion, is in the namespace`;
-  return [{ type, which: 'all', names: [], isWhole: true, why, place: 0 }];
+  return [
+    wholeOf(
+      type,
+      `${serviceText(service)}, which has to answer for their deletion, is in the namespace`,
+    ),
+  ];
 }
 
 /** Why the finalizer's owner cannot do its work once the namespace is being deleted. */
@@ -157,64 +167,42 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
 /** What GitOps tools apply they apply again: their own objects have to go first. */
 const RECREATING =
   /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
-const RECREATING_KINDS: ReadonlySet<string> = new Set([
-  'Application',
-  'ApplicationSet',
-  'Kustomization',
-  'HelmRelease',
-  'GitRepo',
-  'Bundle',
-  'App',
-]);
+const RECREATING_KINDS =
+  /^(?:Application|ApplicationSet|Kustomization|HelmRelease|GitRepo|Bundle|App)$/;
 
-function recreators(present: readonly TypeContent[]): OrderStep[] {
+function recreators(present: readonly TypeContent[]): Unplaced[] {
   return present
-    .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.has(type.kind))
-    .map(({ type }) => ({
-      type,
-      which: 'all' as const,
-      names: [],
-      isWhole: true,
-      why: 'they would create again what is deleted',
-      place: 0,
-    }));
+    .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.test(type.kind))
+    .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
 }
 
 /** Objects of the namespace that made the ones to be deleted, and would make them again. */
-function parentsOf(context: Context, objects: readonly ObjectFacts[]): OrderStep[] {
+function parentsOf(context: Context, objects: readonly ObjectFacts[]): Unplaced[] {
   const own = new Set(objects.map(({ uid }) => uid));
-  const parents = new Map<string, OwnerReference>();
-  for (const { ownerReferences } of objects) {
-    for (const reference of ownerReferences) {
-      if (reference.controller && !own.has(reference.uid)) parents.set(reference.uid, reference);
-    }
-  }
-  const types = context.now.discovery.ok ? context.now.discovery.value.types : [];
-  const byType = Map.groupBy(parents.values(), ({ apiVersion, kind }) =>
-    types.find(
-      (type) => type.namespaced && type.group === groupOf(apiVersion) && type.kind === kind,
-    ),
+  const parents = new Map(
+    objects
+      .flatMap(({ ownerReferences }) => ownerReferences)
+      .filter(({ controller, uid }) => controller && !own.has(uid))
+      .map((reference) => [reference.uid, reference]),
   );
+  const byType = Map.groupBy(parents.values(), (parent) => typeOf(context, parent));
   return [...byType].flatMap(([type, references]) =>
-    type === undefined
+    type?.namespaced !== true
       ? []
-      : [
-          {
-            type,
-            which: { uids: references.map(({ uid }) => uid) },
-            names: references.map(({ name }) => name),
-            isWhole: false,
-            why: 'they made what has to go first, and would make it again',
-            place: 0,
-          },
-        ],
+      : {
+          type,
+          which: { uids: references.map(({ uid }) => uid) },
+          names: references.map(({ name }) => name),
+          isWhole: false,
+          why: 'they made what has to go first, and would make it again',
+        },
   );
 }
 
 /** Parents before children, what names another object before that; types that wait for each other go together. */
 function placed(
   context: Context,
-  steps: readonly OrderStep[],
+  steps: readonly Unplaced[],
   objects: readonly ObjectFacts[],
 ): OrderStep[] {
   const before = new Map<string, Set<string>>();

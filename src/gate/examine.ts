@@ -1,13 +1,14 @@
+import { isVersionFrom } from '../base/text.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
-import { foresee, predict } from '../forecast/forecast.ts';
+import { foresee, predict } from '../forecast/predict.ts';
 import type { Inputs } from '../inputs.ts';
 import { counted } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
-import type { ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
+import type { Run } from './run.ts';
 
 /** Reading for one examination is bounded; what is not read by then is "not inspected". */
 export const EXAMINE_LIMIT_MS = 30_000;
@@ -29,8 +30,8 @@ export interface Examination {
 export interface Examined {
   namespace: NamespaceFacts;
   /** The snapshot to compare with. */
-  before: Snapshot | undefined;
-  baseline: Baseline | undefined;
+  before?: Snapshot | undefined;
+  baseline?: Baseline | undefined;
 }
 
 /** Reads and explains these namespaces together: what they need of the cluster is read once. */
@@ -48,9 +49,9 @@ export async function examine(
     AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),
   ]);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
-  const complete = (snapshot: Snapshot): Snapshot => {
-    const baseline = byName.get(snapshot.namespace.name)?.baseline;
-    if (baseline !== undefined) snapshot.baseline = baseline;
+  const complete = (snapshot: Snapshot): Examined => {
+    const one = byName.get(snapshot.namespace.name) as Examined;
+    if (one.baseline !== undefined) snapshot.baseline = one.baseline;
     if (foresight !== undefined) {
       snapshot.forecast ??= {
         deletions: {},
@@ -58,24 +59,29 @@ export async function examine(
         together: [...byName.keys()].filter((name) => name !== snapshot.namespace.name),
       };
     }
-    return snapshot;
+    return one;
   };
   const snapshots = await observe(
     namespaces.map(({ namespace }) => namespace),
-    (snapshot) =>
-      wantedFor(predict(complete(snapshot)), byName.get(snapshot.namespace.name)?.before),
+    (snapshot) => {
+      const { before } = complete(snapshot);
+      return wantedFor(predict(snapshot), before);
+    },
     { ...deps, api, signal },
   );
   const cost = { requests: requests(), ms: deps.clock.now() - at };
-  return snapshots.map(complete).map((snapshot) => ({
-    snapshot,
-    diagnosis:
-      foresight === undefined
-        ? diagnose(snapshot, byName.get(snapshot.namespace.name)?.before)
-        : foresee(snapshot, foresight.isPodsFirst),
-    at,
-    cost,
-  }));
+  return snapshots.map((snapshot) => {
+    const { before } = complete(snapshot);
+    const diagnosis = foresight
+      ? foresee(snapshot, foresight.isPodsFirst)
+      : diagnose(snapshot, before);
+    return { snapshot, diagnosis, at, cost };
+  });
+}
+
+/** On by default since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
+export function deletesPodsFirst({ cluster: { version } }: Pick<Run, 'cluster'>): boolean {
+  return isVersionFrom(version, 1, 33);
 }
 
 /** One examination to compare with, shortly before the deadline; with fail-fast also on the way. */
@@ -100,15 +106,4 @@ export function isProvenPermanent(examinations: readonly Examination[]): boolean
   const causesOf = ({ diagnosis }: Examination): string => diagnosis.rootCauses.join('\n');
   const other = examinations.findLastIndex((one) => causesOf(one) !== causesOf(last));
   return last.at - (examinations[other + 1] as Examination).at >= FAIL_FAST.unchangedMs;
-}
-
-/** It may be gone, and nobody could see: then what it seemed to wait for explains nothing. */
-export function withTrouble(
-  examination: Examination,
-  before: Snapshot | undefined,
-  trouble: ReadFailure | undefined,
-): Examination {
-  if (trouble === undefined) return examination;
-  const snapshot = { ...examination.snapshot, trouble };
-  return { ...examination, snapshot, diagnosis: diagnose(snapshot, before) };
 }

@@ -1,4 +1,3 @@
-import { stringAt, stringsAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import {
   type Clock,
@@ -11,10 +10,11 @@ import {
 import { parseConditions } from '../diagnose/conditions.ts';
 import { listNames } from '../diagnose/context.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
+import { objectFacts, PODS, type ResourceType, typeName } from '../model/facts.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { FEW } from '../observe/collections.ts';
+import { FEW, readList } from '../observe/collections.ts';
 import type { GateDeps } from './run.ts';
 import type { Follower } from './wait.ts';
 
@@ -56,49 +56,29 @@ export async function noteWhenQuiet(
 /** Pods first, since nothing else goes before them; then what the namespace's conditions name. */
 async function whatIsLeft(
   namespace: NamespaceFacts,
-  deps: Pick<GateDeps, 'api' | 'clock'>,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const place = `/api/v1/namespaces/${encodeURIComponent(namespace.name)}`;
-  const pods = await heldIn(`${place}/pods`, 'Pod', deps, signal);
-  if (pods !== undefined) return pods;
-  const { remaining } = parseConditions(namespace.conditions);
-  if (remaining.length === 0) return undefined;
-  const discovery = await deps.api.discover({ signal });
-  if (!discovery.ok) return undefined;
-  const type = remaining
-    .map(({ group, resource }) =>
-      discovery.value.types.find((entry) => entry.group === group && entry.resource === resource),
-    )
-    .find((found) => found !== undefined);
-  if (type === undefined) return undefined;
-  return heldIn(collectionPath(type, namespace.name), type.kind, deps, signal);
-}
-
-/** The first object of the collection that is on its way out, and what holds it. */
-async function heldIn(
-  path: string,
-  kind: string,
   { api }: Pick<GateDeps, 'api'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  let text: string | undefined;
-  await api.list(path, {
-    signal,
-    metadataOnly: true,
-    limit: MAX_LISTED,
-    maxItems: MAX_LISTED,
-    onItem: (item) => {
-      if (stringAt(item, 'metadata', 'deletionTimestamp') === undefined) return;
-      const name = stringAt(item, 'metadata', 'name') ?? '';
-      const finalizers = stringsAt(item, 'metadata', 'finalizers');
-      text ??=
-        finalizers.length === 0
-          ? `${kind} ${name} is still terminating`
-          : `${kind} ${name} is held by ${finalizers.join(', ')}`;
-    },
-  });
-  return text;
+  /** The first object of the type that is on its way out, and what holds it. */
+  const heldOf = async (type: ResourceType): Promise<string | undefined> => {
+    const path = collectionPath(type, namespace.name);
+    const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
+    const listed = await readList(api, path, (item) => objectFacts(item, type), options);
+    const objects = listed.ok ? listed.value.items : [];
+    const held = objects.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+    if (held === undefined) return undefined;
+    const finalizers = held.finalizers.join(', ');
+    return `${type.kind} ${held.name} is ${finalizers === '' ? 'still terminating' : `held by ${finalizers}`}`;
+  };
+  const pods = await heldOf(PODS);
+  const { remaining } = parseConditions(namespace.conditions);
+  if (pods !== undefined || remaining.length === 0) return pods;
+  const discovery = await api.discover({ signal });
+  const served = new Map(
+    (discovery.ok ? discovery.value.types : []).map((type) => [typeName(type), type]),
+  );
+  const [type] = remaining.flatMap((named) => served.get(typeName(named)) ?? []);
+  return type && heldOf(type);
 }
 
 /** A timeline is for reading; a namespace that flaps for an hour does not fill the report. */
@@ -249,10 +229,7 @@ export function describeRemaining(namespace: NamespaceFacts): string | undefined
     const sorted = [...remaining].sort((a, b) => b.count - a.count);
     const types = sorted
       .slice(0, MAX_TYPES_IN_A_LINE)
-      .map(
-        ({ count, resource, group }) =>
-          `${count} ${group === '' ? resource : `${resource}.${group}`}`,
-      );
+      .map(({ count, ...type }) => `${count} ${typeName(type)}`);
     const rest = sorted.slice(MAX_TYPES_IN_A_LINE).reduce((sum, { count }) => sum + count, 0);
     if (rest > 0) types.push(`${rest} more`);
     parts.push(`${total} ${total === 1 ? 'object' : 'objects'} left (${types.join(', ')})`);

@@ -27,20 +27,8 @@ export type Ended =
   | { how: 'unauthorized'; failure: ReadFailure }
   | { how: 'stopped' };
 
-/** Follows one namespace, pinned to the UID that was read first, until it is gone or stopped. */
-export interface Follower {
-  /** As last read. */
-  readonly last: NamespaceFacts;
-  /** Why the last GET gave no answer; undefined while reading works. */
-  readonly trouble: ReadFailure | undefined;
-  /** Settles once, never rejects. */
-  readonly ended: Promise<Ended>;
-  /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
-  readonly over: AbortSignal;
-  /** One read now, to be sure before a verdict; those that are asked at the same time share it. */
-  confirm(): Promise<void>;
-  stop(): void;
-}
+/** A changed namespace, or a change between "can be read" and "cannot". */
+type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
 
 interface FollowDeps extends ObserveDeps {
   /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
@@ -97,37 +85,18 @@ function identified(facts: NamespaceFacts): Read<NamespaceFacts> {
   return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 
-/** A changed namespace, or a change between "can be read" and "cannot". */
-type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
-
-/**
- * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a GET that
- * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Many share one watch and one
- * list for each poll; each ends by itself.
- */
-export function createFollowing(deps: FollowDeps) {
-  const all: Followed[] = [];
-  return {
-    add(start: NamespaceFacts, onChange: OnChange = () => undefined): Follower {
-      const one = new Followed(start, onChange, deps.signal);
-      all.push(one);
-      return one;
-    },
-    /** When all are added. */
-    start(): void {
-      const groups = all.length > FEW ? [all] : all.map((one) => [one]);
-      for (const group of groups) followGroup(group, deps);
-    },
-  };
-}
-
-class Followed implements Follower {
+/** Follows one namespace, pinned to the UID that was read first, until it is gone or stopped. */
+export class Follower {
   readonly name: string;
   readonly uid: string;
+  /** As last read. */
   last: NamespaceFacts;
+  /** Why the last GET gave no answer; undefined while reading works. */
   trouble: ReadFailure | undefined;
+  /** Settles once, never rejects. */
   readonly ended: Promise<Ended>;
   settle: (ended: Ended) => void = () => undefined;
+  /** One read now, to be sure before a verdict; those that are asked at the same time share it. */
   confirm: () => Promise<void> = async () => undefined;
   private readonly end = new AbortController();
   private readonly onChange: OnChange;
@@ -151,6 +120,7 @@ class Followed implements Follower {
     this.settle({ how: 'stopped' });
   }
 
+  /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
   get over(): AbortSignal {
     return this.end.signal;
   }
@@ -160,14 +130,22 @@ class Followed implements Follower {
     if (!now.ok) this.lose(now.failure);
     else if (now.value === undefined) this.settle({ how: 'deleted' });
     else if (now.value.uid !== this.uid) this.settle({ how: 'recreated', uid: now.value.uid });
-    else this.keep(now.value);
+    else this.keep(now.value, undefined);
   }
 
-  private keep(now: NamespaceFacts): void {
-    const isNews = this.trouble !== undefined || now.resourceVersion !== this.last.resourceVersion;
-    this.trouble = undefined;
+  /** What a watch says; true when that has to be looked up. */
+  hear({ type, object }: WatchEvent): boolean {
+    const uid = stringAt(object, 'metadata', 'uid');
+    if (type === 'DELETED' || (uid !== undefined && uid !== this.uid)) return true;
+    if (type === 'MODIFIED' && uid !== undefined) this.keep(namespaceFacts(object), this.trouble);
+    return false;
+  }
+
+  private keep(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
+    const isNews = this.trouble !== trouble || now.resourceVersion !== this.last.resourceVersion;
+    this.trouble = trouble;
     this.last = now;
-    if (isNews) this.onChange(now, undefined);
+    if (isNews) this.onChange(now, trouble);
   }
 
   private lose(failure: ReadFailure): void {
@@ -176,56 +154,52 @@ class Followed implements Follower {
     this.trouble = failure.kind === 'aborted' ? late : failure;
     if (isNews) this.onChange(this.last, this.trouble);
   }
-
-  /** What a watch says; true when that has to be looked up. */
-  hear({ type, object }: WatchEvent): boolean {
-    const uid = stringAt(object, 'metadata', 'uid');
-    if (type === 'DELETED' || (uid !== undefined && uid !== this.uid)) return true;
-    if (type !== 'MODIFIED' || uid === undefined) return false;
-    const facts = namespaceFacts(object);
-    if (facts.resourceVersion === this.last.resourceVersion) return false;
-    this.last = facts;
-    this.onChange(this.last, this.trouble);
-    return false;
-  }
 }
 
-function followGroup(group: readonly Followed[], deps: FollowDeps): void {
+/**
+ * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a GET that
+ * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Many share one watch and one
+ * list for each poll; each ends by itself.
+ */
+export function follow(followers: readonly Follower[], deps: FollowDeps): void {
+  const groups = followers.length > FEW ? [followers] : followers.map((one) => [one]);
+  for (const group of groups) followGroup(group, deps);
+}
+
+function followGroup(group: readonly Follower[], deps: FollowDeps): void {
   const { api, clock } = deps;
   const allOver = new AbortController();
   void Promise.all(group.map(({ ended }) => ended)).then(() => allOver.abort());
   const running = AbortSignal.any([deps.signal, allOver.signal]);
-  const open = (some = group): Followed[] => some.filter(({ over }) => !over.aborted);
-  const watched = new Set<Followed>();
+  const open = (some = group): Follower[] => some.filter(({ over }) => !over.aborted);
+  const watched = new Set<Follower>();
 
   // A set as well as a wake-up: news that comes in the middle of a read must cause another one.
-  const due = new Set<Followed>();
+  const due = new Set<Follower>();
   let wake: () => void = () => undefined;
-  const pollNow = (some: readonly Followed[]): void => {
+  const pollNow = (some: readonly Follower[]): void => {
     for (const one of some) due.add(one);
     wake();
   };
 
-  const check = async (some: readonly Followed[], signal = running): Promise<void> => {
+  const check = async (
+    some: readonly Follower[],
+    signal = running,
+    isSecond = false,
+  ): Promise<void> => {
     const now = await readNamespaces(api, some, signal);
-    const isRefused = ({ name }: Followed): boolean => {
-      const got = now.get(name);
-      return got?.ok === false && got.failure.kind === 'unauthorized';
-    };
-    for (const one of some) {
-      if (!running.aborted && !isRefused(one)) one.take(now.get(one.name) as Looked);
-    }
-    const refused = some.filter(isRefused);
+    if (running.aborted) return;
+    const refused = some.filter((one) => {
+      const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
+      if (got.ok || got.failure.kind !== 'unauthorized') one.take(got);
+      else if (isSecond) one.settle({ how: 'unauthorized', failure: got.failure });
+      else return true;
+      return false;
+    });
     if (refused.length === 0) return;
     // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
     await clock.sleep(REFUSED_PAUSE_MS, running);
-    const again = await readNamespaces(api, refused, signal);
-    for (const one of running.aborted ? [] : refused) {
-      const got = again.get(one.name) as Looked;
-      const isMeant = !got.ok && got.failure.kind === 'unauthorized';
-      if (isMeant) one.settle({ how: 'unauthorized', failure: got.failure });
-      else one.take(got);
-    }
+    await check(refused, signal, true);
   };
 
   const poll = async (): Promise<void> => {
@@ -247,7 +221,7 @@ function followGroup(group: readonly Followed[], deps: FollowDeps): void {
     }
   };
 
-  const watch = async (some: readonly Followed[]): Promise<void> => {
+  const watch = async (some: readonly Follower[]): Promise<void> => {
     const byName = new Map(some.map((one) => [one.name, one]));
     const [only] = some.length === 1 ? some : [];
     const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
@@ -297,5 +271,3 @@ function followGroup(group: readonly Followed[], deps: FollowDeps): void {
   };
   for (const one of group) one.confirm = confirm;
 }
-
-type Looked = Read<NamespaceFacts | undefined>;

@@ -53,21 +53,25 @@ export interface Condition {
   status: string;
   reason: string;
   message: string;
-  lastTransitionTime?: string;
+  lastTransitionTime?: string | undefined;
+  observedGeneration?: number | undefined;
 }
+
+const conditions: Field<Condition[]> = each(
+  'status.conditions',
+  shape({
+    type: text('type'),
+    status: text('status'),
+    reason: text('reason'),
+    message: text('message'),
+    lastTransitionTime: textIfAny('lastTransitionTime'),
+    observedGeneration: number('observedGeneration'),
+  }),
+);
 
 export function conditionsOf(object: Json | undefined): Condition[] {
-  return arrayAt(object, 'status', 'conditions').flatMap(conditionOf);
+  return conditions(object).filter(({ type }) => type !== '');
 }
-
-function conditionOf(entry: Json): Condition[] {
-  const type = stringAt(entry, 'type');
-  if (type === undefined) return [];
-  const since = stringAt(entry, 'lastTransitionTime');
-  return [{ type, ...STATE(entry), ...(since === undefined ? {} : { lastTransitionTime: since }) }];
-}
-
-const STATE = shape({ status: text('status'), reason: text('reason'), message: text('message') });
 
 export type OwnerReference = ReturnType<typeof ownerReference>;
 const ownerReference = shape({
@@ -81,36 +85,29 @@ const ownerReference = shape({
 
 const ownerReferences = each('metadata.ownerReferences', ownerReference);
 
-/** The managedFields entry that owns `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. */
-export interface FinalizerWriter {
-  finalizer: string;
-  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
-  manager: string;
-  operation: string;
-  time: string | undefined;
-}
-
-/** Several managers may own the same entry; the last writer is named. */
-export function finalizerWriters(object: Json | undefined): FinalizerWriter[] {
-  const finalizers = stringsAt(object, 'metadata', 'finalizers');
-  if (finalizers.length === 0) return [];
-  const entries = managedFields(object).map((entry) => ({
-    entry,
-    set: at(entry, 'fieldsV1', 'f:metadata', 'f:finalizers'),
-  }));
-  return [...new Set(finalizers)].flatMap((finalizer) => {
-    const owner = entries.findLast(
-      ({ set }) => at(set, `v:${JSON.stringify(finalizer)}`) !== undefined,
-    );
-    return owner === undefined ? [] : { finalizer, ...writer(owner.entry) };
-  });
-}
-
 const writer = shape({
+  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
   manager: text('manager'),
   operation: text('operation'),
   time: textIfAny('time'),
 });
+
+export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
+
+/**
+ * The managedFields entries that own `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. Several managers may
+ * own the same entry; the last writer is named.
+ */
+export function finalizerWriters(object: Json | undefined) {
+  const entries = managedFields(object);
+  return [...new Set(stringsAt(object, 'metadata', 'finalizers'))].flatMap((finalizer) => {
+    const key = `v:${JSON.stringify(finalizer)}`;
+    const owner = entries.findLast(
+      (entry) => at(entry, 'fieldsV1', 'f:metadata', 'f:finalizers', key) !== undefined,
+    );
+    return owner === undefined ? [] : { finalizer, ...writer(owner) };
+  });
+}
 
 function statusWriters(object: Json | undefined): { manager: string; time: string | undefined }[] {
   return managedFields(object)
@@ -176,6 +173,19 @@ export interface ResourceType {
   verbs: string[];
 }
 
+/** What names a resource type; more is welcome and ignored. */
+export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
+
+/** As kubectl takes it on a command line: `widgets.example.com`, `configmaps`. */
+export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'>): string {
+  return group === '' ? resource : `${resource}.${group}`;
+}
+
+/** `v1`, `apps/v1` */
+export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'version'>): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
 const objectMetadata = shape({
   /** Empty for cluster-scoped objects. */
   ...PLACED,
@@ -193,13 +203,9 @@ export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<type
 /** `object` may be the full object or only its metadata; a list leaves out apiVersion and kind. */
 export function objectFacts(
   object: JsonObject,
-  { group, version, kind }: Pick<ResourceType, 'group' | 'version' | 'kind'>,
+  type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
 ): ObjectFacts {
-  return {
-    apiVersion: group === '' ? version : `${group}/${version}`,
-    kind,
-    ...objectMetadata(object),
-  };
+  return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
 }
 
 /** What may run a controller, from its pod template or from the pod itself. */
@@ -401,40 +407,34 @@ function replicasOf(
   }
 }
 
+/** Who installed it, and for whom, stands here. */
+const INSTALLED = { labels: record('metadata.labels'), annotations: tellingAnnotations };
+
 /** Of a CRD, without its schemas. */
 export type DefinitionFacts = ReturnType<typeof definitionFacts>;
 export const definitionFacts = shape({
   /** `widgets.example.com` */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
-  labels: record('metadata.labels'),
-  annotations: tellingAnnotations,
+  ...INSTALLED,
 });
 
-export interface ServiceRef {
-  namespace: string;
-  name: string;
-}
+const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
+  of(path, (value) => (isObject(value) ? read(value) : undefined));
 
-const serviceRef = (clientConfig: string): Field<ServiceRef | undefined> =>
-  of(clientConfig === '' ? 'service' : `${clientConfig}.service`, (service) =>
-    isObject(service) ? SERVICE(service) : undefined,
-  );
-
-const SERVICE = shape({ namespace: text('namespace'), name: text('name') });
+export type ServiceRef = ReturnType<typeof serviceRef>;
+const SERVICE = { namespace: text('namespace'), name: text('name') };
+const serviceRef = shape(SERVICE);
 
 export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
 const definitionSpec = shape({
   group: text('spec.group'),
   kind: text('spec.names.kind'),
-  versions: each(
-    'spec.versions',
-    shape({ name: text('name'), served: isTrue('served'), storage: isTrue('storage') }),
-  ),
+  versions: each('spec.versions', shape({ name: text('name'), storage: isTrue('storage') })),
   /** Versions in which objects may still be stored. */
   storedVersions: texts('status.storedVersions'),
   conditions: conditionsOf,
-  conversionService: serviceRef('spec.conversion.webhook.clientConfig'),
+  conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
 });
 
 export function definitionDetail(object: JsonObject): DefinitionDetail {
@@ -443,14 +443,14 @@ export function definitionDetail(object: JsonObject): DefinitionDetail {
 
 /** What a held object says beyond its metadata. */
 export interface ObjectDetail {
-  conditions: (Condition & { observedGeneration: number | undefined })[];
+  conditions: Condition[];
   observedGeneration: number | undefined;
   /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
   texts: string[];
   /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
   suspended: string | undefined;
   /** What becomes of it when what it is bound to goes (`spec.deletionPolicy`). */
-  deletionPolicy?: string;
+  deletionPolicy?: string | undefined;
   /** Objects that its spec or status names. */
   references: Reference[];
   /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
@@ -475,22 +475,16 @@ const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
 
 export function objectDetail(object: JsonObject): ObjectDetail {
   const detail: ObjectDetail = {
-    conditions: arrayAt(object, 'status', 'conditions').flatMap((entry) =>
-      conditionOf(entry).map((condition) => ({
-        ...condition,
-        observedGeneration: numberAt(entry, 'observedGeneration'),
-      })),
-    ),
+    conditions: conditionsOf(object),
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
     texts: [],
     suspended: ['suspend', 'suspended', 'paused', 'pause']
       .filter((field) => at(object, 'spec', field) === true)
       .map((field) => `spec.${field}`)[0],
+    deletionPolicy: stringAt(object, 'spec', 'deletionPolicy'),
     references: [],
     mentions: [],
   };
-  const policy = stringAt(object, 'spec', 'deletionPolicy');
-  if (policy !== undefined) detail.deletionPolicy = policy;
   walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
@@ -565,9 +559,7 @@ function walk(
  * A controller watches its type and changes it, by itself or as somebody else, the namespace controller deletes
  * all; others tell nothing.
  */
-const VERBS: readonly string[] = [
-  ...['watch', 'list', 'update', 'patch', 'deletecollection', 'impersonate', '*'],
-];
+const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|\*)$/;
 
 /** A rule that lets somebody watch or change objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
@@ -575,7 +567,7 @@ const ruleFacts = shape({
   apiGroups: texts('apiGroups'),
   resources: texts('resources'),
   resourceNames: texts('resourceNames'),
-  verbs: (rule) => stringsAt(rule, 'verbs').filter((verb) => VERBS.includes(verb)),
+  verbs: (rule) => stringsAt(rule, 'verbs').filter((verb) => VERBS.test(verb)),
 });
 
 export type RoleFacts = ReturnType<typeof roleFacts>;
@@ -583,8 +575,7 @@ export const roleFacts = shape({
   ...NAME,
   /** Undefined for a ClusterRole. */
   namespace: textIfAny('metadata.namespace'),
-  labels: record('metadata.labels'),
-  annotations: tellingAnnotations,
+  ...INSTALLED,
   rules: (role) =>
     arrayAt(role, 'rules')
       .map((rule) => ruleFacts(rule))
@@ -603,12 +594,13 @@ export const bindingFacts = shape({
   ),
 });
 
-export interface LabelRequirement {
-  key: string;
+export type LabelRequirement = ReturnType<typeof requirement>;
+const requirement = shape({
+  key: text('key'),
   /** In, NotIn, Exists, DoesNotExist. */
-  operator: string;
-  values: string[];
-}
+  operator: text('operator'),
+  values: texts('values'),
+});
 
 /** A missing or empty selector matches everything (apimachinery, metav1.LabelSelectorAsSelector). */
 const selector = (path: string): Field<LabelRequirement[]> =>
@@ -618,13 +610,18 @@ const selector = (path: string): Field<LabelRequirement[]> =>
       operator: 'In',
       values: [label],
     })),
-    ...EXPRESSIONS(value),
+    ...each('matchExpressions', requirement)(value),
   ]);
 
-const EXPRESSIONS = each(
-  'matchExpressions',
-  shape({ key: text('key'), operator: text('operator'), values: texts('values') }),
-);
+/** It lets through nothing but what is in this namespace. */
+export function isOnlyFor(namespace: string, selector: readonly LabelRequirement[]): boolean {
+  return selector.some(
+    ({ key, operator, values }) =>
+      key === 'kubernetes.io/metadata.name' &&
+      operator === 'In' &&
+      values.every((value) => value === namespace),
+  );
+}
 
 /** admissionregistration/v1, RuleWithOperations. */
 export type MatchRule = ReturnType<typeof matchRule>;
@@ -649,7 +646,7 @@ const webhook = shape({
   name: text('name'),
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),
-  service: serviceRef('clientConfig'),
+  service: ifAny('clientConfig.service', serviceRef),
   url: textIfAny('clientConfig.url'),
   rules: each('rules', matchRule),
   namespaceSelector: selector('namespaceSelector'),
@@ -659,11 +656,13 @@ const webhook = shape({
   dependsOnUser: looksAtUser('matchConditions'),
 });
 
+/** One that was made again has another UID. */
+export type Identity = ReturnType<typeof identity>;
+export const identity = shape({ ...NAME, uid: text('metadata.uid') });
+
 export interface WebhookFacts extends ReturnType<typeof webhook> {
-  configuration: {
+  configuration: Identity & {
     kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
-    name: string;
-    uid: string;
   };
   /** Its place in the list. */
   index: number;
@@ -673,7 +672,7 @@ export function webhookFacts(
   kind: WebhookFacts['configuration']['kind'],
 ): (object: JsonObject) => WebhookFacts[] {
   return (object) => {
-    const configuration = { kind, ...NAMED(object) };
+    const configuration = { kind, ...identity(object) };
     return arrayAt(object, 'webhooks').map((entry, index) => ({
       configuration,
       index,
@@ -681,8 +680,6 @@ export function webhookFacts(
     }));
   };
 }
-
-const NAMED = shape({ ...NAME, uid: text('metadata.uid') });
 
 const policy = shape({
   ...NAME,
@@ -710,10 +707,11 @@ export const policyBindingFacts = shape({
   /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
   actions: texts('spec.validationActions'),
   namespaceSelector: selector('spec.matchResources.namespaceSelector'),
-  paramRef: of('spec.paramRef', (params) => (isObject(params) ? PARAMS(params) : undefined)),
+  paramRef: ifAny(
+    'spec.paramRef',
+    shape({ name: textIfAny('name'), namespace: textIfAny('namespace') }),
+  ),
 });
-
-const PARAMS = shape({ name: textIfAny('name'), namespace: textIfAny('namespace') });
 
 export type ServiceFacts = ReturnType<typeof serviceFacts>;
 export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
@@ -763,10 +761,6 @@ export const clusterServiceVersionFacts = shape({
 });
 
 export type AttachmentFacts = ReturnType<typeof attachmentFacts>;
-/** A PersistentVolumeClaim; one that was made again has another UID. */
-export type Claim = ReturnType<typeof claimFacts>;
-export const claimFacts = shape({ ...NAME, uid: text('metadata.uid') });
-
 export const attachmentFacts = shape({
   ...NAME,
   attacher: text('spec.attacher'),
@@ -778,27 +772,18 @@ export const attachmentFacts = shape({
     stringAt(object, 'status', 'attachError', 'message'),
 });
 
-export interface NodeFacts {
-  name: string;
-  /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
-  ready: string | undefined;
-  readyReason: string | undefined;
-  readySince: string | undefined;
-  taints: string[];
-}
-
-export function nodeFacts(object: JsonObject): NodeFacts {
+export type NodeFacts = ReturnType<typeof nodeFacts>;
+export function nodeFacts(object: JsonObject) {
   const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
   return {
     name: stringAt(object, 'metadata', 'name') ?? '',
+    /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
     ready: ready?.status,
     readyReason: ready && `${ready.reason}: ${ready.message}`,
     readySince: ready?.lastTransitionTime,
-    taints: TAINTS(object),
+    taints: textOfEach('spec.taints', 'key')(object),
   };
 }
-
-const TAINTS = textOfEach('spec.taints', 'key');
 
 export type ApiServiceFacts = ReturnType<typeof apiServiceFacts>;
 export const apiServiceFacts = shape({
@@ -806,9 +791,7 @@ export const apiServiceFacts = shape({
   group: text('spec.group'),
   version: text('spec.version'),
   /** Absent for built-in and CRD groups, which the API server serves itself. */
-  service: of('spec.service', (service) =>
-    isObject(service) ? { ...SERVICE(service), port: numberAt(service, 'port') } : undefined,
-  ),
+  service: ifAny('spec.service', shape({ ...SERVICE, port: number('port') })),
   /** The `Available` condition; undefined when it was never evaluated. */
   available: (object) =>
     conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>

@@ -68,27 +68,40 @@ export function outcomeOf(
   return 'inconclusive';
 }
 
-/** What a namespace that is not being deleted is called, if it were. */
-export function forecastOf({
-  findings,
-  rootCauses,
-  undecided,
-}: Diagnosis): Extract<Outcome, 'clear' | 'would-hang' | 'inconclusive'> {
-  const roots = findings.filter(({ id }) => rootCauses.includes(id));
+/** What a forecast calls it: what holds it now where it is terminating, else what would if it were. */
+export function forecastOf(
+  diagnosis: Diagnosis,
+  isTerminating = false,
+): Extract<Outcome, 'clear' | 'would-hang' | 'inconclusive'> {
+  if (isTerminating) {
+    const now = outcomeOf(diagnosis);
+    return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;
+  }
+  const roots = rootsOf(diagnosis);
   if (roots.some(({ certainty }) => certainty !== 'unknown')) return 'would-hang';
   // Who it depends on cannot be told, or more of the kind may be where nobody could look.
-  return roots.length > 0 || undecided ? 'inconclusive' : 'clear';
+  return roots.length > 0 || diagnosis.undecided ? 'inconclusive' : 'clear';
+}
+
+function rootsOf({ findings, rootCauses }: Diagnosis): Finding[] {
+  return findings.filter(({ id }) => rootCauses.includes(id));
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {
   return kind !== 'none' && kind !== 'unknown';
 }
 
+/** Nothing moves, and what holds the namespace is known: waiting for it to go by itself achieves nothing. */
+export function isHanging({ movement, blockers, findings }: Diagnosis): boolean {
+  const holding = findings.filter(({ id }) => blockers.includes(id));
+  return movement.kind === 'none' && holding.some(({ code }) => code !== 'unexplained');
+}
+
 /**
  * Causes that no retry of Kubernetes or of a controller heals: somebody has to act. A node may come
  * back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
  */
-const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
+const PERMANENT: readonly FindingCode[] = [
   'owner-missing',
   'owner-scaled-to-zero',
   'owner-unknown',
@@ -98,13 +111,14 @@ const PERMANENT: ReadonlySet<FindingCode> = new Set<FindingCode>([
   'admission-denied',
   'deletion-forbidden',
   'storage-unreadable',
-]);
+];
 
 /** Only when one of the causes is proven and cannot heal by itself does more waiting achieve nothing. */
 export function isPermanent(diagnosis: Diagnosis): boolean {
   if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
-  const roots = diagnosis.findings.filter(({ id }) => diagnosis.rootCauses.includes(id));
-  return roots.some((root) => PERMANENT.has(root.code) && isProven(diagnosis, root));
+  return rootsOf(diagnosis).some(
+    (root) => PERMANENT.includes(root.code) && isProven(diagnosis, root),
+  );
 }
 
 /** Nothing that lives, and nothing that was not read, speaks against what is said about an owner. */

@@ -43,8 +43,3 @@ export function permissionFor(patterns: readonly string[], name: string): Permis
   if (patterns.some((pattern) => !pattern.includes('*') && pattern === name)) return 'exactly';
   return patterns.some((pattern) => matchesGlob(pattern, name)) ? 'by-pattern' : undefined;
 }
-
-/** A pattern that says nothing (`*`, `**`) is no permission for anything in particular. */
-export function saysNothing(pattern: string): boolean {
-  return pattern.replaceAll('*', '') === '';
-}

@@ -76,9 +76,9 @@ export interface NamespaceResult {
   leftBehind: LeftBehind[] | undefined;
   /** What could not be read for that. */
   leftBehindUnread?: NotInspected[];
-  /** Of a forecast: what has to go first, in this order. */
+  /** Only of a forecast: what has to go first, in this order. */
   order?: OrderEntry[];
-  /** What an ordered deletion deleted inside of it. */
+  /** Only of an ordered deletion: what it deleted inside. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */
   examination: { requests: number; ms: number } | undefined;
@@ -99,26 +99,16 @@ export interface Report {
   leftOut?: { what: string; reason: string }[];
 }
 
-export interface ReportNamespace {
-  name: string;
-  uid: string;
-  outcome: Outcome;
+export interface ReportNamespace
+  extends Pick<
+      NamespaceResult,
+      'name' | 'uid' | 'outcome' | 'conditions' | 'timeline' | 'forced' | 'order' | 'deletions'
+    >,
+    Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses' | 'deadlocks' | 'queued'> {
   elapsedSeconds: number;
   deletionTimestamp: string | null;
-  findings: Finding[];
-  blockers: string[];
-  rootCauses: string[];
-  deadlocks: string[][];
-  queued: { apiVersion: string; kind: string; count: number }[];
   notInspected: { what: string; reason: string }[];
-  conditions: Condition[];
-  timeline: TimelineEntry[];
-  forced: ForceRecord | null;
-  leftBehind: { apiVersion: string; kind: string; name: string; why: string }[];
-  /** Only of a forecast. */
-  order?: OrderEntry[];
-  /** Only of an ordered deletion. */
-  deletions?: Deletion[];
+  leftBehind: Omit<LeftBehind, 'breaksOthers' | 'isGoing'>[];
 }
 
 /** What force-finalizing did or would do; `report.json` carries it as it is. */

@@ -2,11 +2,11 @@ import type {
   ApiServiceFacts,
   AttachmentFacts,
   BindingFacts,
-  Claim,
   ClusterServiceVersionFacts,
   DefinitionDetail,
   DefinitionFacts,
   EventFacts,
+  Identity,
   LeaseFacts,
   NamespaceFacts,
   NodeFacts,
@@ -21,6 +21,7 @@ import type {
   WebhookFacts,
   WorkloadFacts,
 } from './facts.ts';
+import type { NotInspected } from './finding.ts';
 import type { Read, ReadFailure } from './read.ts';
 
 export type * from './facts.ts';
@@ -65,7 +66,7 @@ export interface Snapshot {
 
 /** Nothing of it is deleted yet: `content` and `pods` are what would be left after a deletion. */
 export interface Forecast {
-  /** Deletions that were tried as dry runs, by `deletionKey`. */
+  /** Deletions that were tried as dry runs, by the type as kubectl names it. */
   deletions: Record<string, Trial>;
   /** Content and pods as they are now. */
   present: Pick<Snapshot, 'content' | 'pods'>;
@@ -73,15 +74,10 @@ export interface Forecast {
   together: string[];
 }
 
-/** What was asked for and is not known. */
-export interface Unread {
+/** What was asked for and is not known; `what` is for people: "Deployments of the cluster". */
+export interface Unread extends NotInspected {
   /** Key of the source, or `content`, `discovery`, `nodes`, `details`… */
   source: string;
-  /** For people: "Deployments of the cluster". */
-  what: string;
-  reason: string;
-  /** The RBAC rule that would show it, where missing rights were the reason. */
-  grant?: { apiGroup: string; resource: string; verb: string };
 }
 
 export const MAX_EXAMPLES = 10;
@@ -180,7 +176,7 @@ export interface Baseline {
   roleBindings: Read<BindingFacts[]>;
   /** Warning Events; the namespace loses them, and refuses new ones. */
   events: Read<EventFacts[]>;
-  claims?: Read<Claim[]>;
+  claims?: Read<Identity[]>;
 }
 
 export function partnerKey(ref: {
@@ -192,33 +188,8 @@ export function partnerKey(ref: {
   return `${ref.kind}.${ref.group ?? ''}/${ref.namespace ?? ''}/${ref.name}`;
 }
 
-/** Of the type whose objects are deleted, as kubectl names it; `namespaces` for the namespace itself. */
-export function deletionKey({ group, resource }: Pick<ResourceType, 'group' | 'resource'>): string {
-  return group === '' ? resource : `${resource}.${group}`;
-}
-
 export function trialKey(uid: string, finalizer: string): string {
   return `${uid} ${finalizer}`;
-}
-
-/** Something cluster-scoped that points into a namespace, and by which field. */
-export interface Pointer {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  namespace: string;
-  /** By which field: "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
-  how: string;
-  /** What the API says of its state, for people: "Released, reclaim policy Retain". */
-  state: string;
-  /** Refuses or loses requests of others while what it points to is not there. */
-  breaksOthers: boolean;
-  /** Whoever looks after it takes it away once the namespace is gone, or has been asked to. */
-  isGoing: boolean;
-  /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
-  released?: { at: string | undefined };
-  /** Of a volume: the claim that it is for; without a UID until it is bound. */
-  claim?: Claim;
 }
 
 /** What a snapshot needs beyond the content to be explained, read already or not. */

@@ -2,14 +2,17 @@ import { type JsonObject, stringAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
 import {
+  type Identity,
+  identity,
   type ObjectDetail,
   type ObjectFacts,
   objectDetail,
   objectFacts,
   type ResourceType,
+  typeName,
 } from '../model/facts.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
-import { deletionKey, type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
+import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import { FEW, inParallel, listIn, listTogether, PAGE, readList } from './collections.ts';
 import { type Answer, type Reading, unreadOf } from './sources.ts';
 
@@ -55,7 +58,7 @@ export async function readDetails(
     const end = await api.list(path, { signal, ...only, onItem: keep });
     return end.ok ? GONE : end;
   };
-  const groups = Map.groupBy(items, ({ type, total }) => `${deletionKey(type)} ${isMany(total)}`);
+  const groups = Map.groupBy(items, ({ type, total }) => `${typeName(type)} ${isMany(total)}`);
   await inParallel([...groups.values()], async (group) => {
     const [{ type, total: some }] = group as [Detailed];
     const places = Map.groupBy(group, ({ object }) => object.namespace);
@@ -104,7 +107,7 @@ export async function readPartners(
   { api, signal }: Reading,
 ): Promise<Map<string, Answer<Read<ObjectFacts | undefined>>>> {
   const answers = new Map<string, Answer<Read<ObjectFacts | undefined>>>();
-  const groups = Map.groupBy(items, ({ type }) => deletionKey(type));
+  const groups = Map.groupBy(items, ({ type }) => typeName(type));
   await inParallel([...groups.values()], async (group) => {
     const [{ type }] = group as [WantedPartner];
     const found = new Map<string, Answer<Read<ObjectFacts | undefined>>>();
@@ -183,15 +186,15 @@ export async function readTrials(
     answers.set(trialKey(object.uid, finalizer), { value });
   };
   const groups = Map.groupBy(items, ({ type, finalizer, admission, object }) =>
-    [deletionKey(type), finalizer, admission ?? object.uid].join(' '),
+    [typeName(type), finalizer, admission ?? object.uid].join(' '),
   );
   await inParallel([...groups.values()], async ([first, ...others]) => {
     if (first === undefined) return;
-    const trial = await tryOut(removal(first), deps);
+    const trial = trialOf(await send(removal(first), deps));
     put(first, trial);
     const isForAll = trial.answer === 'refused' && NOBODY_CALLED.test(trial.message);
     await inParallel(others, async (other) =>
-      put(other, isForAll ? trial : await tryOut(removal(other), deps)),
+      put(other, isForAll ? trial : trialOf(await send(removal(other), deps))),
     );
   });
   return answers;
@@ -238,8 +241,8 @@ export async function tryDeletions(
   deps: Reading,
 ): Promise<Map<string, Answer<Trial>>> {
   const tried = items.map(async (item) => {
-    const trial = await tryDeletion(item, deps);
-    return [`${deletionKey(item.type)} ${item.object.uid}`, { value: trial }] as const;
+    const value = await tryDeletion(item, deps);
+    return [`${typeName(item.type)} ${item.object.uid}`, { value }] as const;
   });
   return new Map(await Promise.all(tried));
 }
@@ -249,7 +252,7 @@ async function tryDeletion(
   deps: Reading,
 ): Promise<Trial> {
   const { namespace } = object;
-  const ask = ({ name, uid }: Pick<ObjectFacts, 'name' | 'uid'>): Promise<Read<unknown>> => {
+  const ask = ({ name, uid }: Identity): Promise<Read<unknown>> => {
     const path = objectPath(type, namespace || undefined, name);
     return send(deletion(path, { preconditions: { uid } }), deps);
   };
@@ -258,7 +261,7 @@ async function tryDeletion(
   // It went meanwhile: any other of its type will do, and none is no obstacle.
   const path = collectionPath(type, namespace);
   const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
-  const others = await readList(deps.api, path, (item) => objectFacts(item, type), options);
+  const others = await readList(deps.api, path, identity, options);
   if (!others.ok) return { answer: 'unknown', message: others.failure.message };
   const [other] = others.value.items;
   return other === undefined ? { answer: 'accepted' } : trialOf(await ask(other));
@@ -267,10 +270,6 @@ async function tryDeletion(
 /** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
 export function isOfAnother({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
-}
-
-async function tryOut(mutation: Mutation, deps: Reading): Promise<Trial> {
-  return trialOf(await send(mutation, deps));
 }
 
 /** Only ever as a dry run. */

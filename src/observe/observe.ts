@@ -8,11 +8,12 @@ import {
   type NodeFacts,
   nodeFacts,
   type ResourceType,
+  type TypeRef,
+  typeName,
 } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
-  deletionKey,
   partnerKey,
   type Snapshot,
   trialKey,
@@ -29,10 +30,9 @@ import {
   readPlaces,
   readSource,
   type Source,
-  type TypeName,
   unreadOf,
 } from './sources.ts';
-import { sweep, sweepableTypes } from './sweep.ts';
+import { type Swept, sweep, sweepableTypes } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
   clock: Clock;
@@ -58,13 +58,10 @@ export async function observe(
   const takenAt = serverTimestamp(deps);
   const discovery = await api.discover({ signal });
   const types = discovery.ok ? discovery.value.types : [];
-  const unread = new Map(namespaces.map(({ name }) => [name, unreadDiscovery(discovery)]));
   const names = namespaces.map(({ name }) => name);
-  const swept = await sweep(names, sweepableTypes(types), deps, (name, entries) =>
-    unread.get(name)?.push(...entries),
-  );
+  const swept = await sweep(names, sweepableTypes(types), deps);
   const snapshots = namespaces.map((namespace): Snapshot => {
-    const { content, pods } = swept.get(namespace.name) ?? { content: [], pods: read([]) };
+    const { content, pods, unread } = swept.get(namespace.name) as Swept;
     return {
       takenAt,
       namespace,
@@ -80,7 +77,7 @@ export async function observe(
       details: {},
       partners: {},
       trials: {},
-      unread: unread.get(namespace.name) ?? [],
+      unread: [...unreadDiscovery(discovery), ...unread],
     };
   });
   const shelves = shelvesFor(types, deps);
@@ -101,8 +98,9 @@ interface Kind<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
   /** The same for what has to be read only once. */
   idOf: (item: Item) => string;
-  /** Where its value has its place in a snapshot: an object and the key in it. */
-  placeOf: (snapshot: Snapshot, item: Item) => [object, string];
+  /** What its value stands in, in a snapshot: under its id, unless `keyOf` says another key. */
+  placeOf: (snapshot: Snapshot, item: Item) => object;
+  keyOf?: (item: Item) => string;
   /** By id. Whatever can be read together is. */
   read: (items: Item[]) => Promise<Map<string, Answer<Value>>>;
   /** Of all namespaces together; what is beyond it gets this value. */
@@ -112,16 +110,16 @@ interface Kind<Item, Value> {
 type Fill = (wishes: readonly Wish[]) => Promise<void>;
 
 /** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
-function shelf<Item, Value>({ wants, idOf, placeOf, read, limit }: Kind<Item, Value>): Fill {
+function shelf<Item, Value>(kind: Kind<Item, Value>): Fill {
+  const { wants, idOf, keyOf = idOf, placeOf, read, limit } = kind;
   const known = new Map<string, Answer<Value>>();
-  const slot = (snapshot: Snapshot, item: Item): [Record<string, unknown>, string] =>
-    placeOf(snapshot, item) as [Record<string, unknown>, string];
+  const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
+    placeOf(snapshot, item) as Record<string, unknown>;
   return async (wishes) => {
     const asked = wishes.map(({ snapshot, wanted }) => {
-      const lacking = wants(wanted, snapshot).filter((item) => {
-        const [holder, key] = slot(snapshot, item);
-        return holder[key] === undefined;
-      });
+      const lacking = wants(wanted, snapshot).filter(
+        (item) => holderOf(snapshot, item)[keyOf(item)] === undefined,
+      );
       return { snapshot, items: new Map(lacking.map((item) => [idOf(item), item])) };
     });
     const fresh = new Map(asked.flatMap(({ items }) => [...items]));
@@ -134,8 +132,7 @@ function shelf<Item, Value>({ wants, idOf, placeOf, read, limit }: Kind<Item, Va
       for (const [id, item] of items) {
         const answer = known.get(id) ?? (limit && { value: limit.beyond });
         if (answer === undefined) continue;
-        const [holder, key] = slot(snapshot, item);
-        holder[key] = answer.value;
+        holderOf(snapshot, item)[keyOf(item)] = answer.value;
         snapshot.unread.push(...(answer.unread ?? []));
         Object.assign(snapshot.details, answer.details);
         if (!known.has(id)) beyond++;
@@ -153,7 +150,7 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
     shelf({
       wants: ({ cluster }) => cluster,
       idOf: String,
-      placeOf: ({ cluster }, key) => [cluster, key],
+      placeOf: ({ cluster }) => cluster,
       read: (keys) =>
         each(keys, async (key): Promise<Answer<Read<unknown[]>>> => {
           const source: Source<unknown> = CLUSTER[key];
@@ -168,10 +165,11 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       wants: ({ places }) =>
         places.flatMap(({ namespace, sources }) => sources.map((key) => ({ namespace, key }))),
       idOf: ({ namespace, key }) => `${key} ${namespace}`,
-      placeOf: ({ places }, { namespace, key }) => {
+      placeOf: ({ places }, { namespace }) => {
         places[namespace] ??= {};
-        return [places[namespace], key];
+        return places[namespace];
       },
+      keyOf: ({ key }) => key,
       read: async (items) => {
         const byKey = await Promise.all(
           [...Map.groupBy(items, ({ key }) => key)].map(async ([key, ofKey]) => {
@@ -187,8 +185,8 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
     shelf<string, Read<NodeFacts | undefined>>({
       wants: ({ nodes }) => nodes,
       idOf: String,
-      placeOf: ({ nodes }, name) => [nodes, name],
-      read: (names) => each(names, (name) => readNamed(NODE, name, 'node', nodeFacts, deps)),
+      placeOf: ({ nodes }) => nodes,
+      read: (names) => each(names, (name) => readNode(name, deps)),
       limit: {
         most: MAX_NODES,
         what: 'nodes of overdue pods',
@@ -198,13 +196,14 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
     shelf({
       wants: ({ definitions }) => definitions,
       idOf: String,
-      placeOf: ({ definitions }, name) => [definitions, name],
+      placeOf: ({ definitions }) => definitions,
       read: (names) => each(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
     shelf({
       wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
       idOf: String,
-      placeOf: (snapshot) => [snapshot, 'dependents'],
+      placeOf: (snapshot) => snapshot,
+      keyOf: () => 'dependents',
       read: (uids) => readDependents(uids, types, deps),
     }),
     shelf({
@@ -213,43 +212,51 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
           objects.map((object) => ({ type, object, total })),
         ),
       idOf: ({ object }) => object.uid,
-      placeOf: ({ details }, { object }) => [details, object.uid],
+      placeOf: ({ details }) => details,
       read: (items) => readDetails(items, deps),
     }),
     shelf({
       wants: ({ partners }) =>
         partners.map((one) => ({ ...one, key: partnerKey({ ...one.type, ...one }) })),
       idOf: ({ key }) => key,
-      placeOf: ({ partners }, { key }) => [partners, key],
+      placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
     }),
     shelf({
       wants: ({ trials }) => trials,
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
-      placeOf: ({ trials }, { object, finalizer }) => [trials, trialKey(object.uid, finalizer)],
+      placeOf: ({ trials }) => trials,
       read: (items) => readTrials(items, deps),
-      limit: {
-        most: MAX_TRIALS,
-        what: 'removals to try',
-        beyond: { answer: 'unknown', message: `only ${MAX_TRIALS} removals are tried` },
-      },
+      limit: trialLimit('removals'),
     }),
     shelf({
       wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
-      idOf: ({ type, object }) => `${deletionKey(type)} ${object.uid}`,
-      placeOf: ({ forecast }, { type }) => [forecast?.deletions ?? {}, deletionKey(type)],
+      idOf: ({ type, object }) => `${typeName(type)} ${object.uid}`,
+      placeOf: ({ forecast }) => forecast?.deletions ?? {},
+      keyOf: ({ type }) => typeName(type),
       read: (items) => tryDeletions(items, deps),
-      limit: {
-        most: MAX_TRIALS,
-        what: 'deletions to try',
-        beyond: { answer: 'unknown', message: `only ${MAX_TRIALS} deletions are tried` },
-      },
+      limit: trialLimit('deletions'),
     }),
   ];
 }
 
-const NODE = CLUSTER.providerNodes.type;
+function trialLimit(what: string) {
+  const message = `only ${MAX_TRIALS} ${what} are tried`;
+  return {
+    most: MAX_TRIALS,
+    what: `${what} to try`,
+    beyond: { answer: 'unknown', message },
+  } as const;
+}
+
 const CRD = CLUSTER.definitions.type;
+
+export function readNode(
+  name: string,
+  deps: Reading,
+): Promise<Answer<Read<NodeFacts | undefined>>> {
+  return readNamed(CLUSTER.providerNodes.type, name, 'node', nodeFacts, deps);
+}
 
 /** One request for each name; the client sends a few at once. */
 async function each<Name extends string, Value>(
@@ -264,7 +271,7 @@ async function each<Name extends string, Value>(
  * the API server says that there is none: a fact, not a failed read.
  */
 async function readNamed<T>(
-  type: TypeName,
+  type: TypeRef,
   name: string,
   what: string,
   facts: (object: JsonObject) => T,
@@ -293,9 +300,6 @@ function unreadDiscovery(discovery: Read<Discovery>): Unread[] {
 
 /** It is a bonus: nobody waits long for it. */
 const BASELINE_LIMIT_MS = 10_000;
-/** A deletion this young may still have its workloads; an older one has lost them. */
-const YOUNG_MS = 30_000;
-
 /**
  * What is in the namespaces while they still are: when an operator is deleted together with its objects,
  * its Deployment, its rights and its complaints are gone before anybody asks who should have removed
@@ -333,8 +337,4 @@ export async function readBaselines(
     };
   };
   return new Map(namespaces.map((name) => [name, baselineOf(name)]));
-}
-
-export function isYoung(deletionTimestamp: string | undefined, serverNow: number): boolean {
-  return deletionTimestamp === undefined || serverNow - Date.parse(deletionTimestamp) < YOUNG_MS;
 }

@@ -5,28 +5,26 @@ import {
   apiServiceFacts,
   attachmentFacts,
   bindingFacts,
-  claimFacts,
   clusterServiceVersionFacts,
   definitionDetail,
   definitionFacts,
   eventFacts,
+  identity,
   leaseFacts,
   namespaceFacts,
   type ObjectDetail,
   podFacts,
   policyBindingFacts,
   policyFacts,
-  type ResourceType,
   roleFacts,
   serviceFacts,
+  type TypeRef,
   webhookFacts,
   workloadFacts,
 } from '../model/facts.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ClusterSources, PlaceSources, Unread } from '../model/snapshot.ts';
 import { listIn, readList } from './collections.ts';
-
-export type TypeName = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /**
  * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
@@ -35,7 +33,7 @@ export type TypeName = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 export interface Source<T> {
   /** As it stands in a sentence: "Deployments could not be read". */
   label: string;
-  type: TypeName;
+  type: TypeRef;
   parse: (item: JsonObject) => T | T[];
   options: Pick<ListOptions, 'metadataOnly' | 'fieldSelector' | 'labelSelector' | 'limit'> & {
     maxItems: number;
@@ -45,7 +43,7 @@ export interface Source<T> {
 }
 
 /** No list is read to its end at any price; what a limit cuts off is said. */
-const MANY = 20_000;
+export const MANY = 20_000;
 
 interface Given extends Partial<Source<unknown>['options']> {
   label?: string;
@@ -67,7 +65,7 @@ function source<T>(
   };
 }
 
-export function typeNamed(apiVersion: string, kind: string): TypeName {
+export function typeNamed(apiVersion: string, kind: string): TypeRef {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   return { group, version, resource: plural(kind).toLowerCase() };
 }
@@ -90,7 +88,7 @@ const policyBindings = (kind: string) =>
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
-const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
+export const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
 
 export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][number]> } = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
@@ -138,7 +136,7 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
 };
 
 /** Whose volumes are whose, once they are gone. */
-export const CLAIMS = source('v1', 'PersistentVolumeClaim', claimFacts, { metadataOnly: true });
+export const CLAIMS = source('v1', 'PersistentVolumeClaim', identity, { metadataOnly: true });
 
 export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]> } = {
   roles: source(RBAC, 'Role', roleFacts),
@@ -153,7 +151,7 @@ export function unreadOf(
   source: string,
   what: string,
   result: Read<unknown>,
-  type: Pick<ResourceType, 'group' | 'resource'>,
+  type: Pick<TypeRef, 'group' | 'resource'>,
   verb = 'list',
 ): Unread[] {
   if (result.ok) return [];
@@ -163,7 +161,7 @@ export function unreadOf(
 
 export function missingRight(
   failure: ReadFailure,
-  { group, resource }: Pick<ResourceType, 'group' | 'resource'>,
+  { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
   verb = 'list',
 ): Pick<Unread, 'grant'> {
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
@@ -209,7 +207,7 @@ export async function readPlaces<T>(
     namespaces,
     {
       maxItems: source.options.maxItems,
-      maxInAll: MANY,
+      maxInAll: Math.min(MANY, 5 * source.options.maxItems),
       onItem: (namespace, item) =>
         found.get(namespace)?.push(...([source.parse(item)].flat() as T[])),
       onRestart: (namespace) => found.set(namespace, []),

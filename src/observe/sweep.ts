@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
-import { objectFacts, type PodFacts, podFacts, type ResourceType } from '../model/facts.ts';
+import { objectFacts, type PodFacts, type ResourceType, typeName } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type ContentCount,
@@ -10,14 +10,13 @@ import {
   type Unread,
 } from '../model/snapshot.ts';
 import { inParallel, listIn } from './collections.ts';
-import { type Reading, unreadOf } from './sources.ts';
+import { PODS, type Reading, readPlaces, unreadOf } from './sources.ts';
 
-/** Pods in full of all namespaces together; of one at most `MAX_PODS`. */
-const MAX_PODS_IN_ALL = 5 * MAX_PODS;
-
-interface Swept {
+/** What was found in one namespace. */
+export interface Swept {
   content: TypeContent[];
   pods: Read<PodFacts[]>;
+  unread: Unread[];
 }
 
 /**
@@ -36,44 +35,42 @@ export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
   );
 }
 
-export function isPods(type: Pick<ResourceType, 'group' | 'resource'>): boolean {
-  return type.group === '' && type.resource === 'pods';
-}
-
-type Note = (namespace: string, unread: Unread[]) => void;
-
-/** Lists every type in these namespaces: pods in full, the others as metadata. */
+/** Lists every type in these namespaces: pods in full as well, the others as metadata. */
 export async function sweep(
   namespaces: readonly string[],
   types: readonly ResourceType[],
   deps: Reading,
-  note: Note,
 ): Promise<Map<string, Swept>> {
   const found = new Map(
     namespaces.map((name): [string, Swept] => [
       name,
-      { content: new Array<TypeContent>(types.length), pods: NO_PODS },
+      { content: new Array<TypeContent>(types.length), pods: NO_PODS, unread: [] },
     ]),
   );
   await inParallel([...types.entries()], async ([index, type]) => {
     const counts = await readContent(namespaces, type, deps);
     const nothing = { type, read: NOTHING };
-    for (const [name, { content }] of found) {
+    for (const [name, { content, unread }] of found) {
       const count = counts.get(name) ?? NOTHING;
       content[index] = count === NOTHING ? nothing : { type, read: count };
-      note(name, unreadContent(type, count));
+      unread.push(...unreadOf('content', typeName(type), count, type));
     }
-    if (!isPods(type)) return;
-    const pods = await readPods(counts, type, deps, note);
-    for (const [name, swept] of found) swept.pods = pods.get(name) ?? NO_PODS;
+    if (typeName(type) !== 'pods') return;
+    const having = namespaces.filter(
+      (name) => counts.get(name)?.ok && counts.get(name) !== NOTHING,
+    );
+    const pods = await readPlaces('content', PODS_IN_FULL, having, deps);
+    for (const [name, swept] of found) {
+      const count = counts.get(name) ?? NOTHING;
+      const { value, unread = [] } = pods.get(name) ?? { value: read([]) };
+      swept.pods = count.ok ? value : count;
+      swept.unread.push(...(count.ok ? unread : []));
+    }
   });
   return found;
 }
 
-function unreadContent(type: ResourceType, result: Read<unknown>): Unread[] {
-  const what = type.group === '' ? type.resource : `${type.resource}.${type.group}`;
-  return unreadOf('content', what, result, type);
-}
+const PODS_IN_FULL = { ...PODS, options: { maxItems: MAX_PODS } };
 
 const NO_PODS: Read<PodFacts[]> = failed({
   kind: 'not-found',
@@ -89,20 +86,18 @@ async function readContent(
   { api, signal }: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
   const folds = new Map<string, Fold>();
+  const foldOf = (namespace: string): Fold => {
+    const fold = folds.get(namespace) ?? new Fold(type);
+    folds.set(namespace, fold);
+    return fold;
+  };
   const ends = await listIn(
     api,
     type,
     namespaces,
     {
       metadataOnly: true,
-      onItem: (namespace, item) => {
-        let fold = folds.get(namespace);
-        if (fold === undefined) {
-          fold = new Fold(type);
-          folds.set(namespace, fold);
-        }
-        fold.add(item);
-      },
+      onItem: (namespace, item) => foldOf(namespace).add(item),
       onRestart: (namespace) => folds.delete(namespace),
     },
     signal,
@@ -112,46 +107,6 @@ async function readContent(
     return fold === undefined ? NOTHING : read(fold.count);
   };
   return new Map([...ends].map(([name, end]) => [name, end.ok ? countOf(name) : end]));
-}
-
-async function readPods(
-  counts: ReadonlyMap<string, Read<ContentCount>>,
-  type: ResourceType,
-  { api, signal }: Reading,
-  note: Note,
-): Promise<Map<string, Read<PodFacts[]>>> {
-  const pods = new Map<string, PodFacts[]>([...counts.keys()].map((name) => [name, []]));
-  const having = [...counts].flatMap(([name, count]) =>
-    count.ok && count.value.total > 0 ? name : [],
-  );
-  const ends = await listIn(
-    api,
-    type,
-    having,
-    {
-      maxItems: MAX_PODS,
-      maxInAll: MAX_PODS_IN_ALL,
-      onItem: (namespace, item) => pods.get(namespace)?.push(podFacts(item)),
-      onRestart: (namespace) => pods.set(namespace, []),
-    },
-    signal,
-  );
-  return new Map(
-    [...pods].map(([name, found]): [string, Read<PodFacts[]>] => {
-      const count = counts.get(name);
-      const end = ends.get(name);
-      if (count?.ok === false) return [name, count];
-      if (end?.ok === false) {
-        note(name, unreadContent(type, end));
-        return [name, end];
-      }
-      if (end?.value.complete === false) {
-        const reason = `only the first ${found.length} are looked at one by one`;
-        note(name, [{ source: 'content', what: 'more pods', reason }]);
-      }
-      return [name, read(found)];
-    }),
-  );
 }
 
 /**
@@ -186,21 +141,14 @@ class Fold {
     );
     const key = JSON.stringify([
       isTerminating,
-      facts.finalizers,
-      facts.finalizers.map((name) => managers[name]),
+      ...facts.finalizers.map((name) => [name, managers[name]]),
     ]);
-    const group = this.groups.get(key);
+    let group = this.groups.get(key);
     if (group === undefined) {
-      const made = {
-        finalizers: facts.finalizers,
-        managers,
-        count: 1,
-        since: isTerminating ? since : '',
-        examples: [facts],
-      };
-      this.groups.set(key, made);
-      (isTerminating ? count.terminating : count.guarded).push(made);
-      return;
+      const began = isTerminating ? since : '';
+      group = { finalizers: facts.finalizers, managers, count: 0, since: began, examples: [] };
+      this.groups.set(key, group);
+      (isTerminating ? count.terminating : count.guarded).push(group);
     }
     group.count++;
     if (isTerminating && since < group.since) group.since = since;

@@ -5,7 +5,7 @@ import { mutationsBy } from './audit.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { type Identity, identitySubjects } from './identities.ts';
-import { configMap } from './objects.ts';
+import { configMap, grant, RBAC } from './objects.ts';
 import { dropBundle, type GateRun, runGate, theBundle } from './run-gate.ts';
 import { World } from './world.ts';
 
@@ -13,7 +13,6 @@ import { World } from './world.ts';
 
 const HOLD = 'example.com/cleanup';
 const LIMIT_MS = 200_000;
-const RBAC = 'rbac.authorization.k8s.io';
 
 const title = 'the shipped bundle and a control plane of its own';
 describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
@@ -60,19 +59,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   /** Gives the guest, who has no rights at all, just these. */
   async function grantGuest(name: string, rules: JsonObject[]): Promise<void> {
-    await plane.admin.create({
-      apiVersion: `${RBAC}/v1`,
-      kind: 'ClusterRole',
-      metadata: { name },
-      rules,
-    });
-    await plane.admin.create({
-      apiVersion: `${RBAC}/v1`,
-      kind: 'ClusterRoleBinding',
-      metadata: { name },
-      roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
-      subjects: identitySubjects('teardown-guest'),
-    });
+    for (const object of grant({ name }, identitySubjects('teardown-guest'), rules)) {
+      await plane.admin.create(object);
+    }
   }
 
   async function revoke(name: string): Promise<void> {

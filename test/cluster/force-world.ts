@@ -14,6 +14,7 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import type { Client } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
+import { accountSubject, grant } from './objects.ts';
 
 /** Where the gate's ServiceAccounts live: never in a namespace under test. */
 export const GATE_NAMESPACE = 'ci';
@@ -56,13 +57,9 @@ export async function prepareIdentities(plane: ControlPlane): Promise<void> {
 }
 
 export async function bind(admin: Client, account: string, role: string): Promise<void> {
-  await admin.create({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: `${account}-${role}` },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
-    subjects: [{ kind: 'ServiceAccount', namespace: GATE_NAMESPACE, name: account }],
-  });
+  const subject = accountSubject(GATE_NAMESPACE, account);
+  const [binding] = grant({ name: `${account}-${role}` }, [subject], role) as [JsonObject];
+  await admin.create(binding);
 }
 
 export async function manifest(

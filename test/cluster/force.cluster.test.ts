@@ -29,8 +29,10 @@ import {
   customObject,
   customType,
   deployment,
+  grant,
   pod,
   podSpec,
+  RBAC,
   serviceAccount,
 } from './objects.ts';
 import { createGuarded, install, type OperatorOptions, operatorOf } from './scenarios/operator.ts';
@@ -388,16 +390,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       rules: JsonObject[],
     ) {
       const name = made.name(`more-${namespace}`);
-      await made.createAll([
-        { apiVersion: RBAC, kind: 'ClusterRole', metadata: { name }, rules },
-        {
-          apiVersion: RBAC,
-          kind: 'ClusterRoleBinding',
-          metadata: { name },
-          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-          subjects: [subject],
-        },
-      ]);
+      await made.createAll(grant({ name }, [subject], rules));
     }
 
     const FULL = ['get', 'list', 'watch', 'update', 'patch'];
@@ -745,7 +738,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const rules = load(/just them: (\[.*\])/.exec(refused.refusals)?.[1] ?? '') as Json;
       const name = 'force-extra';
       await plane.admin.create({
-        apiVersion: RBAC,
+        apiVersion: `${RBAC}/v1`,
         kind: 'ClusterRole',
         metadata: { name },
         rules,
@@ -1051,8 +1044,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     throw new Error('spec.finalizers could not be changed');
   }
 });
-
-const RBAC = 'rbac.authorization.k8s.io/v1';
 
 const EVERYTHING: Partial<Record<InputName, string>> = {
   'force-finalize': 'namespace',

@@ -144,6 +144,29 @@ export function serviceAccount(namespace: string, name: string): JsonObject {
   return { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } };
 }
 
+export const RBAC = 'rbac.authorization.k8s.io';
+
+/** As the subject of a binding. */
+export function accountSubject(namespace: string, name: string): JsonObject {
+  return { kind: 'ServiceAccount', namespace, name };
+}
+
+/** A Role, or without a namespace a ClusterRole, and its binding; or a binding to the ClusterRole of this name. */
+export function grant(
+  metadata: { namespace?: string; name: string; finalizers?: string[] },
+  subjects: JsonObject[],
+  rules: readonly JsonObject[] | string,
+): JsonObject[] {
+  const apiVersion = `${RBAC}/v1`;
+  const kind = metadata.namespace === undefined ? 'ClusterRole' : 'Role';
+  const isThere = typeof rules === 'string';
+  const roleRef = isThere
+    ? { apiGroup: RBAC, kind: 'ClusterRole', name: rules }
+    : { apiGroup: RBAC, kind, name: metadata.name };
+  const binding = { apiVersion, kind: `${kind}Binding`, metadata, roleRef, subjects };
+  return isThere ? [binding] : [{ apiVersion, kind, metadata, rules: [...rules] }, binding];
+}
+
 export interface TypeOptions {
   group: string;
   kind: string;

@@ -8,12 +8,14 @@ import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { Identity } from './identities.ts';
 import {
+  accountSubject,
   apiService,
   apiServiceRef,
   configMap,
   customObject,
   customType,
   deployment,
+  grant,
   pod,
   serviceAccount,
 } from './objects.ts';
@@ -26,7 +28,6 @@ import { conditionsOf, namespaceRef, World } from './world.ts';
  * told has to be what a run for it alone tells, at little more than the price of one.
  */
 
-const RBAC = 'rbac.authorization.k8s.io';
 const POLICY = 'admissionregistration.k8s.io/v1';
 const GROUP = 'fleet.example.com';
 const DEAD = `metrics.${GROUP}`;
@@ -193,19 +194,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     for (const kind of ['gadget', 'gear']) {
       const name = `${kind}-operator`;
       await world.create(serviceAccount('operators', name));
-      await world.create({
-        apiVersion: `${RBAC}/v1`,
-        kind: 'ClusterRole',
-        metadata: { name },
-        rules: [{ apiGroups: [GROUP], resources: [`${kind}s`, `${kind}s/status`], verbs: ['*'] }],
-      });
-      await world.create({
-        apiVersion: `${RBAC}/v1`,
-        kind: 'ClusterRoleBinding',
-        metadata: { name },
-        roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
-        subjects: [{ kind: 'ServiceAccount', namespace: 'operators', name }],
-      });
+      const rules = [
+        { apiGroups: [GROUP], resources: [`${kind}s`, `${kind}s/status`], verbs: ['*'] },
+      ];
+      await world.createAll(grant({ name }, [accountSubject('operators', name)], rules));
     }
     await world.create(
       deployment('operators', 'gadget-operator', {

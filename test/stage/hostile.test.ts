@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
-import { foresee } from '../../src/forecast/forecast.ts';
+import { foresee } from '../../src/forecast/predict.ts';
 import { namespaceFacts } from '../../src/model/facts.ts';
 import { type Diagnosis, NAMESPACE } from '../../src/model/finding.ts';
 import { isPermanent, outcomeOf } from '../../src/model/outcome.ts';

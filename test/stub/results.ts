@@ -1,6 +1,6 @@
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { foresee } from '../../src/forecast/forecast.ts';
 import { orderCommand, orderOf } from '../../src/forecast/order.ts';
+import { foresee } from '../../src/forecast/predict.ts';
 import type { Diagnosis, Edge, Finding, HeldNamespace } from '../../src/model/finding.ts';
 import { NAMESPACE } from '../../src/model/finding.ts';
 import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';

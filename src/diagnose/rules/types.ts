@@ -1,11 +1,10 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
-import {
-  type DefinitionDetail,
-  deletionKey,
-  type Forecast,
-  type ResourceType,
-  type ServiceRef,
-  type TypeContent,
+import type {
+  DefinitionDetail,
+  Forecast,
+  ResourceType,
+  ServiceRef,
+  TypeContent,
 } from '../../model/snapshot.ts';
 import { backendOf, backendRemedies } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
@@ -86,7 +85,7 @@ function foreseenRefusals(
   labels: Record<string, string>,
   { deletions }: Forecast,
 ): RuleResult[] {
-  const trial = deletions[deletionKey(type)];
+  const trial = deletions[typeName(type)];
   const request = `DELETE of ${typeName(type)}`;
   const refused =
     trial?.answer === 'refused'

@@ -1,5 +1,5 @@
 import { identitySubjects } from '../identities.ts';
-import { configMap, customType, secret } from '../objects.ts';
+import { configMap, customType, grant, RBAC, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown, ref } from './links.ts';
@@ -75,33 +75,24 @@ const s51: Scenario = {
   identity: 'teardown-guest',
   setUp: async (world) => {
     const { namespace } = world;
-    const rbac = 'rbac.authorization.k8s.io';
     await world.createNamespace();
     await world.createAll([
       configMap(namespace, 'precious', { finalizers: [FINALIZER] }),
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'Role',
-        metadata: { namespace, name: 'teardown', finalizers: [UNTIL_WATCHED] },
-        rules: [
+      ...grant(
+        { namespace, name: 'teardown', finalizers: [UNTIL_WATCHED] },
+        identitySubjects('teardown-guest'),
+        [
           { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch'] },
           { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list'] },
         ],
-      },
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'RoleBinding',
-        metadata: { namespace, name: 'teardown', finalizers: [UNTIL_WATCHED] },
-        roleRef: { apiGroup: rbac, kind: 'Role', name: 'teardown' },
-        subjects: identitySubjects('teardown-guest'),
-      },
+      ),
     ]);
   },
   settle: (world) => world.terminating(world.namespaceRef),
   meanwhile: async (world, gate) => {
     await gate.says(new RegExp(`${world.namespace}: terminating`));
     for (const kind of ['RoleBinding', 'Role']) {
-      const held = ref('rbac.authorization.k8s.io/v1', kind, world.namespace, 'teardown');
+      const held = ref(`${RBAC}/v1`, kind, world.namespace, 'teardown');
       await world.client.patch(held, { metadata: { finalizers: null } });
     }
   },

@@ -1,25 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
-import { customType, service, serviceAccount, typeRef } from '../objects.ts';
-import type { Expectation, Link, Scenario } from '../scenario.ts';
+import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
+import type { Expectation, Scenario } from '../scenario.ts';
 import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
+  ADMIN,
+  argo,
   FULL,
+  NAMELESS,
   type Operator,
   type OperatorOptions,
   operatorOf,
   operatorRules,
+  READ,
+  rule,
   uninstall,
 } from './operator.ts';
 import {
+  either,
   guardedRef,
-  heldBy,
+  HANGS,
   missingOrUnknown,
+  NOBODY_IS_MISSING,
   nobodyKnown,
   nobodyLeft,
   owner,
@@ -35,28 +42,6 @@ import {
 import { createLease, helm } from './traces.ts';
 
 /** Somebody innocent is near, and looks like the one who is wanted. */
-
-const HANGS = { hangs: true };
-const ADMIN: OperatorOptions = { role: 'cluster-admin' };
-const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
-const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
-const RBAC = 'rbac.authorization.k8s.io';
-const READ = ['get', 'list', 'watch'];
-
-const rule = (apiGroup: string, resources: string[], verbs: string[]) => ({
-  apiGroups: [apiGroup],
-  resources,
-  verbs,
-});
-
-/** Either of these chains behind the object. */
-const either =
-  (...ends: ((world: World, operator: Operator) => Link)[]) =>
-  (world: World, operator: Operator): Partial<Expectation> => ({
-    anyOf: ends.map((end) => ({ chains: [[heldBy(world, operator), end(world, operator)]] })),
-  });
-
-const unknown = (world: World, operator: Operator): Link => nobodyKnown(world, operator);
 
 /** What no remedy may say. */
 const advisesNot =
@@ -115,7 +100,7 @@ const lookalikes: Scenario[] = [
         subject: guardedRef(world, operator),
         finalizer: operator.finalizer,
       }),
-      unknown,
+      nobodyKnown,
     ),
     cure: releaseGuarded,
   }),
@@ -206,7 +191,7 @@ const lookalikes: Scenario[] = [
           holder: `${pod?.metadata.name}_9d41c0`,
         });
       },
-      expect: isAdmin ? either(unknown) : either((_, operator) => nobodyLeft(operator)),
+      expect: isAdmin ? either(nobodyKnown) : either((_, operator) => nobodyLeft(operator)),
       cure: releaseGuarded,
     }),
   ),
@@ -242,7 +227,7 @@ const lookalikes: Scenario[] = [
         clientConfig: byService('platform', 'gateway'),
       });
     },
-    expect: either(unknown),
+    expect: either(nobodyKnown),
     cure: releaseGuarded,
   }),
   situation({
@@ -285,7 +270,7 @@ const lookalikes: Scenario[] = [
         namespace: 'cache-system',
       },
     ],
-    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), unknown),
+    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
     cure: scaleUp,
   }),
   situation({
@@ -306,7 +291,7 @@ const lookalikes: Scenario[] = [
         { phase: 'Synced' },
         { fieldManager: 'widget-syncer' },
       ),
-    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), unknown),
+    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
     cure: scaleUp,
   }),
 ];
@@ -434,19 +419,11 @@ const rights: Scenario[] = [
       await world.createNamespace(namespace);
       await world.createAll([
         serviceAccount(namespace, 'deployer'),
-        {
-          apiVersion: `${RBAC}/v1`,
-          kind: 'ClusterRole',
-          metadata: { name },
-          rules: operatorRules({ group, kind: 'Widget' }),
-        },
-        {
-          apiVersion: `${RBAC}/v1`,
-          kind: 'ClusterRoleBinding',
-          metadata: { name },
-          roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
-          subjects: [{ kind: 'ServiceAccount', namespace, name: 'deployer' }],
-        },
+        ...grant(
+          { name },
+          [accountSubject(namespace, 'deployer')],
+          operatorRules({ group, kind: 'Widget' }),
+        ),
       ]);
     },
     behaviour: { tells: false },
@@ -454,7 +431,7 @@ const rights: Scenario[] = [
       ...either(
         (_, one) => owner(one, 'owner-running'),
         (_, one) => owner(one, 'owner-failing'),
-        unknown,
+        nobodyKnown,
       )(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
@@ -470,23 +447,8 @@ const rights: Scenario[] = [
     behaviour: { tells: false },
     afterwards: async (world, operator) => {
       const metadata = { namespace: world.namespace, name: 'widget-operator' };
-      await world.createAll([
-        {
-          apiVersion: `${RBAC}/v1`,
-          kind: 'Role',
-          metadata,
-          rules: operatorRules(operator),
-        },
-        {
-          apiVersion: `${RBAC}/v1`,
-          kind: 'RoleBinding',
-          metadata,
-          roleRef: { apiGroup: RBAC, kind: 'Role', name: metadata.name },
-          subjects: [
-            { kind: 'ServiceAccount', namespace: operator.namespace, name: operator.account },
-          ],
-        },
-      ]);
+      const subject = accountSubject(operator.namespace, operator.account);
+      await world.createAll(grant(metadata, [subject], operatorRules(operator)));
     },
     expect: (world, operator) => ({
       ...either((there, one) => ({ ...nobodyKnown(there, one), says: [/no right/] }))(
@@ -572,24 +534,21 @@ const rights: Scenario[] = [
   }),
 ];
 
+function reportNotReady(world: World, operator: Operator, reason: string, message: string) {
+  const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, '');
+  const condition = { type: 'Ready', status: 'False', reason, message, lastTransitionTime };
+  const fieldManager = operator.manager;
+  const status = { conditions: [condition] };
+  return world.client.patchStatus(guardedRef(world, operator), status, { fieldManager });
+}
+
 /** The status of the object says so, since the deletion. */
 const says =
   (message: string): NonNullable<Situation['settle']> =>
   async (world, operator) => {
     await world.terminating(guardedRef(world, operator));
     await sleep(1_500);
-    const condition = {
-      type: 'Ready',
-      status: 'False',
-      reason: 'ReconciliationFailed',
-      message,
-      lastTransitionTime: new Date().toISOString().replace(/\.\d+/, ''),
-    };
-    await world.client.patchStatus(
-      guardedRef(world, operator),
-      { conditions: [condition] },
-      { fieldManager: operator.manager },
-    );
+    await reportNotReady(world, operator, 'ReconciliationFailed', message);
     await settledByFinalizer(world);
   };
 
@@ -651,17 +610,11 @@ const more: Scenario[] = [
     title: 'what the status says is older than the deletion; somebody else has written it since',
     behaviour: HANGS,
     afterwards: async (world, operator) => {
-      const condition = {
-        type: 'Ready',
-        status: 'False',
-        reason: 'CreateFailed',
-        message: 'cannot create the schema: quota of the provider is used up',
-        lastTransitionTime: new Date().toISOString().replace(/\.\d+/, ''),
-      };
-      await world.client.patchStatus(
-        guardedRef(world, operator),
-        { conditions: [condition] },
-        { fieldManager: operator.manager },
+      await reportNotReady(
+        world,
+        operator,
+        'CreateFailed',
+        'cannot create the schema: quota is used up',
       );
       await sleep(1_500);
     },
@@ -738,39 +691,16 @@ const more: Scenario[] = [
   }),
 ];
 
-const argo: OperatorOptions = {
-  group: 'argoproj.io',
-  ownGroup: false,
-  version: 'v1alpha1',
-  kind: 'Application',
-  name: 'argocd-application-controller',
-  namespace: 'argocd',
-  finalizer: 'resources-finalizer.argocd.argoproj.io',
-  manager: 'kubectl-client-side-apply',
-  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
-};
-
 const traces: Scenario[] = [
   situation({
     id: 'trace-of-a-viewer',
     title: 'a binding that only lets look names an account of the product in this namespace',
     own: true,
-    operator: argo,
+    operator: { ...argo, namespace: 'argocd', workload: 'Deployment' },
     afterwards: async (world, operator) => {
       await uninstall(world, operator, ['rights']);
-      await world.create({
-        apiVersion: `${RBAC}/v1`,
-        kind: 'ClusterRoleBinding',
-        metadata: { name: 'looks' },
-        roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'view' },
-        subjects: [
-          {
-            kind: 'ServiceAccount',
-            namespace: world.namespace,
-            name: 'argocd-application-controller',
-          },
-        ],
-      });
+      const subject = accountSubject(world.namespace, 'argocd-application-controller');
+      await world.createAll(grant({ name: 'looks' }, [subject], 'view'));
     },
     expect: (world, operator) => ({ ...missingOrUnknown(world, operator), deadlock: false }),
     cure: releaseGuarded,

@@ -29,6 +29,7 @@ import {
   forcesByPattern,
   GUARDED,
   guardedRef,
+  HANGS,
   heldBy,
   missingOrUnknown,
   nobodyKnown,
@@ -47,7 +48,6 @@ import {
 
 /** Admission that refuses some and not others, many at once, and what could not be read. */
 
-const HANGS = { hangs: true };
 const GUARD = 'only-operators';
 
 const account = ({ namespace, account: name }: Pick<Operator, 'namespace' | 'account'>): string =>

@@ -2,11 +2,14 @@ import { isObject, type JsonObject, numberAt, stringAt } from '../../../src/base
 import type { KubeObject, Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
 import {
+  accountSubject,
   type Common,
   customObject,
   customType,
+  grant,
   pluralOf,
   podSpec,
+  RBAC,
   serviceAccount,
   type TypeOptions,
   type WorkloadKind,
@@ -61,7 +64,19 @@ export interface OperatorOptions {
   container?: JsonObject;
 }
 
-export const FULL = ['get', 'list', 'watch', 'update', 'patch'];
+export const READ = ['get', 'list', 'watch'];
+export const FULL = [...READ, 'update', 'patch'];
+
+export const rule = (apiGroup: string, resources: string[], verbs: string[]) => ({
+  apiGroups: [apiGroup],
+  resources,
+  verbs,
+});
+
+/** The cluster-wide right to do everything, as installs in a hurry have it. */
+export const ADMIN: OperatorOptions = { role: 'cluster-admin' };
+/** Writes as half of all operators do: that tells nobody apart. */
+export const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
 
 export function operatorOf(world: World, options: OperatorOptions = {}): Operator {
   const base = options.group ?? 'example.com';
@@ -80,6 +95,20 @@ export function operatorOf(world: World, options: OperatorOptions = {}): Operato
     finalizer: options.finalizer ?? `${pluralOf(kind)}.${group}/cleanup`,
   };
 }
+
+/** Argo CD as its manifests install it, in a namespace that people choose. */
+export const argo: OperatorOptions = {
+  group: 'argoproj.io',
+  ownGroup: false,
+  version: 'v1alpha1',
+  kind: 'Application',
+  name: 'argocd-application-controller',
+  namespace: 'gitops',
+  workload: 'StatefulSet',
+  finalizer: 'resources-finalizer.argocd.argoproj.io',
+  manager: 'kubectl-client-side-apply',
+  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
+};
 
 /** Creates all of it; the namespace must exist. */
 export async function install(world: World, options: OperatorOptions = {}): Promise<Operator> {
@@ -169,8 +198,6 @@ export function workloadRef(operator: Operator): Ref {
   return { apiVersion: workloadApi(kind), kind, namespace, name };
 }
 
-const RBAC = 'rbac.authorization.k8s.io';
-
 export function operatorRules(
   { group, kind }: Pick<Operator, 'group' | 'kind'>,
   verbs: readonly string[] = FULL,
@@ -194,22 +221,13 @@ function rights(operator: Operator, options: OperatorOptions): JsonObject[] {
   const user = `system:serviceaccount:${namespace}:${account}`;
   const group = `system:serviceaccounts:${namespace}`;
   const subject = {
-    ServiceAccount: { kind: 'ServiceAccount', namespace, name: account },
+    ServiceAccount: accountSubject(namespace, account),
     User: { kind: 'User', apiGroup: RBAC, name: user },
     Group: { kind: 'Group', apiGroup: RBAC, name: group },
   }[options.boundAs ?? 'ServiceAccount'];
-  const cluster = options.scope === 'cluster';
-  const metadata = cluster ? { name: clusterName(operator) } : { namespace, name };
-  const kind = cluster ? 'ClusterRole' : 'Role';
-  const apiVersion = `${RBAC}/v1`;
-  const binding = {
-    apiVersion,
-    kind: `${kind}Binding`,
-    metadata,
-    roleRef: { apiGroup: RBAC, kind, name: options.role ?? metadata.name },
-    subjects: [subject],
-  };
-  return options.role === undefined ? [{ apiVersion, kind, metadata, rules }, binding] : [binding];
+  const isCluster = options.scope === 'cluster';
+  const metadata = isCluster ? { name: clusterName(operator) } : { namespace, name };
+  return grant(metadata, [subject], options.role ?? rules);
 }
 
 /** Of its ClusterRole and the binding: of two installs each has its own. */

@@ -1,7 +1,9 @@
 import {
+  accountSubject,
   configMap,
   customObject,
   customType,
+  grant,
   service,
   serviceAccount,
   typeRef,
@@ -131,26 +133,17 @@ const s33: Scenario = {
   own: true,
   setUp: async (world) => {
     const { namespace } = world;
-    const rbac = 'rbac.authorization.k8s.io';
     await world.createNamespace();
     await world.createType(
       customType({ group: 'argoproj.io', kind: 'Application', versions: ['v1alpha1'] }),
     );
     await world.createAll([
       serviceAccount(namespace, ARGO_CONTROLLER),
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'ClusterRole',
-        metadata: { name: ARGO_CONTROLLER },
-        rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
-      },
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'ClusterRoleBinding',
-        metadata: { name: ARGO_CONTROLLER },
-        roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: ARGO_CONTROLLER },
-        subjects: [{ kind: 'ServiceAccount', namespace, name: ARGO_CONTROLLER }],
-      },
+      ...grant(
+        { name: ARGO_CONTROLLER },
+        [accountSubject(namespace, ARGO_CONTROLLER)],
+        [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
+      ),
       {
         apiVersion: 'apps/v1',
         kind: 'StatefulSet',

@@ -1,5 +1,5 @@
 import { byService, createWebhook } from '../admission.ts';
-import { configMap, pluralOf, service } from '../objects.ts';
+import { configMap, pluralOf, RBAC, service } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import {
@@ -14,12 +14,11 @@ import {
   workloadRef,
 } from './operator.ts';
 import {
+  either,
   GUARDED,
   guardedRef,
-  heldBy,
   missingOrUnknown,
   nobodyKnown,
-  nobodyLeft,
   owner,
   releaseGuarded,
   type Step,
@@ -29,8 +28,6 @@ import {
 } from './situation.ts';
 
 /** Ways in which well-known operators name things, run and share, without being one of them. */
-
-const RBAC = 'rbac.authorization.k8s.io/v1';
 
 /** What an operator of operators installs: owned by an object of its own, with names that it made up. */
 const ownedBySomething: Step = async (world, operator) => {
@@ -105,19 +102,10 @@ const sharedAccount: Scenario[] = [
     }),
     bystanders: (world) => [{ ...part('webhook')(world), rules: [] }],
     afterwards: guardsItsType('webhook'),
-    expect: (world, operator) => ({
-      anyOf: [
-        {
-          chains: [
-            [
-              heldBy(world, operator),
-              owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
-            ],
-          ],
-        },
-        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
-      ],
-    }),
+    expect: either(
+      (_, operator) => owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
+      nobodyKnown,
+    ),
     cure: scaleUp,
   }),
 ];
@@ -145,7 +133,7 @@ const removed: Step = async (world, operator) => {
   await world.client.delete(workloadRef(operator), { propagationPolicy: 'Foreground' });
   await world.gone(workloadRef(operator));
   for (const kind of ['ClusterRoleBinding', 'ClusterRole']) {
-    await world.client.delete({ apiVersion: RBAC, kind, name: clusterName(operator) });
+    await world.client.delete({ apiVersion: `${RBAC}/v1`, kind, name: clusterName(operator) });
   }
 };
 
@@ -157,12 +145,7 @@ const secondProducts: Scenario[] = [
     operator: seals({ replicas: 0 }),
     bystanders: [{ name: 'widget-operator' }],
     afterwards: reportsStatus,
-    expect: (world, operator) => ({
-      anyOf: [
-        { chains: [[heldBy(world, operator), owner(operator, 'owner-scaled-to-zero')]] },
-        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
-      ],
-    }),
+    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
     cure: scaleUp,
   }),
   situation({
@@ -229,14 +212,9 @@ const inside: Scenario = {
   },
   settle: settledByFinalizer,
   expect: (world) => {
-    const operator = entity(world);
-    const held = heldBy(world, operator);
     return {
       outcome: 'stuck',
-      anyOf: [
-        { chains: [[held, nobodyKnown(world, operator)]] },
-        { chains: [[held, nobodyLeft(operator)]] },
-      ],
+      ...missingOrUnknown(world, entity(world)),
       never: [{ kind: 'Deployment', name: 'widget-cluster-operator' }],
     };
   },

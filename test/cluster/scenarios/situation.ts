@@ -55,6 +55,9 @@ export interface Situation
 
 /** The object in the namespace under test that the finalizer holds. */
 export const GUARDED = 'db';
+export const HANGS = { hangs: true };
+/** No controller may be called missing while somebody alive, or only asleep, could have been it. */
+export const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
 
 export function situation(told: Situation): Scenario {
   const { operator: options, behaviour, bystanders, before, afterwards, owner, ...rest } = told;
@@ -151,16 +154,15 @@ export function nobodyKnown(world: World, operator: Operator): Link {
   return ownerUnknown(guardedRef(world, operator), operator.finalizer);
 }
 
+/** Either of these chains behind the object. */
+export const either =
+  (...ends: ((world: World, operator: Operator) => Link)[]) =>
+  (world: World, operator: Operator): Partial<Expectation> => ({
+    anyOf: ends.map((end) => ({ chains: [[heldBy(world, operator), end(world, operator)]] })),
+  });
+
 /** Nobody was found: whether that proves that nobody is there is for the gate to weigh. */
-export function missingOrUnknown(world: World, operator: Operator): Partial<Expectation> {
-  const held = heldBy(world, operator);
-  return {
-    anyOf: [
-      { chains: [[held, nobodyLeft(operator)]] },
-      { chains: [[held, nobodyKnown(world, operator)]] },
-    ],
-  };
-}
+export const missingOrUnknown = either((_, operator) => nobodyLeft(operator), nobodyKnown);
 
 export function settledByFinalizer(world: World): Promise<unknown> {
   return world.settled({ [FINALIZERS]: ['True', / in \d+ resource instances/] });

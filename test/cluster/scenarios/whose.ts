@@ -1,16 +1,30 @@
 import { byService, createWebhook } from '../admission.ts';
-import { pluralOf, podSpec, service } from '../objects.ts';
+import { accountSubject, grant, pluralOf, podSpec, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import type { World } from '../world.ts';
 import { ref } from './links.ts';
-import { FULL, type Operator, type OperatorOptions, operatorRules, uninstall } from './operator.ts';
+import {
+  ADMIN,
+  argo,
+  FULL,
+  NAMELESS,
+  type Operator,
+  type OperatorOptions,
+  operatorRules,
+  READ,
+  rule,
+  uninstall,
+} from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
+  either,
   forcesByPattern,
   guardedRef,
+  HANGS,
   heldBy,
   missingOrUnknown,
+  NOBODY_IS_MISSING,
   nobodyKnown,
   nothingForced,
   owner,
@@ -33,24 +47,9 @@ import {
 
 /** Whose finalizer it is, and when nobody can tell. */
 
-const HANGS = { hangs: true };
-
-/** The cluster-wide right to do everything, as installs in a hurry have it. */
-const ADMIN: OperatorOptions = { role: 'cluster-admin' };
-
-/** Writes as half of all operators do: that tells nobody apart. */
-const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
-
-/** No controller may be called missing while somebody alive, or only asleep, could have been it. */
-const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
-
 /** Somebody who is looked at like an owner, and may do no more than look. */
 const reading = (world: World, kind = 'Widget') => [
-  {
-    apiGroups: [world.domain('example.com')],
-    resources: [pluralOf(kind)],
-    verbs: ['get', 'list', 'watch'],
-  },
+  rule(world.domain('example.com'), [pluralOf(kind)], READ),
 ];
 
 const policyEngines: Scenario[] = [
@@ -122,16 +121,11 @@ const backup =
   (more: OperatorOptions = {}) =>
   (world: World): OperatorOptions => {
     const group = world.domain('backup.example.org');
-    const rule = (apiGroup: string, resource: string) => ({
-      apiGroups: [apiGroup],
-      resources: [resource],
-      verbs: FULL,
-    });
     return {
       name: 'vault-backup',
       namespace: 'backup-system',
       finalizer: `${group}/protect`,
-      rules: [rule(world.domain('example.com'), 'widgets'), rule(group, 'backups')],
+      rules: [rule(world.domain('example.com'), ['widgets'], FULL), rule(group, ['backups'], FULL)],
       ...more,
     };
   };
@@ -175,19 +169,10 @@ const foreignFinalizers: Scenario[] = [
       await reportsStatus(world, operator);
       await uninstall(world, operator);
     },
-    expect: (world, operator) => ({
-      anyOf: [
-        {
-          chains: [
-            [
-              heldBy(world, operator),
-              { code: 'owner-missing', subject: 'any', finalizer: operator.finalizer },
-            ],
-          ],
-        },
-        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
-      ],
-    }),
+    expect: either(
+      (_, { finalizer }) => ({ code: 'owner-missing', subject: 'any', finalizer }),
+      nobodyKnown,
+    ),
     cure: releaseGuarded,
   }),
 ];
@@ -195,27 +180,16 @@ const foreignFinalizers: Scenario[] = [
 /** Rights of the install before this one, in a namespace where nothing runs any more. */
 const oldInstall: Step = async (world, { group, kind }) => {
   const namespace = world.name('widget-old');
-  const api = 'rbac.authorization.k8s.io';
   const name = world.name('widget-old');
   await world.createNamespace(namespace);
-  await world.create({
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: { namespace, name: 'widget-operator' },
-  });
-  await world.create({
-    apiVersion: `${api}/v1`,
-    kind: 'ClusterRole',
-    metadata: { name },
-    rules: operatorRules({ group, kind }),
-  });
-  await world.create({
-    apiVersion: `${api}/v1`,
-    kind: 'ClusterRoleBinding',
-    metadata: { name },
-    roleRef: { apiGroup: api, kind: 'ClusterRole', name },
-    subjects: [{ kind: 'ServiceAccount', namespace, name: 'widget-operator' }],
-  });
+  await world.createAll([
+    serviceAccount(namespace, 'widget-operator'),
+    ...grant(
+      { name },
+      [accountSubject(namespace, 'widget-operator')],
+      operatorRules({ group, kind }),
+    ),
+  ]);
 };
 
 const leftovers: Scenario[] = [
@@ -405,10 +379,7 @@ const leases: Scenario[] = [
         silentForSeconds: 600,
       }),
     expect: (world, operator) => ({
-      anyOf: [
-        { chains: [[heldBy(world, operator), owner(operator, 'owner-scaled-to-zero')]] },
-        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
-      ],
+      ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
     cure: scaleUp,
@@ -488,22 +459,6 @@ const leases: Scenario[] = [
     cure: restart,
   }),
 ];
-
-const ARGO = 'resources-finalizer.argocd.argoproj.io';
-
-/** Argo CD as its manifests install it, in a namespace that people choose. */
-const argo: OperatorOptions = {
-  group: 'argoproj.io',
-  ownGroup: false,
-  version: 'v1alpha1',
-  kind: 'Application',
-  name: 'argocd-application-controller',
-  namespace: 'gitops',
-  workload: 'StatefulSet',
-  finalizer: ARGO,
-  manager: 'kubectl-client-side-apply',
-  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
-};
 
 /** The web UI of Argo CD: it may patch what it shows, and removes no finalizer. */
 const argoServer: OperatorOptions = {
@@ -801,7 +756,7 @@ const events: Scenario[] = [
   }),
 ];
 
-const readingPods = [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }];
+const readingPods = [rule('', ['pods'], READ)];
 
 const bindings: Scenario[] = [
   situation({
@@ -831,19 +786,10 @@ const bindings: Scenario[] = [
       rules: [{ apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] }],
     }),
     bystanders: (world) => [{ name: 'widget-console', rules: reading(world) }],
-    expect: (world, operator) => ({
-      anyOf: [
-        {
-          chains: [
-            [
-              heldBy(world, operator),
-              owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
-            ],
-          ],
-        },
-        { chains: [[heldBy(world, operator), nobodyKnown(world, operator)]] },
-      ],
-    }),
+    expect: either(
+      (_, operator) => owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
+      nobodyKnown,
+    ),
     cure: scaleUp,
   }),
   situation({

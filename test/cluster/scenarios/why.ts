@@ -1,7 +1,7 @@
 import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { podSpec, secret } from '../objects.ts';
+import { accountSubject, grant, podSpec, secret } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -12,12 +12,15 @@ import {
   type Operator,
   type OperatorOptions,
   operatorRules,
+  READ,
   workloadRef,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
   GUARDED,
   guardedRef,
+  HANGS,
+  NOBODY_IS_MISSING,
   owner,
   RIGHTS,
   releaseGuarded,
@@ -30,11 +33,6 @@ import {
 import { createEvent, happensAgain } from './traces.ts';
 
 /** The owner is known. Why does it not act? */
-
-const HANGS = { hangs: true };
-const RBAC = 'rbac.authorization.k8s.io';
-const READ = ['get', 'list', 'watch'];
-const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
 
 /** It may read the type, and change these objects of it. */
 const named = (world: World, name: string): OperatorOptions => {
@@ -51,37 +49,16 @@ const named = (world: World, name: string): OperatorOptions => {
 async function grantIn(world: World, operator: Operator, namespace: string): Promise<void> {
   const name = 'widget-writer';
   await world.ensureNamespace(namespace);
-  await world.create({
-    apiVersion: `${RBAC}/v1`,
-    kind: 'Role',
-    metadata: { namespace, name },
-    rules: operatorRules(operator, ['update', 'patch']),
-  });
-  await world.create({
-    apiVersion: `${RBAC}/v1`,
-    kind: 'RoleBinding',
-    metadata: { namespace, name },
-    roleRef: { apiGroup: RBAC, kind: 'Role', name },
-    subjects: [{ kind: 'ServiceAccount', namespace: operator.namespace, name: operator.account }],
-  });
+  const subject = accountSubject(operator.namespace, operator.account);
+  const rules = operatorRules(operator, ['update', 'patch']);
+  await world.createAll(grant({ namespace, name }, [subject], rules));
 }
 
 /** What an admin does who sees that a right is missing. */
 async function grantAgain(world: World, operator: Operator): Promise<void> {
   const name = world.name('widget-writer');
-  await world.create({
-    apiVersion: `${RBAC}/v1`,
-    kind: 'ClusterRole',
-    metadata: { name },
-    rules: operatorRules(operator),
-  });
-  await world.create({
-    apiVersion: `${RBAC}/v1`,
-    kind: 'ClusterRoleBinding',
-    metadata: { name },
-    roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
-    subjects: [{ kind: 'ServiceAccount', namespace: operator.namespace, name: operator.account }],
-  });
+  const subject = accountSubject(operator.namespace, operator.account);
+  await world.createAll(grant({ name }, [subject], operatorRules(operator)));
 }
 
 const mayNot = (_: World, operator: Operator) => [

@@ -3,16 +3,10 @@ import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isLost, isOverdue } from '../diagnose/rules/pods.ts';
+import { typeName } from '../model/facts.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { type Read, read } from '../model/read.ts';
-import type {
-  ContentCount,
-  ObjectFacts,
-  ObjectGroup,
-  PodFacts,
-  ResourceType,
-  Snapshot,
-} from '../model/snapshot.ts';
+import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
  * What a deletion of the namespace would leave of it, by how kube-controller-manager works: what has
@@ -32,12 +26,13 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     ? read(
         now.pods.value
           .filter((pod) => staysPut(context, pod))
-          .map((pod) => overdue(pod, now.takenAt)),
+          // Its grace period will be over some day, and nobody will have confirmed its end.
+          .map((pod) => terminated(pod, now.takenAt, { deletionGracePeriodSeconds: 0 })),
       )
     : now.pods;
   const content = now.content.map(({ type, read: count }) => ({
     type,
-    read: onlyPods && !isPods(type) ? count : after(count, now.takenAt),
+    read: onlyPods && typeName(type) !== 'pods' ? count : after(count, now.takenAt),
   }));
   return { ...asked, pods, content, partners: deletedWith(now) };
 }
@@ -76,37 +71,28 @@ function staysPut(context: Context, pod: PodFacts): boolean {
   });
 }
 
-function after(count: Read<ContentCount>, at: string): Read<ContentCount> {
+function after(count: Read<ContentCount>, since: string): Read<ContentCount> {
   if (!count.ok) return count;
-  const { terminating, guarded } = count.value;
-  const left = [...terminating, ...guarded.map((group) => terminatedGroup(group, at))];
-  const total = left.reduce((sum, group) => sum + group.count, 0);
-  return read({ total, queued: 0, terminating: left, guarded: [] });
-}
-
-/** Its grace period will be over some day, and nobody will have confirmed its end. */
-function overdue(pod: PodFacts, at: string): PodFacts {
-  const gone = terminated(pod, at);
-  return pod.deletionTimestamp === undefined ? { ...gone, deletionGracePeriodSeconds: 0 } : gone;
-}
-
-function terminatedGroup(group: ObjectGroup, since: string): ObjectGroup {
-  return { ...group, since, examples: group.examples.map((object) => terminated(object, since)) };
+  const guarded = count.value.guarded.map((group) => ({
+    ...group,
+    since,
+    examples: group.examples.map((object) => terminated(object, since)),
+  }));
+  const terminating = [...count.value.terminating, ...guarded];
+  const total = terminating.reduce((sum, group) => sum + group.count, 0);
+  return read({ total, queued: 0, terminating, guarded: [] });
 }
 
 /** A deletion raises the generation (apiserver, rest.BeforeDelete): what was said before is about another. */
-function terminated<T extends ObjectFacts>(object: T, deletionTimestamp: string): T {
+function terminated<T extends ObjectFacts>(
+  object: T,
+  deletionTimestamp: string,
+  more?: Partial<T>,
+): T {
   if (object.deletionTimestamp !== undefined) return object;
-  const { generation } = object;
-  return {
-    ...object,
-    deletionTimestamp,
-    generation: generation === undefined ? undefined : generation + 1,
-  };
-}
-
-function isPods({ group, resource }: Pick<ResourceType, 'group' | 'resource'>): boolean {
-  return group === '' && resource === 'pods';
+  const { generation: before } = object;
+  const generation = before === undefined ? undefined : before + 1;
+  return { ...object, deletionTimestamp, generation, ...more };
 }
 
 /** Since 1.33 pods go first (KEP-5080): while one is held, nothing else is asked to go. */

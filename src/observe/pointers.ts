@@ -1,8 +1,28 @@
 import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { deletionKey, type Pointer, type Unread } from '../model/snapshot.ts';
-import { missingRight, type Reading, type TypeName, typeNamed } from './sources.ts';
+import {
+  type Identity,
+  isOnlyFor,
+  type TypeRef,
+  typeName,
+  type WebhookFacts,
+  webhookFacts,
+} from '../model/facts.ts';
+import type { LeftBehind } from '../model/result.ts';
+import type { Unread } from '../model/snapshot.ts';
+import { MANY, missingRight, type Reading, typeNamed } from './sources.ts';
 
+/** Something cluster-scoped that points into a namespace. */
+export interface Pointer {
+  namespace: string;
+  object: LeftBehind;
+  /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
+  released?: { at: string | undefined };
+  /** Of a volume: the claim that it is for; without a UID until it is bound. */
+  claim?: Identity;
+}
+
+/** One field that points into a namespace. */
 interface Pointed {
   namespace: string;
   /** "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
@@ -13,7 +33,7 @@ interface Pointed {
 }
 
 /** A cluster-scoped type whose objects may point into a namespace. */
-interface PointingType extends TypeName {
+interface PointingType extends TypeRef {
   apiVersion: string;
   kind: string;
   /** Undefined: only its metadata can point (Helm, owner references). */
@@ -21,13 +41,16 @@ interface PointingType extends TypeName {
   state?: (item: JsonObject) => string;
   /** Its controller takes it away when what it points to is gone. */
   isGoing?: (item: JsonObject) => boolean;
+  /** What it means that it is still there; `broken`: for others, where it breaks them. */
+  meaning?: string;
+  broken?: string;
   isOptional?: true;
 }
 
 function pointing(
   apiVersion: string,
   kind: string,
-  how: Pick<PointingType, 'points' | 'state' | 'isGoing' | 'isOptional'> = {},
+  how: Omit<PointingType, 'apiVersion' | 'kind' | keyof TypeRef> = {},
 ): PointingType {
   return { ...typeNamed(apiVersion, kind), apiVersion, kind, ...how };
 }
@@ -41,6 +64,11 @@ const reclaimPolicy = (item: JsonObject) => stringAt(item, 'spec', 'persistentVo
 const phaseOf = (item: JsonObject) => stringAt(item, 'status', 'phase');
 const deletionPolicy = (item: JsonObject) => stringAt(item, 'spec', 'deletionPolicy');
 
+const CRDS = pointing('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
+  ...calls('spec', 'conversion', 'webhook', 'clientConfig', 'service'),
+  broken: 'without it, objects in another version can be neither read nor deleted',
+});
+
 export const POINTING_TYPES: readonly PointingType[] = [
   pointing('v1', 'PersistentVolume', {
     points: (item) =>
@@ -53,6 +81,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
       return `${phase}${message === '' ? '' : `: ${message}`}, reclaim policy ${policy}`;
     },
     isGoing: (item) => reclaimPolicy(item) === 'Delete' && phaseOf(item) !== 'Failed',
+    meaning: 'the volume, and what is on it, still exist',
   }),
   pointing('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
     points: (item) =>
@@ -64,16 +93,16 @@ export const POINTING_TYPES: readonly PointingType[] = [
     },
     isGoing: (item) =>
       deletionPolicy(item) === 'Delete' && at(item, 'status', 'error') === undefined,
+    meaning: 'the snapshot in the storage still exists',
     isOptional: true,
   }),
   webhooks('ValidatingWebhookConfiguration'),
   webhooks('MutatingWebhookConfiguration'),
-  pointing('apiregistration.k8s.io/v1', 'APIService', calls('spec', 'service')),
-  pointing(
-    'apiextensions.k8s.io/v1',
-    'CustomResourceDefinition',
-    calls('spec', 'conversion', 'webhook', 'clientConfig', 'service'),
-  ),
+  pointing('apiregistration.k8s.io/v1', 'APIService', {
+    ...calls('spec', 'service'),
+    meaning: 'while it does not answer, no namespace of the cluster can be finished',
+  }),
+  CRDS,
   pointing('rbac.authorization.k8s.io/v1', 'ClusterRoleBinding', {
     points: (item) =>
       arrayAt(item, 'subjects').flatMap((subject, index) => {
@@ -84,6 +113,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
         return namespace === undefined ? [] : [{ namespace, how }];
       }),
     state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
+    meaning: 'whoever makes a namespace and an account of these names gets its rights',
   }),
   pointing('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
@@ -102,39 +132,20 @@ export const POINTING_TYPES: readonly PointingType[] = [
 const ATTACHMENTS = pointing('storage.k8s.io/v1', 'VolumeAttachment', {
   state: (item) => `attacher ${stringAt(item, 'spec', 'attacher') ?? 'unknown'}`,
   isGoing: (item) => at(item, 'status', 'detachError') === undefined,
+  meaning: 'the volume is still attached to its node',
 });
 
-function webhooks(kind: string): PointingType {
+function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
   return pointing('admissionregistration.k8s.io/v1', kind, {
     points: (item) =>
-      arrayAt(item, 'webhooks').flatMap((webhook, index) =>
-        pointed(
-          at(webhook, 'clientConfig', 'service'),
-          `webhooks[${index}].clientConfig.service`,
-          'Service',
-        ).map((point) => ({
+      webhookFacts(kind)(item).flatMap(({ failurePolicy, index, namespaceSelector, service }) =>
+        pointed(service, `webhooks[${index}].clientConfig.service`, 'Service').map((point) => ({
           ...point,
-          breaksOthers:
-            (stringAt(webhook, 'failurePolicy') ?? 'Fail') === 'Fail' &&
-            !isOnlyFor(point.namespace, webhook),
+          breaksOthers: failurePolicy === 'Fail' && !isOnlyFor(point.namespace, namespaceSelector),
         })),
       ),
     state: (item) => inAll(arrayAt(item, 'webhooks').length, 'webhooks'),
   });
-}
-
-const NAMESPACE_NAME = 'kubernetes.io/metadata.name';
-
-/** It is asked about nothing but what is in the namespace. */
-function isOnlyFor(namespace: string, webhook: Json): boolean {
-  const selector = at(webhook, 'namespaceSelector');
-  const allowed = arrayAt(selector, 'matchExpressions')
-    .filter((one) => stringAt(one, 'key') === NAMESPACE_NAME && stringAt(one, 'operator') === 'In')
-    .map((one) => stringsAt(one, 'values'));
-  return (
-    stringAt(selector, 'matchLabels', NAMESPACE_NAME) === namespace ||
-    allowed.some((names) => names.every((name) => name === namespace))
-  );
 }
 
 /** That it is about more than what points here. */
@@ -160,7 +171,6 @@ function placeOfSubject(subject: Json): string | undefined {
   return /^system:serviceaccounts?:([^:]+)/.exec(name)?.[1];
 }
 
-const MANY = 20_000;
 /** Reports are for reading. */
 const MAX_POINTERS = 500;
 
@@ -186,7 +196,7 @@ export async function readPointers(
   ): Promise<void> => {
     const options = { signal, metadataOnly, maxItems: MANY, onItem };
     const end = await api.list(collectionPath(type), options);
-    const what = deletionKey(type);
+    const what = typeName(type);
     const because = 'not searched for what points into the namespace';
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
     if (!end.ok) {
@@ -229,15 +239,14 @@ export async function readPointers(
     return { pointers: [], unread: [{ source: 'pointers', what, reason }] };
   }
   const volumes = new Map(
-    pointers.flatMap((one) => (one.kind === 'PersistentVolume' ? [[one.name, one]] : [])),
+    pointers.flatMap((one) => (one.claim === undefined ? [] : [[one.object.name, one]])),
   );
   for (const { volume, item } of attachments) {
     const of = volumes.get(volume);
     if (of === undefined) continue;
     const how = `its spec.source names PersistentVolume ${volume}, whose claim was in the namespace`;
-    const { claim, namespace, released } = of;
-    const pointer = pointerOf(ATTACHMENTS, item, [{ namespace, how }]);
-    pointers.push({ ...pointer, ...(claim && { claim }), ...(released && { released }) });
+    const { object, namespace } = pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, how }]);
+    pointers.push({ ...of, namespace, object });
   }
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length >= MAX_POINTERS) {
@@ -249,33 +258,31 @@ export async function readPointers(
 
 /** The worst of what points from an object into one namespace. */
 function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): Pointer {
-  const [first] = points as [Pointed];
-  const {
-    namespace,
-    how,
-    breaksOthers = false,
-  } = points.find((point) => point.breaksOthers) ?? first;
+  const worst = points.find((point) => point.breaksOthers) ?? (points[0] as Pointed);
+  const { namespace, how, breaksOthers = false } = worst;
   const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
-  const states = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : ''];
-  const phase = phaseOf(item);
-  const isVolume = type.kind === 'PersistentVolume';
-  const isReleased = isVolume && phase !== undefined && phase !== 'Bound';
-  const claim = (field: string): string => stringAt(item, 'spec', 'claimRef', field) ?? '';
-  return {
-    apiVersion: type.apiVersion,
-    kind: type.kind,
-    name: stringAt(item, 'metadata', 'name') ?? '',
-    namespace,
-    how,
-    state: states.filter((state) => state !== '').join(', '),
-    breaksOthers,
-    isGoing:
-      isDeleted || type.isGoing?.(item) === true || points.some(({ isOwned }) => isOwned === true),
-    ...(isReleased
-      ? { released: { at: stringAt(item, 'status', 'lastPhaseTransitionTime') } }
-      : {}),
-    ...(isVolume ? { claim: { name: claim('name'), uid: claim('uid') } } : {}),
-  };
+  const isGoing =
+    isDeleted || type.isGoing?.(item) === true || points.some(({ isOwned }) => isOwned);
+  const state = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : '']
+    .filter((one) => one !== '')
+    .join(', ');
+  const broken = type.broken ?? 'requests that it matches are refused, in the whole cluster';
+  const meaning = isGoing
+    ? 'it should go by itself, and is still there'
+    : (type.meaning ?? (breaksOthers ? broken : ''));
+  const why = `${how}${state === '' ? '' : ` (${state})`}${meaning === '' ? '' : `: ${meaning}`}`;
+  const { apiVersion, kind } = type;
+  const name = stringAt(item, 'metadata', 'name') ?? '';
+  const pointer = { namespace, object: { apiVersion, kind, name, why, breaksOthers, isGoing } };
+  if (kind !== 'PersistentVolume') return pointer;
+  const claim = identityIn(at(item, 'spec', 'claimRef'));
+  const isReleased = !['Bound', undefined].includes(phaseOf(item));
+  const released = { at: stringAt(item, 'status', 'lastPhaseTransitionTime') };
+  return { ...pointer, claim, ...(isReleased ? { released } : {}) };
+}
+
+function identityIn(reference: Json | undefined): Identity {
+  return { name: stringAt(reference, 'name') ?? '', uid: stringAt(reference, 'uid') ?? '' };
 }
 
 const RELEASE = 'meta.helm.sh/release-namespace';
@@ -285,42 +292,33 @@ function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Poin
   const release = stringAt(item, 'metadata', 'annotations', RELEASE);
   const owned = arrayAt(item, 'metadata', 'ownerReferences').flatMap((reference, index) => {
     const namespace = owners.get(stringAt(reference, 'uid') ?? '');
-    return namespace === undefined
-      ? []
-      : [
-          {
-            namespace,
-            how: `its ownerReferences[${index}] names the Namespace`,
-            isOwned: true as const,
-          },
-        ];
+    const how = `its ownerReferences[${index}] names the Namespace`;
+    return namespace === undefined ? [] : [{ namespace, how, isOwned: true as const }];
   });
-  return [
-    ...(release === undefined
-      ? []
-      : [{ namespace: release, how: `its annotation ${RELEASE} names the namespace` }]),
-    ...owned,
-  ];
+  if (release === undefined) return owned;
+  return [{ namespace: release, how: `its annotation ${RELEASE} names the namespace` }, ...owned];
 }
 
 /** CRDs and who may write the status or the finalizers of their objects: their controllers, by RBAC. */
 class Reconcilers {
-  private readonly definitions: string[] = [];
+  private readonly definitions: JsonObject[] = [];
   /** Names of CRDs by ClusterRole. */
   private readonly roles = new Map<string, string[]>();
   private readonly bindings: { role: string; places: (string | undefined)[] }[] = [];
 
   add(kind: string, item: JsonObject): void {
     const name = stringAt(item, 'metadata', 'name') ?? '';
-    if (kind === 'CustomResourceDefinition') this.definitions.push(name);
+    if (kind === CRDS.kind) this.definitions.push({ metadata: { name } });
     if (kind === 'ClusterRole') {
-      const types = arrayAt(item, 'rules').flatMap((rule) =>
-        stringsAt(rule, 'verbs').some((verb) => ['update', 'patch', '*'].includes(verb))
-          ? stringsAt(rule, 'resources')
-              .flatMap((resource) => /^(.+)\/(?:status|finalizers)$/.exec(resource)?.[1] ?? [])
-              .flatMap((type) => stringsAt(rule, 'apiGroups').map((group) => `${type}.${group}`))
-          : [],
-      );
+      const types = arrayAt(item, 'rules')
+        .filter((rule) =>
+          stringsAt(rule, 'verbs').some((verb) => /^(?:update|patch|\*)$/.test(verb)),
+        )
+        .flatMap((rule) =>
+          stringsAt(rule, 'resources')
+            .flatMap((resource) => /^(.+)\/(?:status|finalizers)$/.exec(resource)?.[1] ?? [])
+            .flatMap((type) => stringsAt(rule, 'apiGroups').map((group) => `${type}.${group}`)),
+        );
       if (types.length > 0) this.roles.set(name, types);
     }
     if (kind === 'ClusterRoleBinding') {
@@ -331,32 +329,19 @@ class Reconcilers {
 
   /** CRDs whose only controllers ran as accounts of one of these namespaces. */
   left(namespaces: ReadonlySet<string>): Pointer[] {
-    const byType = new Map<string, { role: string; place: string | undefined }[]>();
-    for (const { role, places } of this.bindings) {
-      for (const type of this.roles.get(role) ?? []) {
-        const known = byType.get(type) ?? [];
-        byType.set(type, [...known, ...places.map((place) => ({ role, place }))]);
-      }
-    }
-    return this.definitions.flatMap((name) => {
-      const holders = byType.get(name) ?? [];
-      const [first] = holders;
+    const holders = this.bindings.flatMap(({ role, places }) =>
+      (this.roles.get(role) ?? []).flatMap((type) =>
+        places.map((place) => ({ type, role, place })),
+      ),
+    );
+    const byType = Map.groupBy(holders, ({ type }) => type);
+    return this.definitions.flatMap((item) => {
+      const [first, ...others] = byType.get(stringAt(item, 'metadata', 'name') ?? '') ?? [];
       const namespace = first?.place;
-      const isOnly = holders.every(({ place }) => place === namespace);
-      if (first === undefined || namespace === undefined || !isOnly) return [];
-      if (!namespaces.has(namespace)) return [];
-      return [
-        {
-          apiVersion: 'apiextensions.k8s.io/v1',
-          kind: 'CustomResourceDefinition',
-          name,
-          namespace,
-          how: `only accounts of the namespace may write the status of its objects (ClusterRole ${first.role}): without the namespace they have no controller`,
-          state: '',
-          breaksOthers: false,
-          isGoing: false,
-        },
-      ];
+      if (first === undefined || namespace === undefined || !namespaces.has(namespace)) return [];
+      if (others.some(({ place }) => place !== namespace)) return [];
+      const how = `only accounts of the namespace may write the status of its objects (ClusterRole ${first.role}): without the namespace they have no controller`;
+      return [pointerOf(CRDS, item, [{ namespace, how }])];
     });
   }
 }

@@ -1,0 +1,79 @@
+import type { NotInspected } from '../model/finding.ts';
+import type { LeftBehind, NamespaceResult } from '../model/result.ts';
+import type { Identity } from '../model/snapshot.ts';
+import { type Pointer, readPointers } from '../observe/pointers.ts';
+import type { Run } from './run.ts';
+import { readNamespaces } from './wait.ts';
+
+/** It is a bonus: nobody waits long for it. */
+const LIMIT_MS = 10_000;
+/** What takes volumes away, and garbage collection, come after the namespace. */
+const SECOND_LOOK_MS = 4_000;
+
+/** `replaced`: another namespace has its name, and what points to the name is about that one. */
+type Fate = 'expected' | 'gone' | 'replaced';
+
+/**
+ * What stayed, or would stay, outside of these namespaces and still points into them; read for all at once.
+ * `claims`: what is known to be in each, or to have been, by its name.
+ */
+export async function addLeftBehind(
+  results: readonly NamespaceResult[],
+  { api, clock, inputs, signal }: Run,
+  claims: ReadonlyMap<string, readonly Identity[]>,
+): Promise<void> {
+  if (results.length === 0 || signal.aborted) return;
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
+  const look = async () => {
+    const { pointers, unread } = await readPointers(results, { api, signal: limited });
+    const now = inputs.forecast ? undefined : await readNamespaces(api, results, limited);
+    const fateOf = ({ name, outcome }: NamespaceResult): Fate => {
+      if (now === undefined) return 'expected';
+      const there = now.get(name);
+      const isReplaced = outcome === 'recreated' || (there?.ok && there.value !== undefined);
+      return isReplaced ? 'replaced' : 'gone';
+    };
+    const left = results.map((result) =>
+      leftBehind(result, fateOf(result), claims.get(result.name) ?? [], pointers),
+    );
+    return { left, unread: unread.map(({ source: _, ...entry }): NotInspected => entry) };
+  };
+  let { left, unread } = await look();
+  if (left.flat().some(({ isGoing }) => isGoing)) {
+    await clock.sleep(SECOND_LOOK_MS, limited);
+    const second = await look();
+    if (!limited.aborted) ({ left, unread } = second);
+  }
+  results.forEach((result, index) => {
+    const mine = left[index] ?? [];
+    result.leftBehind = mine;
+    result.leftBehindUnread = unread;
+    if (inputs.failOnLeftBehind && mine.some(({ isGoing }) => !isGoing)) result.verdict = 'fail';
+  });
+}
+
+/** The worst first; each object once. */
+function leftBehind(
+  { name: own, createdAt = '' }: NamespaceResult,
+  fate: Fate,
+  claims: readonly Identity[],
+  pointers: readonly Pointer[],
+): LeftBehind[] {
+  const staysBehind = ({ object, claim, namespace, released }: Pointer): boolean => {
+    // A claim of an earlier namespace of the same name has left it, or one that was made again.
+    const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt);
+    const isAnothers =
+      Boolean(claim?.uid) &&
+      claims.some(({ name, uid }) => name === claim?.name && uid !== claim.uid);
+    if (namespace !== own || isOlder || isAnothers) return false;
+    return fate === 'gone' || (fate === 'replaced' ? released !== undefined : !object.isGoing);
+  };
+  return pointers
+    .filter(staysBehind)
+    .map(({ object }) => object)
+    .toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers))
+    .filter(
+      ({ kind, name }, index, all) =>
+        all.findIndex((other) => other.kind === kind && other.name === name) === index,
+    );
+}
