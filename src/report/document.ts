@@ -10,12 +10,11 @@ import type { Action, CauseView, NamespaceView, Proof, Remedies, Row, View } fro
 import {
   capitalized,
   counted,
-  fact,
+  exact,
   formatCount,
   joinWords,
   listWords,
-  name,
-  quote,
+  said,
   strong,
   type Words,
 } from './words.ts';
@@ -25,8 +24,10 @@ export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
   | { kind: 'line'; words: Words }
   | { kind: 'list'; items: Words[]; isOrdered: boolean }
-  | { kind: 'actions'; title: string; isOrdered: boolean; first: number; actions: Action[] }
-  | { kind: 'table'; header: readonly string[]; rows: Words[][] }
+  /** `first` of them counts so; `left` are told elsewhere. */
+  | { kind: 'actions'; group: Remedies; first: number; actions: Action[]; left: number }
+  /** The title may be empty; `left` rows are only in report.json. */
+  | { kind: 'table'; title: Words; header: readonly string[]; rows: Words[][]; left: number }
   | { kind: 'proofs'; proofs: Proof[] }
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
   | { kind: 'graph'; rows: Row[] }
@@ -62,9 +63,10 @@ export interface Detail {
   hasRawData: boolean;
 }
 
-/** Causes in the list at the top, and namespaces in a table that nobody has to unfold. */
+/** Causes in the list at the top. */
 const MAX_LISTED = 8;
-const SMALL_TABLE = 6;
+/** Namespaces in a table that nobody has to unfold. */
+export const SMALL_TABLE = 6;
 const MAX_PLACES = 10;
 
 /** How many lines these blocks take where they are seen. */
@@ -106,6 +108,13 @@ export function documentOf(
       : fold('namespaces', [`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
     ...namespaces.flatMap((one) => deletionBlocks(one, isMany, detail)),
+    ...(detail.rows === 0 || view.rules.length === 0
+      ? []
+      : fold(
+          'details',
+          ['Rights that would show what was not inspected'],
+          [{ kind: 'commands', language: 'yaml', lines: view.rules }],
+        )),
     ...detailBlocks(view, detail),
   ];
 }
@@ -123,8 +132,7 @@ function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: D
   const shown = causes.slice(0, Math.min(MAX_LISTED, detail.causes + 2));
   const items = shown.map(({ extent, example, clauses }): Words => {
     if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
-    const from: Words = example === undefined ? [] : ['for example in ', name(example), ', '];
-    return [strong(...extent, ':'), ' ', ...from, ...asSentence(clauses), '.'];
+    return [strong(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
   });
   const left = causeCount - shown.length;
   return [
@@ -136,27 +144,22 @@ function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: D
 
 /** The first cause is always seen, in as much detail as there is room for; others whole or folded. */
 function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Block[]] {
-  const isList = view.causeCount > 1;
   const causes = view.causes.slice(0, detail.causes);
   const visible: Block[] = [];
   const folds: Block[] = [];
   const hidden: Block[] = [];
   let room = detail.lines;
   for (const [at, cause] of causes.entries()) {
-    const number = isList ? at + 1 : undefined;
-    const tell = (limit: number): Block[] => [
-      { kind: 'section', blocks: causeSection(view, cause, number, limit, detail) },
-    ];
+    const number = view.causeCount > 1 ? at + 1 : undefined;
+    const tell = (limit: number): Block[] => causeSection(view, cause, number, limit, detail);
     const limits = (at === 0 ? [8, 3, 1] : [8]).map((limit) => Math.min(limit, detail.remedies));
-    const fitting = limits.find((limit) => measure(tell(limit)) <= room);
-    if (at === 0 || (hidden.length === 0 && fitting !== undefined)) {
-      const told = tell(fitting ?? 1);
-      room -= measure(told);
-      visible.push(...told);
-      folds.push(...restOfCause(cause, fitting ?? 1, detail));
-    } else {
-      hidden.push(...tell(detail.remedies), ...restOfCause(cause, detail.remedies, detail));
-    }
+    const fitting =
+      hidden.length > 0 ? undefined : limits.find((limit) => measure(tell(limit)) <= room);
+    const isSeen = at === 0 || fitting !== undefined;
+    const limit = isSeen ? (fitting ?? 1) : detail.remedies;
+    if (isSeen) room -= measure(tell(limit));
+    (isSeen ? visible : hidden).push(...tell(limit));
+    (isSeen ? folds : hidden).push(...restOfCause(cause, limit, detail));
   }
   const untold = view.causeCount - causes.length;
   const elsewhere = line([`And ${counted(untold, 'more cause')}, in report.json.`]);
@@ -178,19 +181,22 @@ function causeSection(
   const { also, attribution, clauses, namespaces, title } = cause;
   const isListed = number !== undefined && number <= MAX_LISTED;
   const why = isListed ? [] : asSentences(clauses);
-  const held = namespaces.map((one): Words => [name(one)]);
+  const held = namespaces.map((one): Words => [exact(one)]);
   const groups = cause.remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
-  return [
-    number === undefined
-      ? line([strong(`${whyTitle}.`)], why, also)
-      : { kind: 'heading', level: '####', words: [`${number}. `, ...capitalized(title)] },
+  const told = [
     ...(number !== undefined && why.length + also.length > 0 ? [line(why, also)] : []),
     ...(held.length > 1
       ? [line(['In ', ...listWords(held, Math.min(MAX_PLACES, detail.rows)), '.'])]
       : []),
-    ...(attribution === undefined ? [] : [line([strong(attribution.answer)], attribution.because)]),
+    ...(attribution.length > 0 ? [line(attribution)] : []),
     ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
   ];
+  if (number === undefined) {
+    return [{ kind: 'section', blocks: [line([strong(`${whyTitle}.`)], why, also), ...told] }];
+  }
+  if (told.length === 0) return [];
+  const words = [`${number}. `, ...capitalized(title)];
+  return [{ kind: 'section', blocks: [{ kind: 'heading', level: '####', words }, ...told] }];
 }
 
 /** What is seen only when unfolded: more remedies, what shows more, and the commands for other places. */
@@ -213,19 +219,11 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
   );
 }
 
-function actionBlocks(
-  { title, isOrdered, actions }: Remedies,
-  from: number,
-  to: number,
-  detail: Detail,
-): Block[] {
-  const shown = actions.slice(from, to);
-  if (shown.length === 0) return [];
-  const left = from === 0 && detail.remedies > 1 ? actions.length - shown.length : 0;
-  return [
-    { kind: 'actions', title, isOrdered, first: from + 1, actions: shown },
-    ...(left > 0 ? [line([`And ${formatCount(left)} more, below.`])] : []),
-  ];
+function actionBlocks(group: Remedies, from: number, to: number, { remedies }: Detail): Block[] {
+  const actions = group.actions.slice(from, to);
+  if (actions.length === 0) return [];
+  const left = from === 0 && remedies > 1 ? group.actions.length - actions.length : 0;
+  return [{ kind: 'actions', group, first: from + 1, actions, left }];
 }
 
 function notSeenBlocks({ notSeen }: View): Block[] {
@@ -235,7 +233,7 @@ function notSeenBlocks({ notSeen }: View): Block[] {
   return [...shown, ...rest].map((words) => line([strong('Not inspected:')], words));
 }
 
-/** A table under its title, cut to the rows that there is room for; nothing without any. */
+/** A table cut to the rows that there is room for; nothing without any. */
 function tableOf<T>(
   title: Words,
   header: readonly string[],
@@ -245,18 +243,13 @@ function tableOf<T>(
   total = items.length,
 ): Block[] {
   const rows = items.slice(0, most).map(row);
-  const left = total - rows.length;
   if (rows.length === 0) return [];
-  return [
-    ...(title.length > 0 ? [line([strong(...title)])] : []),
-    { kind: 'table', header, rows },
-    ...(left > 0 ? [line([`And ${formatCount(left)} more, in report.json.`])] : []),
-  ];
+  return [{ kind: 'table', title, header, rows, left: total - rows.length }];
 }
 
 function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
   return tableOf([], ['namespace', 'outcome', 'because of'], namespaces, detail.rows, (one) => [
-    [`${one.mark} `, name(one.result.name)],
+    [`${one.mark} `, exact(one.result.name)],
     [one.state],
     one.titles,
   ]);
@@ -268,25 +261,25 @@ function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title: Words = isMany ? [`${what} in `, name(result.name)] : [what];
-  const left: Words = [`Left behind by forcing: ${counted(orphans.length, 'object')}`];
+  const title: Words = isMany ? [`${what} in `, exact(result.name)] : [what];
+  const left: Words = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
   const ids = ['object', 'apiVersion', 'uid', 'finalizers'];
   return [
     ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
     ...tableOf(title, ['object', 'finalizer', 'result'], actions, detail.forced, (one) => [
-      [name(one.target)],
-      [name(one.finalizer)],
-      [fact(one.result)],
+      [exact(one.target)],
+      [exact(one.finalizer)],
+      [said(one.result)],
     ]),
     ...tableOf(left, ids, orphans, detail.forced, ({ apiVersion, kind, uid, ...one }) => [
-      [name(`${kind} ${one.name}`)],
-      [name(apiVersion)],
-      [name(uid)],
-      [name(one.finalizers.join(', '))],
+      [exact(`${kind} ${one.name}`)],
+      [exact(apiVersion)],
+      [exact(uid)],
+      [exact(one.finalizers.join(', '))],
     ]),
     ...tableOf(['Refused'], ['object', 'reason'], refused, detail.forced, (one) => [
-      [name(one.target)],
-      [fact(one.reason)],
+      [exact(one.target)],
+      [said(one.reason)],
     ]),
   ];
 }
@@ -297,10 +290,10 @@ function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail)
   const table = tableOf([], header, leftBehind, detail.rows, ({ namespace, entry }) => [
     [
       ...(entry.breaksOthers ? [strong('breaks others:'), ' '] : []),
-      name(`${entry.kind} ${entry.name}`),
+      exact(`${entry.kind} ${entry.name}`),
     ],
-    [fact(entry.why)],
-    ...(isMany ? [[name(namespace)]] : []),
+    [said(entry.why)],
+    ...(isMany ? [[exact(namespace)]] : []),
   ]);
   return fold('left behind', [leftBehindTitle(leftBehind, run)], table);
 }
@@ -311,12 +304,12 @@ function deletionBlocks({ result }: NamespaceView, isMany: boolean, detail: Deta
   const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
   return fold(
     'details',
-    isMany ? [...title, ' of ', name(result.name)] : title,
+    isMany ? [...title, ' of ', exact(result.name)] : title,
     tableOf([], ['object', 'apiVersion', 'uid', 'result'], deletions, detail.rows, (one) => [
-      [name(`${one.kind} ${one.name}`)],
-      [name(one.apiVersion)],
-      [name(one.uid)],
-      [fact(one.result)],
+      [exact(`${one.kind} ${one.name}`)],
+      [exact(one.apiVersion)],
+      [exact(one.uid)],
+      [said(one.result)],
     ]),
   );
 }
@@ -342,7 +335,7 @@ function detailBlocks(view: View, detail: Detail): Block[] {
     .flatMap((one) =>
       fold(
         'details',
-        [name(one.result.name)],
+        [exact(one.result.name)],
         [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
       ),
     );
@@ -355,7 +348,7 @@ function detailBlocks(view: View, detail: Detail): Block[] {
 /** Every link with its reason, what contradicts, and the graph as a picture. */
 function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
   if (!detail.hasEvidence || rows.length === 0) return [];
-  const items = (result.diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [fact(one)]);
+  const items = (result.diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [said(one)]);
   return [
     ...tableOf(
       [],
@@ -375,11 +368,7 @@ function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
 }
 
 /** What else was found and read; most readers never look. */
-function readBlocks(
-  { result, rows }: NamespaceView,
-  { run, rules }: View,
-  detail: Detail,
-): Block[] {
+function readBlocks({ result, rows }: NamespaceView, { run }: View, detail: Detail): Block[] {
   const { diagnosis, conditions, timeline, verdict, forced } = result;
   // One that went has nothing to unfold.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
@@ -395,7 +384,7 @@ function readBlocks(
   );
   return [
     ...tableOf(['Other findings'], ['code', 'what', 'why'], findings, most, (finding) => [
-      [name(finding.code)],
+      [exact(finding.code)],
       [...subjectWords(finding.subject, scene.home)],
       [...messageWords(finding, scene)],
     ]),
@@ -404,35 +393,29 @@ function readBlocks(
       ['kind', 'apiVersion', 'objects'],
       queued,
       most,
-      ({ kind, apiVersion, count }) => [[name(kind)], [name(apiVersion)], [formatCount(count)]],
+      ({ kind, apiVersion, count }) => [[exact(kind)], [exact(apiVersion)], [formatCount(count)]],
     ),
     ...tableOf(
       ['Not inspected'],
       ['what', 'why not'],
       diagnosis?.notInspected ?? [],
       most,
-      ({ what, reason }) => [[fact(what)], [fact(reason)]],
+      ({ what, reason, grant }) => [[said(what)], [grant ? exact(reason) : said(reason)]],
     ),
-    ...(rules.length > 0 && most > 0
-      ? [
-          line(['These rules would show it:']),
-          { kind: 'commands', language: 'yaml', lines: rules } as const,
-        ]
-      : []),
     ...tableOf(
       ["The namespace's own conditions, as the cluster words them"],
       ['condition', 'reason', 'message'],
       conditions,
       raw,
       ({ type, status, reason, message }) => [
-        [name(`${type}=${status}`)],
-        [name(reason)],
-        [quote(message)],
+        [exact(`${type}=${status}`)],
+        [exact(reason)],
+        [exact(message)],
       ],
     ),
     ...tableOf(['Timeline'], ['when', 'what'], timeline, raw, ({ at, event }) => [
-      [fact(withAges(at, scene.now))],
-      [fact(withAges(event, scene.now))],
+      [said(withAges(at, scene.now))],
+      [said(withAges(event, scene.now))],
     ]),
   ];
 }
