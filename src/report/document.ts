@@ -236,23 +236,23 @@ function notSeenBlocks({ notSeen }: View): Block[] {
 /** A table cut to the rows that there is room for; nothing without any. */
 function tableOf<T>(
   title: Words,
-  header: readonly string[],
   items: readonly T[],
   most: number,
-  row: (item: T) => Words[],
+  columns: Record<string, (item: T) => Words>,
   total = items.length,
 ): Block[] {
-  const rows = items.slice(0, most).map(row);
+  const cells = Object.values(columns);
+  const rows = items.slice(0, most).map((item) => cells.map((cell) => cell(item)));
   if (rows.length === 0) return [];
-  return [{ kind: 'table', title, header, rows, left: total - rows.length }];
+  return [{ kind: 'table', title, header: Object.keys(columns), rows, left: total - rows.length }];
 }
 
 function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
-  return tableOf([], ['namespace', 'outcome', 'because of'], namespaces, detail.rows, (one) => [
-    [`${one.mark} `, exact(one.result.name)],
-    [one.state],
-    one.titles,
-  ]);
+  return tableOf([], namespaces, detail.rows, {
+    namespace: (one) => [`${one.mark} `, exact(one.result.name)],
+    outcome: (one) => [one.state],
+    'because of': (one) => one.titles,
+  });
 }
 
 /** What forcing did or would do, and what that left behind, are never folded away. */
@@ -263,55 +263,49 @@ function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
   const title: Words = isMany ? [`${what} in `, exact(result.name)] : [what];
   const left: Words = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
-  const ids = ['object', 'apiVersion', 'uid', 'finalizers'];
   return [
     ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
-    ...tableOf(title, ['object', 'finalizer', 'result'], actions, detail.forced, (one) => [
-      [exact(one.target)],
-      [exact(one.finalizer)],
-      [said(one.result)],
-    ]),
-    ...tableOf(left, ids, orphans, detail.forced, ({ apiVersion, kind, uid, ...one }) => [
-      [exact(`${kind} ${one.name}`)],
-      [exact(apiVersion)],
-      [exact(uid)],
-      [exact(one.finalizers.join(', '))],
-    ]),
-    ...tableOf(['Refused'], ['object', 'reason'], refused, detail.forced, (one) => [
-      [exact(one.target)],
-      [said(one.reason)],
-    ]),
+    ...tableOf(title, actions, detail.forced, {
+      object: ({ target }) => [exact(target)],
+      finalizer: ({ finalizer }) => [exact(finalizer)],
+      result: (one) => [said(one.result)],
+    }),
+    ...tableOf(left, orphans, detail.forced, {
+      object: ({ kind, name }) => [exact(`${kind} ${name}`)],
+      apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+      uid: ({ uid }) => [exact(uid)],
+      finalizers: ({ finalizers }) => [exact(finalizers.join(', '))],
+    }),
+    ...tableOf(['Refused'], refused, detail.forced, {
+      object: ({ target }) => [exact(target)],
+      reason: ({ reason }) => [said(reason)],
+    }),
   ];
 }
 
 function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
-  const isMany = namespaces.length > 1;
-  const header = ['what', 'how it points there', ...(isMany ? ['namespace'] : [])];
-  const table = tableOf([], header, leftBehind, detail.rows, ({ namespace, entry }) => [
-    [
-      ...(entry.breaksOthers ? [strong('breaks others:'), ' '] : []),
-      exact(`${entry.kind} ${entry.name}`),
+  const table = tableOf([], leftBehind, detail.rows, {
+    what: ({ entry: { breaksOthers, kind, name } }) => [
+      ...(breaksOthers ? [strong('breaks others:'), ' '] : []),
+      exact(`${kind} ${name}`),
     ],
-    [said(entry.why)],
-    ...(isMany ? [[exact(namespace)]] : []),
-  ]);
+    'how it points there': ({ entry }) => [said(entry.why)],
+    ...(namespaces.length > 1 ? { namespace: ({ namespace }) => [exact(namespace)] } : {}),
+  });
   return fold('left behind', [leftBehindTitle(leftBehind, run)], table);
 }
 
 /** What an ordered deletion deleted inside, before the namespace itself. */
 function deletionBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { deletions = [] } = result;
+  const { deletions = [], name: home } = result;
   const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
-  return fold(
-    'details',
-    isMany ? [...title, ' of ', exact(result.name)] : title,
-    tableOf([], ['object', 'apiVersion', 'uid', 'result'], deletions, detail.rows, (one) => [
-      [exact(`${one.kind} ${one.name}`)],
-      [exact(one.apiVersion)],
-      [exact(one.uid)],
-      [said(one.result)],
-    ]),
-  );
+  const table = tableOf([], deletions, detail.rows, {
+    object: ({ kind, name }) => [exact(`${kind} ${name}`)],
+    apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+    uid: ({ uid }) => [exact(uid)],
+    result: (one) => [said(one.result)],
+  });
+  return fold('details', isMany ? [...title, ' of ', exact(home)] : title, table);
 }
 
 /** Everything that is there for whoever wants to check or to dig. */
@@ -352,14 +346,14 @@ function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
   return [
     ...tableOf(
       [],
-      ['', 'waits for', 'because'],
       rows,
       detail.rows,
-      ({ fromWords, toWords, because, isRootCause }) => [
-        [...fromWords],
-        [...toWords, ...(isRootCause ? [' (', strong('root cause'), ')'] : [])],
-        [...because],
-      ],
+      {
+        '': ({ fromWords }) => fromWords,
+        'waits for': ({ toWords, isRootCause }) =>
+          isRootCause ? [...toWords, ' (', strong('root cause'), ')'] : toWords,
+        because: ({ because }) => because,
+      },
       result.diagnosis?.edges.length,
     ),
     ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
@@ -377,45 +371,36 @@ function readBlocks({ result, rows }: NamespaceView, { run }: View, detail: Deta
   const raw = detail.hasRawData ? most : 0;
   const told = new Set(rows.map(({ to }) => to));
   const findings = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
-  const queued = diagnosis?.queued ?? [];
-  const total = counted(
-    queued.reduce((sum, { count }) => sum + count, 0),
-    'object',
-  );
+  const queued = (diagnosis?.queued ?? []).reduce((sum, { count }) => sum + count, 0);
+  const total = counted(queued, 'object');
   return [
-    ...tableOf(['Other findings'], ['code', 'what', 'why'], findings, most, (finding) => [
-      [exact(finding.code)],
-      [...subjectWords(finding.subject, scene.home)],
-      [...messageWords(finding, scene)],
-    ]),
+    ...tableOf(['Other findings'], findings, most, {
+      code: ({ code }) => [exact(code)],
+      what: ({ subject }) => subjectWords(subject, scene.home),
+      why: (finding) => messageWords(finding, scene),
+    }),
     ...tableOf(
       [`Queued: ${total} that nobody has asked to go yet, so no cause`],
-      ['kind', 'apiVersion', 'objects'],
-      queued,
+      diagnosis?.queued ?? [],
       most,
-      ({ kind, apiVersion, count }) => [[exact(kind)], [exact(apiVersion)], [formatCount(count)]],
+      {
+        kind: ({ kind }) => [exact(kind)],
+        apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+        objects: ({ count }) => [formatCount(count)],
+      },
     ),
-    ...tableOf(
-      ['Not inspected'],
-      ['what', 'why not'],
-      diagnosis?.notInspected ?? [],
-      most,
-      ({ what, reason, grant }) => [[said(what)], [grant ? exact(reason) : said(reason)]],
-    ),
-    ...tableOf(
-      ["The namespace's own conditions, as the cluster words them"],
-      ['condition', 'reason', 'message'],
-      conditions,
-      raw,
-      ({ type, status, reason, message }) => [
-        [exact(`${type}=${status}`)],
-        [exact(reason)],
-        [exact(message)],
-      ],
-    ),
-    ...tableOf(['Timeline'], ['when', 'what'], timeline, raw, ({ at, event }) => [
-      [said(withAges(at, scene.now))],
-      [said(withAges(event, scene.now))],
-    ]),
+    ...tableOf(['Not inspected'], diagnosis?.notInspected ?? [], most, {
+      what: ({ what }) => [said(what)],
+      'why not': ({ reason, grant }) => [grant ? exact(reason) : said(reason)],
+    }),
+    ...tableOf(["The namespace's own conditions, as the cluster words them"], conditions, raw, {
+      condition: ({ type, status }) => [exact(`${type}=${status}`)],
+      reason: ({ reason }) => [exact(reason)],
+      message: ({ message }) => [exact(message)],
+    }),
+    ...tableOf(['Timeline'], timeline, raw, {
+      when: ({ at }) => [said(withAges(at, scene.now))],
+      what: ({ event }) => [said(withAges(event, scene.now))],
+    }),
   ];
 }

@@ -42,12 +42,18 @@ function findingSubject(finding: Finding, home: string): Words {
   return more > 0 ? [...words, ` (and ${formatCount(more)} more like it)`] : words;
 }
 
+/** Whether a finding has nothing to name but the namespace, which is what waits. */
+export function isAboutHome({ finalizer, subject }: Finding, home: string): boolean {
+  return finalizer === undefined && subject.kind === 'Namespace' && subject.name === home;
+}
+
 /**
  * A finding as something that is waited for. A finalizer of the namespace, or an owner that nobody could
  * name, has the thing that waits as its subject, and "x waits for x" tells nothing.
  */
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
   const { code, finalizer } = finding;
+  if (isAboutHome(finding, home)) return titleWords(finding, home);
   if (finalizer !== undefined) {
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
       return ['finalizer ', exact(finalizer)];
@@ -63,7 +69,7 @@ export function titleWords(root: Finding, home: string): Words {
   if (root.finalizer !== undefined) return ['finalizer ', exact(root.finalizer)];
   switch (root.code) {
     case 'namespace-controller-inactive':
-      return ['kube-controller-manager'];
+      return [exact('kube-controller-manager')];
     case 'unexplained':
       return ['a cause that could not be found'];
     default:

@@ -17,6 +17,7 @@ import {
   chainClauses,
   continuationWords,
   formatAge,
+  isAboutHome,
   linkWords,
   markOf,
   messageWords,
@@ -263,14 +264,26 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
     : [told, 'namespace ', exact(only.name)];
 }
 
-/** One finalizer may have a cause per kind of object that it is on. */
+/**
+ * One finalizer may have a cause per kind of object that it is on; and where one object has several
+ * finalizers, the commands for one of them do for all.
+ */
 function distinct(views: readonly (CauseView & { heldKind: string })[]): CauseView[] {
   const alike = Map.groupBy(views, ({ title }) => toPlain(title));
-  return views.map(({ heldKind, ...view }) =>
-    alike.get(toPlain(view.title))?.length === 1
-      ? view
-      : { ...view, title: [...view.title, ' on ', said(heldKind)] },
-  );
+  const byCommands = new Map<string, number>();
+  return views.map(({ heldKind, ...view }, at) => {
+    const isOne = alike.get(toPlain(view.title))?.length === 1;
+    const title = isOne ? view.title : [...view.title, ' on ', said(heldKind)];
+    const actions = view.remedies.flatMap((group) => group.actions);
+    const commands = actions.map(({ command }) => command ?? '');
+    const first = byCommands.get(commands.join('\n'));
+    if (first === undefined) byCommands.set(commands.join('\n'), at);
+    if (first === undefined || commands.length === 0 || commands.includes('')) {
+      return { ...view, title };
+    }
+    const also: Words = [`What to do about cause ${first + 1} is enough for this one, too.`];
+    return { ...view, title, also, remedies: [] };
+  });
 }
 
 function causeView(
@@ -330,11 +343,17 @@ function alsoHere(places: Cause['places']): Words {
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene): Proof {
   const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
   const examples = (link.examples ?? []).map(({ name: example }) => [exact(example)]);
+  const { code, evidence, finalizer = '' } = link;
+  const subject = linkWords(link, scene.home, waits);
+  // What an API server says comes with its status, and without it in a condition.
+  const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
   return {
-    subject: capitalized(linkWords(link, scene.home, waits)),
+    subject: capitalized(
+      code === 'object-finalizer' ? [...subject, ', finalizer ', exact(finalizer)] : subject,
+    ),
     age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
     lines: [
-      ...link.evidence.map((line): Words => [said(withAges(line, scene.now))]),
+      ...lines.map((line): Words => [said(withAges(line, scene.now))]),
       ...((link.count ?? 1) > 1 && examples.length > 1
         ? [['among them ', ...listWords(examples)]]
         : []),
@@ -641,7 +660,9 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
       const toWords =
         finding === undefined ? namespaceWords : linkWords(finding, scene.home, waits);
       const here = [...depth, at < edges.length - 1];
-      const isSelf = finding !== undefined && isOwnerOfItself(finding, waits);
+      const isSelf =
+        finding !== undefined &&
+        (isOwnerOfItself(finding, waits) || isAboutHome(finding, scene.home));
       const tell = isSelf ? continuationWords : messageWords;
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
       const reason: Words = [said(withAges(because, scene.now), names)];
