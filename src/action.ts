@@ -8,12 +8,11 @@ import { type Cancellation, type Environment, homeDirectory, onCancel } from './
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runGate } from './gate/gate.ts';
-import { COMMENT_MODES, type Inputs, readInputs } from './inputs.ts';
+import { COMMENT_MODES, type Inputs, PR_NUMBER, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { type OutputContext, outputsOf } from './outputs.ts';
-import { createActionLog } from './publish/logs.ts';
-import { type CommentInputs, Publisher, type Told } from './publish/publish.ts';
+import { type CommentInputs, createActionLog, Publisher, type Told } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/run.ts';
 import { redactResult } from './report/json.ts';
 import { renderLogLines } from './report/text.ts';
@@ -177,12 +176,12 @@ function commentInputs(inputs: Inputs | undefined): CommentInputs | undefined {
   const mode = COMMENT_MODES.find((legal) => legal === asked) ?? 'on-failure';
   const token = core.getInput('github-token');
   const number = core.getInput('pr-number');
-  const isNumber = /^[1-9]\d{0,9}$/.test(number);
-  if (mode === 'off' || token === '' || (number !== '' && !isNumber)) return undefined;
+  const isWrong = number !== '' && !PR_NUMBER.test(number);
+  if (mode === 'off' || token === '' || isWrong) return undefined;
   return {
     mode,
     token,
-    prNumber: isNumber ? Number(number) : undefined,
+    prNumber: Number(number) || undefined,
     key: core.getInput('comment-key'),
     namespaces: inputs?.namespaces ?? [],
     selector: inputs?.selector ?? '',

@@ -1,6 +1,15 @@
 import { parseArgs } from 'node:util';
 import { ActionError, describeError } from './base/errors.ts';
-import { choicesOf, INPUT_ROWS, INPUTS, type InputName, type InputRow, list } from './inputs.ts';
+import {
+  choicesOf,
+  INPUT_ROWS,
+  INPUTS,
+  type InputName,
+  type InputRow,
+  list,
+  oneOf,
+  YES_OR_NO,
+} from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
 export const STATS_FORMATS = ['text', 'markdown', 'csv'] as const;
@@ -31,7 +40,7 @@ export function parseArguments(args: readonly string[]): Command {
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);
     if (files.length === 0) throw usage('"stats" needs at least one report.json file');
-    return { run: 'stats', files, format: choice(values['format'], STATS_FORMATS, 'text') };
+    return { run: 'stats', files, format: formatOf(values['format'], STATS_FORMATS) };
   }
   const isForecast = positionals[0] === 'forecast';
   if (isForecast) positionals.shift();
@@ -46,7 +55,7 @@ export function parseArguments(args: readonly string[]): Command {
   return {
     run: 'gate',
     inputs: { ...inputs, namespace: names.join(',') },
-    format: choice(values['format'], FORMATS, 'text'),
+    format: formatOf(values['format'], FORMATS),
     now: flag('now', values),
   };
 }
@@ -104,31 +113,24 @@ function withFlagValues(args: readonly string[]): string[] {
 }
 
 function valuesOfFlag(name: string): readonly string[] | undefined {
-  if (OWN_FLAGS.includes(name)) return ['true', 'false'];
+  if (OWN_FLAGS.includes(name)) return YES_OR_NO;
   const row = (INPUTS as Record<string, InputRow | undefined>)[name];
   return row?.default === 'false' && !row.onlyInAction ? row.legal : undefined;
 }
 
-function choice<T extends string>(value: string | undefined, legal: readonly T[], fallback: T): T {
-  if (value === undefined) return fallback;
-  const found = legal.find((item) => item === value);
-  if (found === undefined) {
-    throw usage(`option --format is "${value}"; use one of: ${legal.join(', ')}`);
-  }
-  return found;
+function formatOf<T extends string>(value: string | undefined, legal: readonly [T, ...T[]]): T {
+  return value === undefined ? legal[0] : oneOf('option --format', value, legal, HINT);
 }
 
 /** Flags that are no inputs, so nobody else judges their value. */
-function flag(name: string, values: Record<string, string | undefined>): boolean {
-  const value = values[name];
-  if (value === undefined || value === 'true' || value === 'false') return value === 'true';
-  throw usage(`option --${name} is "${value}"; use one of: true, false`);
+function flag(name: string, { [name]: value }: Record<string, string | undefined>): boolean {
+  return value !== undefined && oneOf(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
 }
 
+const HINT = 'namespace-teardown-gate --help lists what there is.';
+
 function usage(message: string): ActionError {
-  return new ActionError('invalid-input', message, {
-    hint: 'namespace-teardown-gate --help lists what there is.',
-  });
+  return new ActionError('invalid-input', message, { hint: HINT });
 }
 
 /** Of the process, as the help says. */

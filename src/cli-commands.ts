@@ -12,7 +12,7 @@ import { runGate } from './gate/gate.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { Report, RunResult } from './model/result.ts';
-import { buildReport, redactResult } from './report/json.ts';
+import { redactResult, reportJson } from './report/json.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
 import { renderText } from './report/text.ts';
@@ -60,9 +60,9 @@ function render(view: View, format: GateCommand['format']): string {
     case 'text':
       return renderText(view);
     case 'markdown':
-      return renderMarkdownReport(view, { finishedAt: view.run.finishedAt });
+      return renderMarkdownReport(view, {});
     case 'json':
-      return `${JSON.stringify(buildReport(view.run), null, 2)}\n`;
+      return reportJson(view);
   }
 }
 

@@ -7,7 +7,7 @@ export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 export const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
 export const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
-const YES_OR_NO = ['true', 'false'] as const;
+export const YES_OR_NO = ['true', 'false'] as const;
 
 /** One input. Its default is the text that stands for "not given"; `'false'` makes it a flag in a terminal. */
 export interface InputRow {
@@ -202,51 +202,65 @@ export interface Inputs {
   policy: Policy;
   kubeconfig: string;
   context: string;
-  comment: (typeof COMMENT_MODES)[number];
-  githubToken: string;
-  prNumber: number | undefined;
-  commentKey: string;
   force: ForcePolicy;
   failOnLeftBehind: boolean;
   reportDir: string;
 }
 
-/** Reads every input through `get` (an empty text means "not given") and validates them all. */
+/**
+ * Reads every input through `get` (an empty text means "not given") and validates them all; those of the
+ * comment are read again by who writes it, since a wrong input is told there as well.
+ */
 export function readInputs(get: (name: InputName) => string): Inputs {
   const raw = Object.fromEntries(
     INPUT_ROWS.map(([name, row]) => [name, get(name).trim() || row.default]),
   ) as Record<InputName, string>;
-  const yes = (name: InputName): boolean => boolean(name, raw[name]);
-  const timeoutMs = parseDuration('timeout', raw.timeout);
+  const pick = <N extends InputName>(name: N): Choice<N> => choice(name, raw[name]);
+  const yes = (name: InputName): boolean => (pick(name) as string) === 'true';
+  const shaped = (name: InputName, shape: RegExp, rule: string): string => {
+    if (raw[name] === '' || shape.test(raw[name])) return raw[name];
+    throw invalid(`input "${name}" is "${shown(raw[name])}"; ${rule}`);
+  };
+  const duration = (name: InputName, fallback: number): number =>
+    raw[name] === '' ? fallback : parseDuration(name, raw[name]);
+  const timeoutMs = duration('timeout', 0);
+  const deletion = pick('delete');
+  const isAsked = yes('terminating');
+  if (!isAsked && raw['terminating-for'] !== '') {
+    const given = shown(raw['terminating-for']);
+    throw invalid(`input "terminating-for" is "${given}" but "terminating" is false`);
+  }
+  pick('comment');
+  shaped('pr-number', PR_NUMBER, 'use the number of a pull request, digits only');
+  const [key = '', value = ''] = shaped(
+    'force-label',
+    /^[A-Za-z0-9][-A-Za-z0-9_./]*=[-A-Za-z0-9_.]*$/,
+    'use one label as key=value, for example ephemeral=true',
+  ).split('=');
   const inputs: Inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
-    selector: selector(raw.selector),
-    terminating: terminating(yes('terminating'), raw['terminating-for']),
-    delete: raw.delete === 'ordered' ? 'ordered' : yes('delete'),
-    orderTimeoutMs:
-      raw['order-timeout'] === ''
-        ? timeoutMs / 2
-        : parseDuration('order-timeout', raw['order-timeout']),
+    // The API server judges the grammar; what can never be a selector is refused before any request.
+    selector: shaped(
+      'selector',
+      /^[^\n;&?#]+$/,
+      'use a label selector such as app=preview,pr=42 or "environment in (preview)"',
+    ),
+    terminating: isAsked ? { forMs: duration('terminating-for', 0) } : undefined,
+    delete: deletion === 'ordered' ? deletion : deletion === 'true',
+    orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
     forecast: yes('forecast'),
     timeoutMs,
     failFast: yes('fail-fast'),
-    policy: {
-      failOn: choice('fail-on', raw['fail-on'], FAIL_ON),
-      ifNotFound: choice('if-not-found', raw['if-not-found'], IF_NOT_FOUND),
-    },
+    policy: { failOn: pick('fail-on'), ifNotFound: pick('if-not-found') },
     kubeconfig: raw.kubeconfig,
     context: raw.context,
-    comment: choice('comment', raw.comment, COMMENT_MODES),
-    githubToken: raw['github-token'],
-    prNumber: prNumber(raw['pr-number']),
-    commentKey: raw['comment-key'],
     force: {
-      mode: choice('force-finalize', raw['force-finalize'], FORCE_MODES),
+      mode: pick('force-finalize'),
       namespaces: list(raw['force-namespaces']),
-      label: label(raw['force-label']),
+      label: key === '' ? undefined : { key, value },
       finalizers: list(raw['force-finalizers']),
       pods: yes('force-pods'),
-      orphans: choice('force-orphans', raw['force-orphans'], FORCE_ORPHANS),
+      orphans: pick('force-orphans'),
     },
     failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],
@@ -254,6 +268,8 @@ export function readInputs(get: (name: InputName) => string): Inputs {
   checkTogether(inputs);
   return inputs;
 }
+
+export const PR_NUMBER = /^[1-9]\d{0,9}$/;
 
 /** Rules that concern more than one input. */
 function checkTogether(inputs: Inputs): void {
@@ -305,19 +321,27 @@ export function list(value: string): string[] {
     .filter((item) => item !== '');
 }
 
-function choice<T extends string>(name: InputName, value: string, legal: readonly T[]): T {
-  const found = legal.find((item) => item === value);
-  if (found === undefined) {
-    throw invalid(`input "${name}" is "${shown(value)}"; use one of: ${legal.join(', ')}`);
-  }
-  return found;
+type Choice<N extends InputName> = (typeof INPUTS)[N] extends { legal: readonly (infer T)[] }
+  ? T
+  : never;
+
+/** One of the legal values of an input. YAML has three spellings of its booleans. */
+function choice<N extends InputName>(name: N, value: string): Choice<N> {
+  const { legal = [] }: InputRow = INPUTS[name];
+  const given = /^(True|TRUE|False|FALSE)$/.test(value) ? value.toLowerCase() : value;
+  return oneOf(`input "${name}"`, given, legal) as Choice<N>;
 }
 
-function boolean(name: InputName, value: string): boolean {
-  if (/^(true|True|TRUE)$/.test(value)) return true;
-  if (/^(false|False|FALSE)$/.test(value)) return false;
-  const { legal = YES_OR_NO }: InputRow = INPUTS[name];
-  throw invalid(`input "${name}" is "${shown(value)}"; use one of: ${legal.join(', ')}`);
+/** The value, if it is legal. */
+export function oneOf<T extends string>(
+  what: string,
+  value: string,
+  legal: readonly T[],
+  hint?: string,
+): T {
+  const found = legal.find((item) => item === value);
+  if (found !== undefined) return found;
+  throw invalid(`${what} is "${shown(value)}"; use one of: ${legal.join(', ')}`, hint);
 }
 
 /** Namespace names are DNS labels (apimachinery, validation.IsDNS1123Label). */
@@ -327,43 +351,6 @@ function namespaceName(value: string): string {
     `input "namespace" has the entry "${shown(value)}", which is no namespace name; use lower-case letters, digits and -, at most 63 characters`,
     'Entries are separated by newline or comma. For patterns, label the namespaces and use "selector".',
   );
-}
-
-/** The API server judges the grammar; what can never be a selector is refused before any request. */
-function selector(value: string): string {
-  if (/[\n;&?#]/.test(value)) {
-    throw invalid(
-      `input "selector" is "${shown(value)}"; use a label selector such as app=preview,pr=42 or "environment in (preview)"`,
-    );
-  }
-  return value;
-}
-
-function terminating(isAsked: boolean, atLeast: string): Inputs['terminating'] {
-  if (isAsked) {
-    return { forMs: atLeast === '' ? 0 : parseDuration('terminating-for', atLeast) };
-  }
-  if (atLeast === '') return undefined;
-  throw invalid(`input "terminating-for" is "${shown(atLeast)}" but "terminating" is false`);
-}
-
-function prNumber(value: string): number | undefined {
-  if (value === '') return undefined;
-  if (/^[1-9]\d{0,9}$/.test(value)) return Number(value);
-  throw invalid(
-    `input "pr-number" is "${shown(value)}"; use the number of a pull request, digits only`,
-  );
-}
-
-function label(value: string): ForcePolicy['label'] {
-  if (value === '') return undefined;
-  const match = /^([A-Za-z0-9][-A-Za-z0-9_./]*)=([-A-Za-z0-9_.]*)$/.exec(value);
-  if (match?.[1] === undefined || match[2] === undefined) {
-    throw invalid(
-      `input "force-label" is "${shown(value)}"; use one label as key=value, for example ephemeral=true`,
-    );
-  }
-  return { key: match[1], value: match[2] };
 }
 
 /** What was given, in one line and bounded: it may be a whole file pasted by mistake. */

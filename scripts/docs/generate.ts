@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { treeLines } from '../../src/report/text.ts';
+import { rowsOf } from '../../src/report/view.ts';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { readRecordedLook } from '../../test/unit/recorded-looks.ts';
 import { actionYml } from './action-yml.ts';
@@ -50,7 +51,8 @@ function exampleBlocks(): Blocks {
   return Object.fromEntries(
     EXAMPLES.map((id) => {
       const { before, now } = readRecordedLook(id);
-      const lines = treeLines(diagnose(now, before), now.namespace.name, now.takenAt);
+      const scene = { home: now.namespace.name, now: now.takenAt };
+      const lines = treeLines(rowsOf(diagnose(now, before), scene));
       return [id, fenced(`${lines.join('\n')}\n`)];
     }),
   );

@@ -36,7 +36,7 @@ export async function commentPicture(): Promise<string> {
     timeoutMs: WAITED_MS,
     namespaces: result.namespaces.map((one) => ({ ...one, elapsedMs: WAITED_MS })),
   };
-  const comment = resultStory(viewOf(waited), { finishedAt: waited.finishedAt })(MAX_COMMENT_CHARS);
+  const comment = resultStory(viewOf(waited), {})(MAX_COMMENT_CHARS);
   const start = comment.indexOf('###');
   const end = comment.indexOf('<details>');
   if (start < 0 || end < 0) throw new Error(`the comment has another form now:\n${comment}`);

@@ -4,7 +4,7 @@ import { type Host, readOnlyReason, type WorkflowRun } from './run.ts';
 
 /** What to tell when a comment could not be written. */
 interface Trouble {
-  level: 'warning' | 'notice' | 'silent';
+  level: 'warning' | 'notice';
   message: string;
   /** Lines to add somewhere, as they are to be written. */
   fix: readonly string[];
@@ -12,13 +12,13 @@ interface Trouble {
 
 const PERMISSION_LINES = ['permissions:', '  pull-requests: write'];
 
-/** One sentence: what was tried, what came back, what helps. */
+/** One sentence: what was tried, what came back, what helps; none where nobody waits for it. */
 export function commentTrouble(
   tried: string,
   failure: ApiFailure,
   run: WorkflowRun,
   token: string,
-): Trouble {
+): Trouble | undefined {
   const { host } = run;
   const what = `${tried}: ${failure.message.replace(/\.$/, '')}`;
   const warning = (advice: string, fix: readonly string[] = []): Trouble => ({
@@ -46,7 +46,7 @@ export function commentTrouble(
     case 'throttled':
       return warning('The rate limit is used up; the next run writes the comment.');
     case 'aborted':
-      return { level: 'silent', message: what, fix: [] };
+      return undefined;
     case 'conflict':
     case 'invalid':
     case 'server-error':

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { getOctokit } from '@actions/github';
 import { describeError } from '../base/errors.ts';
 import { at, type Json, numberAt, stringAt } from '../base/json.ts';
@@ -249,12 +250,9 @@ const UNREADABLE: ApiFailure = {
 };
 
 /** Rejects with the signal. */
-function ended(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const end = (): void => reject(signal.reason);
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end, { once: true });
-  });
+async function ended(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, 'abort');
+  throw signal.reason;
 }
 
 function failureOf(error: unknown, signal: AbortSignal): ApiFailure {

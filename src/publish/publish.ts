@@ -1,24 +1,19 @@
 import { statSync } from 'node:fs';
 import { appendFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as core from '@actions/core';
 import { describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { makeFolder } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
-import { shorten } from '../base/text.ts';
+import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { RunResult } from '../model/result.ts';
-import {
-  type Failure,
-  failureStory,
-  renderComment,
-  resultStory,
-  type Story,
-} from '../report/comment.ts';
+import { isHeld } from '../report/causes.ts';
+import { type Failure, failureStory, renderComment, resultStory } from '../report/comment.ts';
 import {
   addTeardown,
   failedTeardown,
-  isFine,
   isPassed,
   type Speaker,
   type Teardown,
@@ -26,14 +21,14 @@ import {
   teardownOf,
   teardownsIn,
 } from '../report/comment-state.ts';
-import { buildReport } from '../report/json.ts';
+import { reportJson } from '../report/json.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
 import type { View } from '../report/view.ts';
 import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { type CommentTask, putComment } from './put-comment.ts';
-import { calledAfter, commentKey, formerKey, hash, runUrl, type WorkflowRun } from './run.ts';
+import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './run.ts';
 
 /** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
@@ -102,10 +97,15 @@ export class Publisher {
   /** Report files and job summary. */
   async files(given: Told): Promise<WrittenFiles> {
     const told = this.#redacted(given);
-    const json = 'view' in told ? await this.#writeReport('report.json', told.view) : '';
-    const markdown = 'view' in told ? await this.#writeReport('report.md', told.view) : '';
-    await this.#writeSummary(told, this.#context(told, undefined));
-    return { reportJsonPath: json, reportMarkdownPath: markdown };
+    const context = this.#context();
+    const write = async (name: string, text: (view: View) => string): Promise<string> =>
+      'view' in told ? await this.#writeReport(name, () => text(told.view)) : '';
+    const reportJsonPath = await write('report.json', reportJson);
+    const reportMarkdownPath = await write('report.md', (view) =>
+      renderMarkdownReport(view, context),
+    );
+    await this.#writeSummary(told, context);
+    return { reportJsonPath, reportMarkdownPath };
   }
 
   /** The pull request comment; resolves to its address, or to nothing. */
@@ -129,15 +129,11 @@ export class Publisher {
     }
   }
 
-  async #writeReport(name: 'report.json' | 'report.md', view: View): Promise<string> {
+  async #writeReport(name: string, text: () => string): Promise<string> {
     const path = join(this.#deps.reportDir, name);
     try {
-      const text =
-        name === 'report.json'
-          ? `${JSON.stringify(buildReport(view.run), null, 2)}\n`
-          : renderMarkdownReport(view, this.#context({ view }, undefined));
       await makeFolder(this.#deps.reportDir);
-      await writeFile(path, text);
+      await writeFile(path, text());
       return path;
     } catch (error) {
       this.#warn(
@@ -160,7 +156,7 @@ export class Publisher {
       const text =
         'view' in told
           ? renderSummary(told.view, context, room)
-          : `${failureStory(told.failure, context)(room)}\n`;
+          : `${failureStory(told.failure, context)}\n`;
       this.#summaryStart = size;
       if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
       else this.#warn('the job summary of this step is full; the report is only in its files');
@@ -187,16 +183,15 @@ export class Publisher {
     }
     const tell = (tried: string, failure: ApiFailure): string => {
       const trouble = commentTrouble(tried, failure, run, token);
-      if (trouble.level === 'warning') this.#warn(trouble.message, trouble.fix);
-      if (trouble.level === 'notice') this.#deps.log.notice(trouble.message);
+      if (trouble?.level === 'notice') this.#deps.log.notice(trouble.message);
+      else if (trouble !== undefined) this.#warn(trouble.message, trouble.fix);
       return '';
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
     const named = await withName(run, api);
     const task = await this.#task(found.number, told, inputs, named, api);
     const end = await putComment(task, api, clock, signal);
-    if (end.kind === 'none') return '';
-    if (end.kind !== 'failed') return end.url;
+    if ('url' in end) return end.url;
     return tell(`could not ${end.what} the comment on pull request ${found.number}`, end.failure);
   }
 
@@ -208,19 +203,15 @@ export class Publisher {
     api: HostApi,
   ): Promise<CommentTask> {
     const { host, event } = run;
-    const version = host.kind === 'gitea' ? await api.version() : undefined;
-    const knownVersion = version?.ok ? version.value : undefined;
+    const got = host.kind === 'gitea' ? await api.version() : undefined;
+    const version = got?.ok ? got.value : undefined;
+    const context = this.#context(version);
     const own = this.#teardown(told, inputs, run);
     const gone = 'view' in told ? goneIn(told.view.run) : [];
     const key = commentKey(inputs.key, run);
-    const story = storyOf(told, this.#context(told, knownVersion));
-    const former =
-      'view' in told
-        ? [formerKey({ ...inputs, commentKey: inputs.key, server: told.view.run.cluster.server })]
-        : [];
     return {
       issue,
-      keys: [key, ...former],
+      key,
       mayCreate: inputs.mode === 'always' || !('view' in told) || !isPassed(told.view.run),
       token: inputs.token,
       host,
@@ -231,13 +222,13 @@ export class Publisher {
           signature,
           teardowns: addTeardown(earlier.flatMap(teardownsIn), own, gone),
           own,
-          story,
+          story:
+            'view' in told
+              ? resultStory(told.view, context)
+              : () => failureStory(told.failure, context),
           earlier,
-          linkTo: (entry) =>
-            runUrl(
-              { host, event, id: entry.run, number: entry.number, attempt: entry.attempt },
-              knownVersion,
-            ),
+          linkTo: ({ run: id, number, attempt }) =>
+            runUrl({ host, event, id, number, attempt }, version),
         }),
     };
   }
@@ -259,21 +250,18 @@ export class Publisher {
     if (!('view' in told)) {
       return failedTeardown(speaker, told.failure.at, Math.round(told.elapsedMs / 1_000));
     }
-    const result = told.view.run;
-    return teardownOf(result, speaker, {
+    const { run: result } = told.view;
+    return teardownOf(told.view, speaker, {
       address: hash(result.cluster.server),
       isOwnCluster: isYounger(result, run.startedAt),
     });
   }
 
-  #context(told: Told, giteaVersion: string | undefined): RenderContext {
+  #context(giteaVersion?: string): RenderContext {
     const { run } = this.#deps;
-    const url = run === undefined ? undefined : runUrl(run, giteaVersion);
-    return {
-      finishedAt: 'view' in told ? told.view.run.finishedAt : told.failure.at,
-      ...(url === undefined ? {} : { runUrl: url }),
-      ...(run === undefined ? {} : { runLabel: run.label }),
-    };
+    if (run === undefined) return {};
+    const url = runUrl(run, giteaVersion);
+    return { runLabel: run.label, ...(url === undefined ? {} : { runUrl: url }) };
   }
 
   /** A message of a failure comes from anywhere. */
@@ -298,10 +286,6 @@ async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
   return file.ok ? calledAfter(file.value, run) : run;
 }
 
-function storyOf(told: Told, context: RenderContext): Story {
-  return 'view' in told ? resultStory(told.view, context) : failureStory(told.failure, context);
-}
-
 /** A cluster that was made by the job that looks at it; its age is by its own clock. */
 function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undefined): boolean {
   const age = Date.parse(finishedAt) - Date.parse(cluster.createdAt ?? '');
@@ -309,7 +293,7 @@ function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undef
 }
 
 function goneIn({ namespaces }: RunResult): string[] {
-  return namespaces.filter(({ outcome }) => isFine(outcome)).map(({ name }) => name);
+  return namespaces.filter((one) => !isHeld(one)).map(({ name }) => name);
 }
 
 /** Others may have settled it meanwhile. */
@@ -317,4 +301,27 @@ function isSame(entry: Teardown, own: Teardown): boolean {
   return (
     teardownId(entry) === teardownId(own) && entry.at === own.at && entry.outcome === own.outcome
   );
+}
+
+/** GitHub cuts an annotation at 4,096 characters; nobody reads that far in one. */
+const MAX_ANNOTATION_CHARS = 500;
+
+/** The step log. The toolkit escapes line ends in commands, but lets `##[command]` through: we do not. */
+export function createActionLog(redactor: Redactor): Log {
+  const safe = (text: string): string => logLine(redactor.redact(text));
+  const annotation = (text: string): string => shorten(safe(text), MAX_ANNOTATION_CHARS);
+  const properties = (title: string | undefined): core.AnnotationProperties =>
+    title === undefined ? {} : { title: safe(title) };
+  return {
+    line: (text) => core.info(safe(text)),
+    group: (title, lines) => {
+      core.startGroup(safe(title));
+      for (const line of lines) core.info(safe(line));
+      core.endGroup();
+    },
+    notice: (message, title) => core.notice(annotation(message), properties(title)),
+    warning: (message, title) => core.warning(annotation(message), properties(title)),
+    error: (message, title) => core.error(annotation(message), properties(title)),
+    debug: (text) => core.debug(safe(text)),
+  };
 }

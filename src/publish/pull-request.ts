@@ -25,7 +25,8 @@ const UNKNOWN = `could not tell which pull request this belongs to; ${ASK}`;
  */
 export function leadsOf(event: HostEvent, host: HostKind): Leads {
   const { payload } = event;
-  switch (eventName(event)) {
+  const name = eventName(event);
+  switch (name) {
     case 'issue_comment':
     case 'pull_request_comment':
     case 'issues':
@@ -34,24 +35,15 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
       return ofPush(event);
     case 'create':
       return stringAt(payload, 'ref_type') === 'branch'
-        ? found([...branch(event, stringAt(payload, 'ref'), event.sha)])
-        : found([...commit(event.sha)]);
+        ? found(branch(event, stringAt(payload, 'ref'), event.sha))
+        : found(commit(event.sha));
     case 'delete':
       return ofDelete(event, host);
     case 'workflow_run':
       return ofWorkflowRun(event);
     case 'check_suite':
-      return ofCheck(
-        event,
-        at(payload, 'check_suite'),
-        stringAt(payload, 'check_suite', 'head_branch'),
-      );
     case 'check_run':
-      return ofCheck(
-        event,
-        at(payload, 'check_run'),
-        stringAt(payload, 'check_run', 'check_suite', 'head_branch'),
-      );
+      return ofCheck(event, at(payload, name));
     case 'status':
       return ofStatus(event);
     case 'workflow_dispatch':
@@ -148,8 +140,9 @@ function ofWorkflowRun(event: HostEvent): Leads {
 }
 
 /** Check suites and check runs. They are this repository's, also those of a fork's pull request. */
-function ofCheck(event: HostEvent, check: Json | undefined, name: string | undefined): Leads {
+function ofCheck(event: HostEvent, check: Json | undefined): Leads {
   const sha = stringAt(check, 'head_sha') ?? '';
+  const name = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
   return found([...listed(check, sha, event), ...commit(sha), ...branch(event, name, sha)]);
 }
 
@@ -246,6 +239,7 @@ export async function findPullRequest(
   const numbers = leads.flatMap((lead) => (lead.by === 'number' ? [lead.number] : []));
   if (numbers.length > 0) return byNumber([...new Set(numbers)], event, api);
   for (const lead of leads) {
+    if (lead.by === 'number') continue;
     const got = await follow(lead, event, api);
     if (!got.ok) {
       const what = `the pull requests of the ${lead.by === 'branch' ? 'branch' : 'commit'}`;
@@ -282,21 +276,17 @@ async function byNumber(
 }
 
 async function follow(
-  lead: Lead,
+  lead: Exclude<Lead, { by: 'number' }>,
   event: HostEvent,
   api: HostApi,
 ): Promise<Got<readonly PullRequest[]>> {
-  if (lead.by === 'number') return { ok: true, value: [] };
-  const got =
-    lead.by === 'commit'
-      ? await api.pullsOfCommit(lead.sha)
-      : await api.pullsOfBranch(lead.owner, lead.branch);
+  const isCommitLead = lead.by === 'commit';
+  const got = isCommitLead
+    ? await api.pullsOfCommit(lead.sha)
+    : await api.pullsOfBranch(lead.owner, lead.branch);
   if (!got.ok) return got;
   const ours = got.value.filter((pull) => isOf(event, pull));
-  return {
-    ok: true,
-    value: lead.by === 'commit' ? ofCommit(ours, lead.sha) : ofBranch(ours, lead),
-  };
+  return { ok: true, value: isCommitLead ? ofCommit(ours, lead.sha) : ofBranch(ours, lead) };
 }
 
 function isOf(event: HostEvent, pull: PullRequest): boolean {

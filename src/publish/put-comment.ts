@@ -7,8 +7,8 @@ import type { Host } from './run.ts';
 
 export interface CommentTask {
   issue: number;
-  /** Whose comments are ours: the key of this run, and what it was called before. */
-  keys: readonly string[];
+  /** What our comments are marked with. */
+  key: string;
   /** Whether a new comment may be written where there is none. */
   mayCreate: boolean;
   token: string;
@@ -19,10 +19,8 @@ export interface CommentTask {
   isIn: (body: string) => boolean;
 }
 
-export type CommentOutcome =
-  | { kind: 'created' | 'updated'; url: string }
-  | { kind: 'none' }
-  | { kind: 'failed'; what: 'read' | 'write'; failure: ApiFailure };
+/** Its address, empty where there is none and may be none; or what could not be done. */
+export type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFailure };
 
 /** Who writes at the same time has read and written within this. */
 const SETTLE_MS = 1_000;
@@ -40,23 +38,16 @@ export async function putComment(
   signal: AbortSignal,
 ): Promise<CommentOutcome> {
   const mine = await ownComments(task, api, undefined);
-  if (!mine.ok) return { kind: 'failed', what: 'read', failure: mine.failure };
-  const hasOne = mine.value.length > 0;
-  const ready = hasOne ? mine : await create(task, api, []);
-  if (ready === undefined) return { kind: 'none' };
-  if (!ready.ok) return { kind: 'failed', what: 'write', failure: ready.failure };
-  const end = await settle(ready.value, task, api, clock, signal);
-  return end.kind === 'updated' && !hasOne ? { kind: 'created', url: end.url } : end;
+  if (!mine.ok) return { what: 'read', failure: mine.failure };
+  const ready = mine.value.length > 0 || !task.mayCreate ? mine : await create(task, api);
+  if (!ready.ok) return { what: 'write', failure: ready.failure };
+  const [oldest, ...others] = ready.value;
+  return oldest === undefined ? { url: '' } : settle(oldest, others, task, api, clock, signal);
 }
 
 /** Somebody else may have created one at the same moment; and now the host has told who we are. */
-async function create(
-  task: CommentTask,
-  api: HostApi,
-  earlier: readonly string[],
-): Promise<Got<Comment[]> | undefined> {
-  if (!task.mayCreate) return undefined;
-  const made = await api.createComment(task.issue, task.render(earlier, undefined));
+async function create(task: CommentTask, api: HostApi): Promise<Got<Comment[]>> {
+  const made = await api.createComment(task.issue, task.render([], undefined));
   if (!made.ok) return made;
   const all = await ownComments(task, api, made.value.author);
   const others = all.ok ? all.value.filter(({ id }) => id !== made.value.id) : [];
@@ -65,18 +56,18 @@ async function create(
 
 /** Writes into the oldest until it has everything, and removes the others. */
 async function settle(
-  comments: readonly Comment[],
+  target: Comment,
+  duplicates: readonly Comment[],
   task: CommentTask,
   api: HostApi,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<CommentOutcome> {
-  const [target, ...duplicates] = comments as [Comment, ...Comment[]];
   const signature = needsSignature(task.host, target.author)
     ? sign(task.token, target.author)
     : undefined;
   let current = target.body;
-  let earlier = comments.map(({ body }) => body);
+  let earlier = [target, ...duplicates].map(({ body }) => body);
   let { url } = target;
   for (let round = 1; ; round++) {
     if (!isWhole(current, signature, task) || earlier.length > 1) {
@@ -89,10 +80,10 @@ async function settle(
     await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
     const now = await api.comment(target.id);
     // Written it is; whether somebody has written over it, nobody can tell.
-    if (!now.ok || isWhole(now.value.body, signature, task)) return { kind: 'updated', url };
+    if (!now.ok || isWhole(now.value.body, signature, task)) return { url };
     if (round === MAX_ROUNDS) {
       const message = 'others write into it at the same time';
-      return { kind: 'failed', what: 'write', failure: { kind: 'conflict', message } };
+      return { what: 'write', failure: { kind: 'conflict', message } };
     }
     current = now.value.body;
     earlier = [current];
@@ -100,12 +91,7 @@ async function settle(
 }
 
 function isWhole(body: string, signature: string | undefined, task: CommentTask): boolean {
-  const [key] = task.keys;
-  return (
-    task.isIn(body) &&
-    signatureIn(body) === signature &&
-    hasMarker(body, key === undefined ? [] : [key])
-  );
+  return task.isIn(body) && signatureIn(body) === signature && hasMarker(body, task.key);
 }
 
 /** Not ours after all, or removed since it was listed: a new one, once, with what it told. */
@@ -118,11 +104,9 @@ async function refused(
   const isNotOurs = failure.kind === 'forbidden' || failure.kind === 'not-found';
   if (isNotOurs && task.mayCreate) {
     const made = await api.createComment(task.issue, task.render(earlier, undefined));
-    if (made.ok) return { kind: 'created', url: made.value.url };
-    return { kind: 'failed', what: 'write', failure: made.failure };
+    return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
   }
-  if (failure.kind === 'not-found') return { kind: 'none' };
-  return { kind: 'failed', what: 'write', failure };
+  return failure.kind === 'not-found' ? { url: '' } : { what: 'write', failure };
 }
 
 /** The marker alone is no proof: anybody can write one. Who we are is asked when there is one. */
@@ -134,7 +118,7 @@ async function ownComments(
   let viewer: Promise<string | undefined> | undefined =
     author === undefined ? undefined : Promise.resolve(author);
   return api.comments(task.issue, async (comment) => {
-    if (!hasMarker(comment.body, task.keys)) return false;
+    if (!hasMarker(comment.body, task.key)) return false;
     viewer ??= api.viewer().then((got) => (got.ok ? got.value : undefined));
     return isOurs(comment, await viewer, task);
   });

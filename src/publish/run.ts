@@ -207,16 +207,6 @@ export function commentKey(given: string, run: Pick<WorkflowRun, 'job'>): string
   return given === '' ? hash(['job', run.job]) : hash(['key', given]);
 }
 
-/** What the key was until version 1.0. */
-export function formerKey(of: {
-  server: string;
-  namespaces: readonly string[];
-  selector: string;
-  commentKey: string;
-}): string {
-  return hash([of.server, [...of.namespaces].sort(), of.selector, of.commentKey]);
-}
-
 /** 16 hexadecimal characters: fit for an HTML comment, and nothing can be read from them. */
 export function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);

@@ -1,6 +1,8 @@
 import { plainText, shorten } from '../base/text.ts';
-import { OUTCOMES, type Outcome, verdict } from '../model/outcome.ts';
+import { OUTCOMES, type Outcome } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
+import { isHeld } from './causes.ts';
+import type { View } from './view.ts';
 
 /**
  * What one job of one run reported, as the comment remembers it: for its history, and, as long as
@@ -22,7 +24,7 @@ export interface Teardown extends Speaker {
   isOwnCluster: boolean;
   /** Namespaces that did not pass. */
   left: string[];
-  /** Others have seen since that all of these are gone; or it came from an earlier version of the gate. */
+  /** Others have seen since that all of these are gone. */
   isSettled: boolean;
   /** Code and subject of the first root cause; absent when there was none. */
   code?: string;
@@ -57,41 +59,33 @@ const MAX_LEFT = 20;
 const MAX_TEXT_CHARS = 120;
 
 /** Whether every namespace went, whatever the inputs say about failing. */
-export function isPassed(result: RunResult): boolean {
-  return result.verdict !== 'fail' && result.namespaces.every(({ outcome }) => isFine(outcome));
-}
-
-export function isFine(outcome: Outcome): boolean {
-  return verdict(outcome, { failOn: 'not-deleted', ifNotFound: 'ok' }) !== 'fail';
+export function isPassed({ verdict, namespaces }: RunResult): boolean {
+  return verdict !== 'fail' && !namespaces.some(isHeld);
 }
 
 export function teardownOf(
-  result: RunResult,
+  { run, namespaces: [worst] }: View,
   speaker: Speaker,
   cluster: Pick<Teardown, 'address' | 'isOwnCluster'>,
 ): Teardown {
-  const { outcome, namespaces } = result;
-  const worst = namespaces.find((one) => one.outcome === outcome) ?? namespaces[0];
-  const find = (id: string | undefined) =>
-    worst?.diagnosis?.findings.find((finding) => finding.id === id);
-  const root = find(worst?.diagnosis?.rootCauses[0]);
+  const { findings = [], rootCauses = [], blockers = [] } = worst?.result.diagnosis ?? {};
+  const root = findings.find((finding) => finding.id === rootCauses[0]);
   // The blocking object says more to the reader of a history than the controller behind it.
-  const blocker = find(worst?.diagnosis?.blockers[0]) ?? root;
-  const left = namespaces.filter((one) => one.verdict === 'fail' || !isFine(one.outcome));
+  const subject = (findings.find((finding) => finding.id === blockers[0]) ?? root)?.subject;
   return {
     ...speaker,
     ...cluster,
-    at: result.finishedAt,
-    outcome,
-    isPass: isPassed(result),
-    seconds: Math.round(result.elapsedMs / 1_000),
-    cluster: pattern(result.cluster.uid, ID),
-    left: namesOf(left),
+    at: run.finishedAt,
+    outcome: run.outcome,
+    isPass: isPassed(run),
+    seconds: Math.round(run.elapsedMs / 1_000),
+    cluster: id(run.cluster.uid),
+    left: namesOf(run.namespaces.filter((one) => one.verdict === 'fail' || isHeld(one))),
     isSettled: false,
     ...(root === undefined ? {} : { code: root.code }),
-    ...(blocker === undefined
+    ...(subject === undefined
       ? {}
-      : { subject: text(plainText(`${blocker.subject.kind} ${blocker.subject.name}`)) }),
+      : { subject: text(plainText(`${subject.kind} ${subject.name}`)) }),
   };
 }
 
@@ -103,19 +97,17 @@ function namesOf(namespaces: readonly { name: string }[]): string[] {
 
 /** Of a run that could not work. */
 export function failedTeardown(speaker: Speaker, at: string, seconds: number): Teardown {
-  return {
-    ...speaker,
-    at,
-    outcome: 'error',
-    isPass: false,
-    seconds,
-    cluster: '',
-    address: '',
-    isOwnCluster: false,
-    left: [],
-    isSettled: false,
-  };
+  return { ...speaker, ...NOTHING_KNOWN, at, outcome: 'error', seconds };
 }
+
+const NOTHING_KNOWN = {
+  isPass: false,
+  cluster: '',
+  address: '',
+  isOwnCluster: false,
+  left: [],
+  isSettled: false,
+};
 
 /**
  * Adds what `next` reports; `gone` are the namespaces that it saw go. Publishing the same again replaces
@@ -181,11 +173,10 @@ function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
  * forgotten. Nobody reports as this job: it goes like a job that comes no more.
  */
 function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardown): Teardown {
-  const speaker = { ...NOBODY, run, attempt, number, workflow, job: 'rest', where: REST };
-  return { ...failedTeardown(speaker, at, seconds), outcome };
+  const where = 'others, for which there is no room here';
+  const speaker = { run, attempt, number, workflow, job: 'rest', where, scope: '', about: '' };
+  return { ...speaker, ...NOTHING_KNOWN, at, outcome, seconds };
 }
-
-const REST = 'others, for which there is no room here';
 
 /**
  * What nobody has looked at again, the worst first. A later run speaks for a place when it looked at the
@@ -245,7 +236,6 @@ function byRun(a: Teardown, b: Teardown): number {
 }
 
 const BLOCK = /^<!-- namespace-teardown-gate:state\r?\n([\s\S]*?)^-->/m;
-const FORMER = /^<!-- history=([A-Za-z0-9+/=]*) -->\r?$/m;
 
 /**
  * The hidden block. A line of base64 each: it has no character that could end the HTML comment or mean
@@ -259,8 +249,6 @@ export function stateBlock(all: readonly Teardown[], signature: string | undefin
 
 /** What a comment remembers. People can edit comments: what is no entry is dropped. */
 export function teardownsIn(body: string): Teardown[] {
-  const former = FORMER.exec(body)?.[1];
-  if (former !== undefined) return formerHistory(former);
   return linesOf(body).flatMap((line) => readTeardown(decode(line)));
 }
 
@@ -287,30 +275,9 @@ function decode(line: string): unknown {
   }
 }
 
-/** Version 1.0 wrote one list, without ids: history, but no rows. */
-function formerHistory(encoded: string): Teardown[] {
-  const list = decode(encoded);
-  if (!Array.isArray(list)) return [];
-  return list.flatMap((item: unknown) => {
-    if (typeof item !== 'object' || item === null) return [];
-    const run = 'run' in item ? String(item.run) : '';
-    const [, number = '', attempt = '1'] = /^run (\d{1,19}), attempt (\d{1,9})$/.exec(run) ?? [];
-    const blank = failedTeardown(NOBODY, '', 0);
-    const given = { ...blank, ...item, run: '', number, attempt: Number(attempt) };
-    return readTeardown({ ...given, isSettled: true });
-  });
-}
-
-const NOBODY: Speaker = {
-  run: '',
-  attempt: 1,
-  number: '',
-  workflow: '',
-  job: '',
-  where: '',
-  scope: '',
-  about: '',
-};
+const digits = like(/^\d{1,19}$/);
+/** What may stand in an HTML comment. */
+const id = like(/^[A-Za-z0-9-]{1,64}$/);
 
 /** By field: what is wrong and has to be there makes the entry worthless; the rest is left empty. */
 const FIELDS: { [K in keyof Teardown]-?: (value: unknown) => Teardown[K] | undefined } = {
@@ -319,10 +286,10 @@ const FIELDS: { [K in keyof Teardown]-?: (value: unknown) => Teardown[K] | undef
   number: digits,
   workflow: id,
   job: id,
-  where: some,
+  where: text,
   scope: id,
-  about: some,
-  at: (value) => (typeof value === 'string' ? pattern(value, /^[0-9T:.Z+-]{1,40}$/) : undefined),
+  about: text,
+  at: like(/^[0-9T:.Z+-]{1,40}$/),
   outcome: (value) => [...OUTCOMES, 'error' as const].find((known) => known === value),
   isPass: (value) => (typeof value === 'boolean' ? value : undefined),
   seconds: finite,
@@ -331,44 +298,28 @@ const FIELDS: { [K in keyof Teardown]-?: (value: unknown) => Teardown[K] | undef
   isOwnCluster: (value) => value === true,
   left: (value) => (Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined),
   isSettled: (value) => value === true,
-  code: (value) => some(value) || undefined,
-  subject: (value) => some(value) || undefined,
+  code: (value) => text(value) || undefined,
+  subject: (value) => text(value) || undefined,
 };
 
 function readTeardown(value: unknown): Teardown[] {
   if (typeof value !== 'object' || value === null) return [];
-  const given = value as Record<string, unknown>;
-  const read = Object.entries(FIELDS).map(([key, field]) => [key, field(given[key])] as const);
-  const found = read.filter(([, one]) => one !== undefined);
-  const missing = read.filter(([key, one]) => one === undefined && !OPTIONAL.includes(key));
-  return missing.length === 0 ? [Object.fromEntries(found) as unknown as Teardown] : [];
+  const given: Record<string, unknown> = { ...value };
+  const read = Object.entries(FIELDS)
+    .map(([key, field]) => [key, field(given[key])] as const)
+    .filter(([key, one]) => one !== undefined || (key !== 'code' && key !== 'subject'));
+  if (read.some(([, one]) => one === undefined)) return [];
+  return [Object.fromEntries(read) as unknown as Teardown];
 }
-
-const OPTIONAL = ['code', 'subject'];
-
-/** What may stand in an HTML comment. */
-const ID = /^[A-Za-z0-9-]{1,64}$/;
 
 function finite(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-function digits(value: unknown): string {
-  return pattern(value, /^\d{1,19}$/);
-}
-
-function id(value: unknown): string {
-  return pattern(value, ID);
-}
-
-function some(value: unknown): string {
-  return typeof value === 'string' ? text(value) : '';
-}
-
-function pattern(value: unknown, shape: RegExp): string {
-  return typeof value === 'string' && shape.test(value) ? value : '';
+function like(shape: RegExp): (value: unknown) => string {
+  return (value) => (typeof value === 'string' && shape.test(value) ? value : '');
 }
 
 function text(value: unknown): string {
-  return shorten(String(value), MAX_TEXT_CHARS);
+  return typeof value === 'string' ? shorten(value, MAX_TEXT_CHARS) : '';
 }

@@ -1,8 +1,15 @@
 import { codeHtml, plainText, upperFirst } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import { currentRows, isStale, stateBlock, type Teardown, teardownId } from './comment-state.ts';
-import { bodySections, footer, longestThatFits, type RenderContext } from './markdown.ts';
-import { folded } from './markup.ts';
+import {
+  bodySections,
+  folded,
+  footer,
+  longestThatFits,
+  type RenderContext,
+  runLink,
+  table,
+} from './markdown.ts';
 import { markOf } from './sentences.ts';
 import type { View } from './view.ts';
 
@@ -10,16 +17,14 @@ import type { View } from './view.ts';
 export const MAX_COMMENT_CHARS = 60_000;
 const MAX_MESSAGE_CHARS = 1_000;
 
-const MARKER = 'namespace-teardown-gate:v1';
-
 /** The first line of our comments. `key` is hexadecimal, so nothing in it can end the HTML comment. */
-export function markerLine(key: string): string {
-  return `<!-- ${MARKER} key=${key} -->`;
+function markerLine(key: string): string {
+  return `<!-- namespace-teardown-gate:v1 key=${key} -->`;
 }
 
 /** On a line of its own, since people may write a note above it; not in a quote, which begins with ">". */
-export function hasMarker(body: string, keys: readonly string[]): boolean {
-  return keys.some((key) => body.split(/\r?\n/).includes(markerLine(key)));
+export function hasMarker(body: string, key: string): boolean {
+  return body.split(/\r?\n/).includes(markerLine(key));
 }
 
 /** The gate could not work: there is no result, but somebody who wants to know. */
@@ -46,18 +51,15 @@ export function resultStory(view: View, context: RenderContext): Story {
     );
 }
 
-export function failureStory(failure: Failure, context: RenderContext): Story {
-  const run = codeHtml(context.runLabel ?? 'this run');
-  const link = context.runUrl === undefined ? run : `[${run}](${context.runUrl})`;
+export function failureStory(failure: Failure, context: RenderContext): string {
   const time = plainText(failure.at).replace(/^.*T(\d\d:\d\d).*$/, '$1 UTC');
-  const text = [
+  return [
     '### 🔴 This run could not look: the gate could not work',
     codeHtml(failure.message, MAX_MESSAGE_CHARS),
     ...failure.hints.map((hint) => codeHtml(hint, MAX_MESSAGE_CHARS)),
     'What became of the namespaces is not known.',
-    `<sub>${link} · ${time}</sub>`,
+    `<sub>${runLink(context)} · ${time}</sub>`,
   ].join('\n\n');
-  return () => text;
 }
 
 export interface CommentContent {
@@ -165,12 +167,9 @@ function rowTable(
     const state = isSilent
       ? `no later run has looked here; it was ${rowMark(row)} ${stateOf(row)}`
       : stateOf(row);
-    const cells = [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
-    return `| ${cells.join(' | ')} |`;
+    return [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
   });
-  return ['| | teardown | what became of it | run |', '| --- | --- | --- | --- |', ...lines].join(
-    '\n',
-  );
+  return table(['', 'teardown', 'what became of it', 'run'], lines);
 }
 
 /** The job; what is asked about, and the cluster, only where that tells rows apart. */

@@ -10,12 +10,11 @@ import type { Action, CauseView, NamespaceView, Proof, Remedies, Row, View } fro
 import {
   capitalized,
   counted,
-  fact,
+  exact,
   formatCount,
   joinWords,
   listWords,
-  name,
-  quote,
+  said,
   strong,
   type Words,
 } from './words.ts';
@@ -25,8 +24,10 @@ export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
   | { kind: 'line'; words: Words }
   | { kind: 'list'; items: Words[]; isOrdered: boolean }
-  | { kind: 'actions'; title: string; isOrdered: boolean; first: number; actions: Action[] }
-  | { kind: 'table'; header: readonly string[]; rows: Words[][] }
+  /** `first` of them counts so; `left` are told elsewhere. */
+  | { kind: 'actions'; group: Remedies; first: number; actions: Action[]; left: number }
+  /** The title may be empty; `left` rows are only in report.json. */
+  | { kind: 'table'; title: Words; header: readonly string[]; rows: Words[][]; left: number }
   | { kind: 'proofs'; proofs: Proof[] }
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
   | { kind: 'graph'; rows: Row[] }
@@ -62,9 +63,10 @@ export interface Detail {
   hasRawData: boolean;
 }
 
-/** Causes in the list at the top, and namespaces in a table that nobody has to unfold. */
+/** Causes in the list at the top. */
 const MAX_LISTED = 8;
-const SMALL_TABLE = 6;
+/** Namespaces in a table that nobody has to unfold. */
+export const SMALL_TABLE = 6;
 const MAX_PLACES = 10;
 
 /** How many lines these blocks take where they are seen. */
@@ -106,6 +108,13 @@ export function documentOf(
       : fold('namespaces', [`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
     ...namespaces.flatMap((one) => deletionBlocks(one, isMany, detail)),
+    ...(detail.rows === 0 || view.rules.length === 0
+      ? []
+      : fold(
+          'details',
+          ['Rights that would show what was not inspected'],
+          [{ kind: 'commands', language: 'yaml', lines: view.rules }],
+        )),
     ...detailBlocks(view, detail),
   ];
 }
@@ -123,8 +132,7 @@ function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: D
   const shown = causes.slice(0, Math.min(MAX_LISTED, detail.causes + 2));
   const items = shown.map(({ extent, example, clauses }): Words => {
     if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
-    const from: Words = example === undefined ? [] : ['for example in ', name(example), ', '];
-    return [strong(...extent, ':'), ' ', ...from, ...asSentence(clauses), '.'];
+    return [strong(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
   });
   const left = causeCount - shown.length;
   return [
@@ -136,27 +144,22 @@ function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: D
 
 /** The first cause is always seen, in as much detail as there is room for; others whole or folded. */
 function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Block[]] {
-  const isList = view.causeCount > 1;
   const causes = view.causes.slice(0, detail.causes);
   const visible: Block[] = [];
   const folds: Block[] = [];
   const hidden: Block[] = [];
   let room = detail.lines;
   for (const [at, cause] of causes.entries()) {
-    const number = isList ? at + 1 : undefined;
-    const tell = (limit: number): Block[] => [
-      { kind: 'section', blocks: causeSection(view, cause, number, limit, detail) },
-    ];
+    const number = view.causeCount > 1 ? at + 1 : undefined;
+    const tell = (limit: number): Block[] => causeSection(view, cause, number, limit, detail);
     const limits = (at === 0 ? [8, 3, 1] : [8]).map((limit) => Math.min(limit, detail.remedies));
-    const fitting = limits.find((limit) => measure(tell(limit)) <= room);
-    if (at === 0 || (hidden.length === 0 && fitting !== undefined)) {
-      const told = tell(fitting ?? 1);
-      room -= measure(told);
-      visible.push(...told);
-      folds.push(...restOfCause(cause, fitting ?? 1, detail));
-    } else {
-      hidden.push(...tell(detail.remedies), ...restOfCause(cause, detail.remedies, detail));
-    }
+    const fitting =
+      hidden.length > 0 ? undefined : limits.find((limit) => measure(tell(limit)) <= room);
+    const isSeen = at === 0 || fitting !== undefined;
+    const limit = isSeen ? (fitting ?? 1) : detail.remedies;
+    if (isSeen) room -= measure(tell(limit));
+    (isSeen ? visible : hidden).push(...tell(limit));
+    (isSeen ? folds : hidden).push(...restOfCause(cause, limit, detail));
   }
   const untold = view.causeCount - causes.length;
   const elsewhere = line([`And ${counted(untold, 'more cause')}, in report.json.`]);
@@ -178,19 +181,22 @@ function causeSection(
   const { also, attribution, clauses, namespaces, title } = cause;
   const isListed = number !== undefined && number <= MAX_LISTED;
   const why = isListed ? [] : asSentences(clauses);
-  const held = namespaces.map((one): Words => [name(one)]);
+  const held = namespaces.map((one): Words => [exact(one)]);
   const groups = cause.remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
-  return [
-    number === undefined
-      ? line([strong(`${whyTitle}.`)], why, also)
-      : { kind: 'heading', level: '####', words: [`${number}. `, ...capitalized(title)] },
+  const told = [
     ...(number !== undefined && why.length + also.length > 0 ? [line(why, also)] : []),
     ...(held.length > 1
       ? [line(['In ', ...listWords(held, Math.min(MAX_PLACES, detail.rows)), '.'])]
       : []),
-    ...(attribution === undefined ? [] : [line([strong(attribution.answer)], attribution.because)]),
+    ...(attribution.length > 0 ? [line(attribution)] : []),
     ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
   ];
+  if (number === undefined) {
+    return [{ kind: 'section', blocks: [line([strong(`${whyTitle}.`)], why, also), ...told] }];
+  }
+  if (told.length === 0) return [];
+  const words = [`${number}. `, ...capitalized(title)];
+  return [{ kind: 'section', blocks: [{ kind: 'heading', level: '####', words }, ...told] }];
 }
 
 /** What is seen only when unfolded: more remedies, what shows more, and the commands for other places. */
@@ -213,19 +219,11 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
   );
 }
 
-function actionBlocks(
-  { title, isOrdered, actions }: Remedies,
-  from: number,
-  to: number,
-  detail: Detail,
-): Block[] {
-  const shown = actions.slice(from, to);
-  if (shown.length === 0) return [];
-  const left = from === 0 && detail.remedies > 1 ? actions.length - shown.length : 0;
-  return [
-    { kind: 'actions', title, isOrdered, first: from + 1, actions: shown },
-    ...(left > 0 ? [line([`And ${formatCount(left)} more, below.`])] : []),
-  ];
+function actionBlocks(group: Remedies, from: number, to: number, { remedies }: Detail): Block[] {
+  const actions = group.actions.slice(from, to);
+  if (actions.length === 0) return [];
+  const left = from === 0 && remedies > 1 ? group.actions.length - actions.length : 0;
+  return [{ kind: 'actions', group, first: from + 1, actions, left }];
 }
 
 function notSeenBlocks({ notSeen }: View): Block[] {
@@ -235,31 +233,26 @@ function notSeenBlocks({ notSeen }: View): Block[] {
   return [...shown, ...rest].map((words) => line([strong('Not inspected:')], words));
 }
 
-/** A table under its title, cut to the rows that there is room for; nothing without any. */
+/** A table cut to the rows that there is room for; nothing without any. */
 function tableOf<T>(
   title: Words,
-  header: readonly string[],
   items: readonly T[],
   most: number,
-  row: (item: T) => Words[],
+  columns: Record<string, (item: T) => Words>,
   total = items.length,
 ): Block[] {
-  const rows = items.slice(0, most).map(row);
-  const left = total - rows.length;
+  const cells = Object.values(columns);
+  const rows = items.slice(0, most).map((item) => cells.map((cell) => cell(item)));
   if (rows.length === 0) return [];
-  return [
-    ...(title.length > 0 ? [line([strong(...title)])] : []),
-    { kind: 'table', header, rows },
-    ...(left > 0 ? [line([`And ${formatCount(left)} more, in report.json.`])] : []),
-  ];
+  return [{ kind: 'table', title, header: Object.keys(columns), rows, left: total - rows.length }];
 }
 
 function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
-  return tableOf([], ['namespace', 'outcome', 'because of'], namespaces, detail.rows, (one) => [
-    [`${one.mark} `, name(one.result.name)],
-    [one.state],
-    one.titles,
-  ]);
+  return tableOf([], namespaces, detail.rows, {
+    namespace: (one) => [`${one.mark} `, exact(one.result.name)],
+    outcome: (one) => [one.state],
+    'because of': (one) => one.titles,
+  });
 }
 
 /** What forcing did or would do, and what that left behind, are never folded away. */
@@ -268,57 +261,51 @@ function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title: Words = isMany ? [`${what} in `, name(result.name)] : [what];
-  const left: Words = [`Left behind by forcing: ${counted(orphans.length, 'object')}`];
-  const ids = ['object', 'apiVersion', 'uid', 'finalizers'];
+  const title: Words = isMany ? [`${what} in `, exact(result.name)] : [what];
+  const left: Words = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
   return [
     ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
-    ...tableOf(title, ['object', 'finalizer', 'result'], actions, detail.forced, (one) => [
-      [name(one.target)],
-      [name(one.finalizer)],
-      [fact(one.result)],
-    ]),
-    ...tableOf(left, ids, orphans, detail.forced, ({ apiVersion, kind, uid, ...one }) => [
-      [name(`${kind} ${one.name}`)],
-      [name(apiVersion)],
-      [name(uid)],
-      [name(one.finalizers.join(', '))],
-    ]),
-    ...tableOf(['Refused'], ['object', 'reason'], refused, detail.forced, (one) => [
-      [name(one.target)],
-      [fact(one.reason)],
-    ]),
+    ...tableOf(title, actions, detail.forced, {
+      object: ({ target }) => [exact(target)],
+      finalizer: ({ finalizer }) => [exact(finalizer)],
+      result: (one) => [said(one.result)],
+    }),
+    ...tableOf(left, orphans, detail.forced, {
+      object: ({ kind, name }) => [exact(`${kind} ${name}`)],
+      apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+      uid: ({ uid }) => [exact(uid)],
+      finalizers: ({ finalizers }) => [exact(finalizers.join(', '))],
+    }),
+    ...tableOf(['Refused'], refused, detail.forced, {
+      object: ({ target }) => [exact(target)],
+      reason: ({ reason }) => [said(reason)],
+    }),
   ];
 }
 
 function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
-  const isMany = namespaces.length > 1;
-  const header = ['what', 'how it points there', ...(isMany ? ['namespace'] : [])];
-  const table = tableOf([], header, leftBehind, detail.rows, ({ namespace, entry }) => [
-    [
-      ...(entry.breaksOthers ? [strong('breaks others:'), ' '] : []),
-      name(`${entry.kind} ${entry.name}`),
+  const table = tableOf([], leftBehind, detail.rows, {
+    what: ({ entry: { breaksOthers, kind, name } }) => [
+      ...(breaksOthers ? [strong('breaks others:'), ' '] : []),
+      exact(`${kind} ${name}`),
     ],
-    [fact(entry.why)],
-    ...(isMany ? [[name(namespace)]] : []),
-  ]);
+    'how it points there': ({ entry }) => [said(entry.why)],
+    ...(namespaces.length > 1 ? { namespace: ({ namespace }) => [exact(namespace)] } : {}),
+  });
   return fold('left behind', [leftBehindTitle(leftBehind, run)], table);
 }
 
 /** What an ordered deletion deleted inside, before the namespace itself. */
 function deletionBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { deletions = [] } = result;
+  const { deletions = [], name: home } = result;
   const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
-  return fold(
-    'details',
-    isMany ? [...title, ' of ', name(result.name)] : title,
-    tableOf([], ['object', 'apiVersion', 'uid', 'result'], deletions, detail.rows, (one) => [
-      [name(`${one.kind} ${one.name}`)],
-      [name(one.apiVersion)],
-      [name(one.uid)],
-      [fact(one.result)],
-    ]),
-  );
+  const table = tableOf([], deletions, detail.rows, {
+    object: ({ kind, name }) => [exact(`${kind} ${name}`)],
+    apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+    uid: ({ uid }) => [exact(uid)],
+    result: (one) => [said(one.result)],
+  });
+  return fold('details', isMany ? [...title, ' of ', exact(home)] : title, table);
 }
 
 /** Everything that is there for whoever wants to check or to dig. */
@@ -342,7 +329,7 @@ function detailBlocks(view: View, detail: Detail): Block[] {
     .flatMap((one) =>
       fold(
         'details',
-        [name(one.result.name)],
+        [exact(one.result.name)],
         [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
       ),
     );
@@ -355,18 +342,18 @@ function detailBlocks(view: View, detail: Detail): Block[] {
 /** Every link with its reason, what contradicts, and the graph as a picture. */
 function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
   if (!detail.hasEvidence || rows.length === 0) return [];
-  const items = (result.diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [fact(one)]);
+  const items = (result.diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [said(one)]);
   return [
     ...tableOf(
       [],
-      ['', 'waits for', 'because'],
       rows,
       detail.rows,
-      ({ fromWords, toWords, because, isRootCause }) => [
-        [...fromWords],
-        [...toWords, ...(isRootCause ? [' (', strong('root cause'), ')'] : [])],
-        [...because],
-      ],
+      {
+        '': ({ fromWords }) => fromWords,
+        'waits for': ({ toWords, isRootCause }) =>
+          isRootCause ? [...toWords, ' (', strong('root cause'), ')'] : toWords,
+        because: ({ because }) => because,
+      },
       result.diagnosis?.edges.length,
     ),
     ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
@@ -375,11 +362,7 @@ function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
 }
 
 /** What else was found and read; most readers never look. */
-function readBlocks(
-  { result, rows }: NamespaceView,
-  { run, rules }: View,
-  detail: Detail,
-): Block[] {
+function readBlocks({ result, rows }: NamespaceView, { run }: View, detail: Detail): Block[] {
   const { diagnosis, conditions, timeline, verdict, forced } = result;
   // One that went has nothing to unfold.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
@@ -388,51 +371,36 @@ function readBlocks(
   const raw = detail.hasRawData ? most : 0;
   const told = new Set(rows.map(({ to }) => to));
   const findings = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
-  const queued = diagnosis?.queued ?? [];
-  const total = counted(
-    queued.reduce((sum, { count }) => sum + count, 0),
-    'object',
-  );
+  const queued = (diagnosis?.queued ?? []).reduce((sum, { count }) => sum + count, 0);
+  const total = counted(queued, 'object');
   return [
-    ...tableOf(['Other findings'], ['code', 'what', 'why'], findings, most, (finding) => [
-      [name(finding.code)],
-      [...subjectWords(finding.subject, scene.home)],
-      [...messageWords(finding, scene)],
-    ]),
+    ...tableOf(['Other findings'], findings, most, {
+      code: ({ code }) => [exact(code)],
+      what: ({ subject }) => subjectWords(subject, scene.home),
+      why: (finding) => messageWords(finding, scene),
+    }),
     ...tableOf(
       [`Queued: ${total} that nobody has asked to go yet, so no cause`],
-      ['kind', 'apiVersion', 'objects'],
-      queued,
+      diagnosis?.queued ?? [],
       most,
-      ({ kind, apiVersion, count }) => [[name(kind)], [name(apiVersion)], [formatCount(count)]],
+      {
+        kind: ({ kind }) => [exact(kind)],
+        apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+        objects: ({ count }) => [formatCount(count)],
+      },
     ),
-    ...tableOf(
-      ['Not inspected'],
-      ['what', 'why not'],
-      diagnosis?.notInspected ?? [],
-      most,
-      ({ what, reason }) => [[fact(what)], [fact(reason)]],
-    ),
-    ...(rules.length > 0 && most > 0
-      ? [
-          line(['These rules would show it:']),
-          { kind: 'commands', language: 'yaml', lines: rules } as const,
-        ]
-      : []),
-    ...tableOf(
-      ["The namespace's own conditions, as the cluster words them"],
-      ['condition', 'reason', 'message'],
-      conditions,
-      raw,
-      ({ type, status, reason, message }) => [
-        [name(`${type}=${status}`)],
-        [name(reason)],
-        [quote(message)],
-      ],
-    ),
-    ...tableOf(['Timeline'], ['when', 'what'], timeline, raw, ({ at, event }) => [
-      [fact(withAges(at, scene.now))],
-      [fact(withAges(event, scene.now))],
-    ]),
+    ...tableOf(['Not inspected'], diagnosis?.notInspected ?? [], most, {
+      what: ({ what }) => [said(what)],
+      'why not': ({ reason, grant }) => [grant ? exact(reason) : said(reason)],
+    }),
+    ...tableOf(["The namespace's own conditions, as the cluster words them"], conditions, raw, {
+      condition: ({ type, status }) => [exact(`${type}=${status}`)],
+      reason: ({ reason }) => [exact(reason)],
+      message: ({ message }) => [exact(message)],
+    }),
+    ...tableOf(['Timeline'], timeline, raw, {
+      when: ({ at }) => [said(withAges(at, scene.now))],
+      what: ({ event }) => [said(withAges(event, scene.now))],
+    }),
   ];
 }

@@ -1,5 +1,10 @@
 import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, Report, ReportNamespace, RunResult } from '../model/result.ts';
+import type { View } from './view.ts';
+
+export function reportJson({ run }: View): string {
+  return `${JSON.stringify(buildReport(run), null, 2)}\n`;
+}
 
 /** report.json: what was found, word for word. Texts are not escaped here; secrets are taken out before. */
 export function buildReport(result: RunResult): Report {

@@ -1,16 +1,23 @@
+import { codeHtml, plainText, shorten } from '../base/text.ts';
+import { NAMESPACE } from '../model/finding.ts';
 import { type Block, type Detail, documentOf, type Measure } from './document.ts';
-import { codeBlock, diagramSource, folded, table, toHtml, toMarkdown } from './markup.ts';
 import { clockTime, clusterWords } from './sentences.ts';
-import type { Action, View } from './view.ts';
-import { capitalized, fact, type Words } from './words.ts';
+import type { Action, Row, View } from './view.ts';
+import {
+  capitalized,
+  formatCount,
+  said,
+  toHtml,
+  toMarkdown,
+  toPlain,
+  type Words,
+} from './words.ts';
 
 export interface RenderContext {
   /** Address of this run, for links; ours, never from the cluster. */
   runUrl?: string;
   /** "run 812, attempt 1". */
   runLabel?: string;
-  /** ISO 8601, our clock. */
-  finishedAt: string;
 }
 
 const FULL: Detail = {
@@ -105,22 +112,26 @@ export function bodySections(view: View, detail: Detail, headline = view.headlin
 }
 
 export function footer(view: View, context: RenderContext, isShortened: boolean): string {
-  const run = toMarkdown([fact(context.runLabel ?? 'this run')]);
-  const isLinked = context.runUrl !== undefined;
+  const { run, inspectedTypes } = view;
   const parts = [
-    isLinked ? `[${run}](${context.runUrl})` : run,
-    clockTime(context.finishedAt),
-    toMarkdown(clusterWords(view.run)),
-    ...(view.inspectedTypes === 0 ? [] : [`${view.inspectedTypes} resource types inspected`]),
-    ...(isShortened
-      ? [
-          `shortened; the full report is in ${isLinked ? `[the run](${context.runUrl})` : 'report.json'}`,
-        ]
-      : []),
+    runLink(context),
+    clockTime(run.finishedAt),
+    toMarkdown(clusterWords(run)),
+    ...(inspectedTypes === 0 ? [] : [`${inspectedTypes} resource types inspected`]),
   ];
+  if (isShortened) {
+    const place = context.runUrl === undefined ? 'report.json' : `[the run](${context.runUrl})`;
+    parts.push(`shortened; the full report is in ${place}`);
+  }
   return `<sub>${parts.join(' · ')}</sub>`;
 }
 
+export function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
+  const label = toMarkdown([said(runLabel)]);
+  return runUrl === undefined ? label : `[${label}](${runUrl})`;
+}
+
+const MAX_COMMAND_CHARS = 4_000;
 /** At a width of 900 pixels. */
 const LINE_CHARS = 105;
 
@@ -154,25 +165,27 @@ function blockMarkdown(block: Block, chars: number): string {
         .map((item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${text(item)}`)
         .join('\n');
     case 'actions': {
-      const { title, isOrdered, first, actions } = block;
+      const { group, first, actions, left } = block;
       const [only, ...others] = actions;
+      const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more, below.` : '';
       if (only !== undefined && others.length === 0)
-        return actionMarkdown(only, `**${title}.** `, '', chars);
+        return `${actionMarkdown(only, `**${group.title}.** `, '', chars)}${rest}`;
       const items = actions.map((action, at) => {
-        const lead = isOrdered ? `${first + at}. ` : '- ';
+        const lead = group.isOrdered ? `${first + at}. ` : '- ';
         return actionMarkdown(action, lead, ' '.repeat(lead.length), chars);
       });
-      return `**${title}**\n\n${items.join('\n')}`;
+      return `**${group.title}**\n\n${items.join('\n')}${rest}`;
     }
-    case 'table':
-      return table(
-        block.header,
-        block.rows.map((cells) => cells.map(text)),
-      );
+    case 'table': {
+      const { title, header, rows, left } = block;
+      const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more, in report.json.` : '';
+      const cells = rows.map((row) => row.map(text));
+      return `${title.length > 0 ? `**${text(title)}**\n\n` : ''}${table(header, cells)}${rest}`;
+    }
     case 'proofs':
       return block.proofs
-        .map(({ sentence, age, lines }) => {
-          const head = `- ${text(sentence)}${age === '' ? '' : `, ${age}`}:`;
+        .map(({ subject, age, lines }) => {
+          const head = `- ${text(subject)}${age === '' ? '' : `, ${age}`}:`;
           return [head, ...lines.slice(0, 20).map((line) => `  - ${text(line)}`)].join('\n');
         })
         .join('\n');
@@ -201,4 +214,69 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
     rules === undefined ? '' : `\n${codeBlock('yaml', rules, indent)}`,
   ];
   return lines.join('');
+}
+
+/** A table whose cells are Markdown already; every cell must be one line. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
+}
+
+/** Something to copy. A fence where that is safe, since GitHub gives it a copy button and colours. */
+export function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''): string {
+  const lines = text.map((line) => shorten(plainText(line), MAX_COMMAND_CHARS));
+  const isOrdinary = lines.every((line) => /^[ -~]*$/.test(line) && !/[`<]/.test(line));
+  const block = isOrdinary
+    ? [`\`\`\`${language}`, ...lines, '```']
+    : // One line, whose entities leave nothing to parse.
+      [`<pre>${lines.map((line) => codeHtml(line, MAX_COMMAND_CHARS)).join('&#10;')}</pre>`];
+  return block.map((line) => `${indent}${line}`).join('\n');
+}
+
+/** `title` is Markdown of one line; blank lines around the content let Markdown work inside. */
+export function folded(title: string, content: string): string {
+  return `<details><summary>${title}</summary>\n\n${content}\n\n</details>`;
+}
+
+const MAX_NODES = 40;
+/** Mermaid breaks lines itself; a namespaced name with its kind has mostly less. */
+const MAX_LABEL_CHARS = 90;
+/** A border that is seen on GitHub's light and dark page; the label says the same in words. */
+const ROOT_CAUSE_STYLE = '  classDef rootCause stroke:#d1242f,stroke-width:3px';
+
+/** The wait-for graph for Mermaid, below the text that says the same. */
+export function diagramSource(rows: readonly Row[]): string {
+  const [first] = rows;
+  if (first === undefined) return '';
+  const labels = new Map([[NAMESPACE, toPlain(first.fromWords)]]);
+  const roots = new Set<string>();
+  for (const { to, toWords, isRootCause } of rows) {
+    if (isRootCause) roots.add(to);
+    if (!labels.has(to)) labels.set(to, toPlain(toWords));
+  }
+  const all = [...labels];
+  const shown = all.slice(0, all.length > MAX_NODES ? MAX_NODES - 1 : MAX_NODES);
+  const idOf = new Map(shown.map(([id], at) => [id, `n${at}`]));
+  const lines = ['graph TD'];
+  for (const [id, label] of shown) {
+    const prefix = roots.has(id) ? 'root cause: ' : '';
+    lines.push(`  ${idOf.get(id)}["${prefix}${mermaidText(label)}"]`);
+  }
+  if (all.length > shown.length) lines.push('  more["and more"]');
+  for (const { from, to } of rows) {
+    const [a, b] = [idOf.get(from), idOf.get(to)];
+    if (a !== undefined && b !== undefined) lines.push(`  ${a} --> ${b}`);
+  }
+  const marked = [...roots].flatMap((id) => idOf.get(id) ?? []);
+  if (marked.length > 0) lines.push(ROOT_CAUSE_STYLE, `  class ${marked.join(',')} rootCause`);
+  return [...new Set(lines)].join('\n');
+}
+
+/** Labels are built from an allow-list: what Mermaid gives a meaning never reaches it. */
+function mermaidText(text: string): string {
+  const kept = shorten(plainText(text), MAX_LABEL_CHARS).replace(
+    /[^\p{L}\p{N} .,/:+_()=…-]/gu,
+    ' ',
+  );
+  return kept.trim() === '' ? '(no name)' : kept;
 }

@@ -6,12 +6,12 @@ import { type Cause, isOwnerOfItself } from './causes.ts';
 import {
   capitalized,
   counted,
+  exact,
   formatCount,
   joinWords,
   listWords,
-  name,
-  quote,
   said,
+  strong,
   type Words,
 } from './words.ts';
 
@@ -28,18 +28,23 @@ export interface Scene {
 
 /** "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
 export function subjectWords(subject: Subject, home: string): Words {
-  if (subject.kind === 'APIResource') return ['type ', name(subject.name)];
+  if (subject.kind === 'APIResource') return ['type ', exact(subject.name)];
   const isElsewhere = subject.namespace !== undefined && subject.namespace !== home;
   const path = isElsewhere ? `${subject.namespace}/${subject.name}` : subject.name;
-  return [said(subject.kind), ' ', name(path)];
+  return [said(subject.kind), ' ', exact(path)];
 }
 
 /** The subject of a finding, with how many more it stands for. */
 function findingSubject(finding: Finding, home: string): Words {
-  if (finding.code === 'content-deleting') return ['objects of type ', name(finding.subject.name)];
+  if (finding.code === 'content-deleting') return ['objects of type ', exact(finding.subject.name)];
   const more = (finding.count ?? 1) - 1;
   const words = subjectWords(finding.subject, home);
   return more > 0 ? [...words, ` (and ${formatCount(more)} more like it)`] : words;
+}
+
+/** Whether a finding has nothing to name but the namespace, which is what waits. */
+export function isAboutHome({ finalizer, subject }: Finding, home: string): boolean {
+  return finalizer === undefined && subject.kind === 'Namespace' && subject.name === home;
 }
 
 /**
@@ -48,11 +53,12 @@ function findingSubject(finding: Finding, home: string): Words {
  */
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
   const { code, finalizer } = finding;
+  if (isAboutHome(finding, home)) return titleWords(finding, home);
   if (finalizer !== undefined) {
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
-      return ['finalizer ', name(finalizer)];
+      return ['finalizer ', exact(finalizer)];
     }
-    if (isOwnerOfItself(finding, waits)) return ['the owner of finalizer ', name(finalizer)];
+    if (isOwnerOfItself(finding, waits)) return ['the owner of finalizer ', exact(finalizer)];
   }
   const subject = findingSubject(finding, home);
   return finding.certainty === 'likely' ? ['most likely ', ...subject] : subject;
@@ -60,10 +66,10 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
 
 /** What a cause is called in a heading: what stays the same wherever it is found. */
 export function titleWords(root: Finding, home: string): Words {
-  if (root.finalizer !== undefined) return ['finalizer ', name(root.finalizer)];
+  if (root.finalizer !== undefined) return ['finalizer ', exact(root.finalizer)];
   switch (root.code) {
     case 'namespace-controller-inactive':
-      return ['kube-controller-manager'];
+      return [exact('kube-controller-manager')];
     case 'unexplained':
       return ['a cause that could not be found'];
     default:
@@ -93,12 +99,7 @@ export function phrase(text: string, finding: Finding, { now }: Scene): Words {
     return [said(withAges(text, now), special)];
   }
   const own = text.slice(0, -words.length).trimEnd();
-  return [said(withAges(own, now), special), ' ', quote(words)];
-}
-
-/** A finding on its own: "Widget db is held by …". */
-export function findingSentence(finding: Finding, scene: Scene): Words {
-  return [...findingSubject(finding, scene.home), ' ', ...messageWords(finding, scene)];
+  return [said(withAges(own, now), special), ' ', exact(words)];
 }
 
 /** The clauses of a chain, each about one link, each readable after the one before it. */
@@ -107,7 +108,9 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
   const told = isLong ? [...links.slice(0, MAX_LINKS_TOLD - 2), ...links.slice(-1)] : links;
   return told.flatMap((link, at) => {
     const previous = told[at - 1];
-    if (previous === undefined) return [findingSentence(link, scene)];
+    if (previous === undefined) {
+      return [[...findingSubject(link, scene.home), ' ', ...messageWords(link, scene)]];
+    }
     const clause = following(previous, link, scene);
     if (!isLong || at < told.length - 1) return [clause];
     const left = links.length - told.length;
@@ -157,24 +160,18 @@ function ownerRole(previous: Finding, owner: Finding): string {
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
-/** Where a cause lies, and what follows for the author of a change. */
-export interface Attribution {
-  /** In a few words, to be set in bold. */
-  answer: string;
-  because: Words;
-}
-
 /** Nothing is wrong with these, or nothing is known: nobody can be blamed. */
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Where a cause lies. That a change is innocent is only said where others have waited for the same since
- * before this run, and before these namespaces were deleted: a cause in the cluster can be this change's.
+ * Where a cause lies, and what follows for the author of a change; empty where nobody can say. That a
+ * change is innocent is only said where others have waited for the same since before this run, and before
+ * these namespaces were deleted: a cause in the cluster can be this change's.
  */
-export function attributionOf(cause: Cause, run: RunResult): Attribution | undefined {
+export function attributionOf(cause: Cause, run: RunResult): Words {
   const [{ namespace, root }] = cause.places;
   const { diagnosis } = namespace;
-  if (diagnosis === undefined || BLAMELESS.includes(root.finding.code)) return undefined;
+  if (diagnosis === undefined || BLAMELESS.includes(root.finding.code)) return [];
   const isCluster = root.finding.scope === 'cluster';
   const others = isCluster ? othersHeld(cause, run) : [];
   const also = othersWords(others.map((held) => held.name));
@@ -183,22 +180,23 @@ export function attributionOf(cause: Cause, run: RunResult): Attribution | undef
     const isForecast = run.kind === 'forecast';
     const was = isForecast ? 'What has to clean up would be' : 'What had to clean up was';
     const circle = `${was} deleted together with what it ${isForecast ? 'has' : 'had'} to clean up.`;
-    return {
-      answer: isForecast ? `The cause would be ${order}.` : `Caused by ${order}.`,
-      because: joinWords([[circle], also], ' '),
-    };
+    const answer = isForecast ? `The cause would be ${order}.` : `Caused by ${order}.`;
+    return joinWords([[strong(answer)], [circle], also], ' ');
   }
   if (isCluster) {
     const these = cause.namespaces.length > 1 ? 'these namespaces' : 'this namespace';
     const where = `The cause lies in the cluster, outside of ${these}.`;
-    return others.some(({ since }) => isBefore(since, cause, run)) &&
-      clusterRoots(diagnosis).length === 1
-      ? { answer: 'Not caused by this change.', because: joinWords([[where], also], ' ') }
-      : { answer: where, because: also };
+    const isInnocent =
+      others.some(({ since }) => isBefore(since, cause, run)) &&
+      clusterRoots(diagnosis).length === 1;
+    const answer = isInnocent
+      ? [[strong('Not caused by this change.')], [where]]
+      : [[strong(where)]];
+    return joinWords([...answer, also], ' ');
   }
   // What is said about it is that nobody knows.
-  if (root.finding.code === 'owner-unknown') return undefined;
-  return { answer: 'The cause lies in this environment.', because: [] };
+  if (root.finding.code === 'owner-unknown') return [];
+  return [strong('The cause lies in this environment.')];
 }
 
 function clusterRoots({ findings, rootCauses }: Diagnosis): Finding[] {
@@ -230,7 +228,7 @@ function othersWords(others: readonly string[]): Words {
   return [
     `${formatCount(others.length)} other ${wait} for the same: `,
     ...listWords(
-      others.map((other) => [name(other)]),
+      others.map((other) => [exact(other)]),
       MAX_NAMESPACES_NAMED,
     ),
     '.',
@@ -239,32 +237,22 @@ function othersWords(others: readonly string[]): Words {
 
 /** One sign per outcome, always beside words that say the same. */
 export function markOf(outcome: Outcome, verdict: Verdict): string {
-  switch (outcome) {
-    case 'clear':
-    case 'deleted':
-      return '✅';
-    case 'not-found':
-      return verdict === 'fail' ? '🔴' : '✅';
-    case 'recreated':
-    case 'forced':
-    case 'progressing':
-    case 'inconclusive':
-      return '🟡';
-    case 'not-terminating':
-    case 'would-hang':
-    case 'stuck':
-      return '🔴';
-    case 'cancelled':
-      return '⚪';
-  }
+  return outcome === 'not-found' && verdict === 'fail' ? '🔴' : MARKS[outcome];
 }
 
-/** Where there is no namespace to tell about. */
-export function nothingToTell({ outcome }: Pick<RunResult, 'outcome'>): string {
-  return outcome === 'cancelled'
-    ? 'the run was cancelled before any namespace was read'
-    : 'no namespace matched the selector';
-}
+const MARKS: Record<Outcome, string> = {
+  clear: '✅',
+  deleted: '✅',
+  'not-found': '✅',
+  recreated: '🟡',
+  forced: '🟡',
+  progressing: '🟡',
+  inconclusive: '🟡',
+  'not-terminating': '🔴',
+  'would-hang': '🔴',
+  stuck: '🔴',
+  cancelled: '⚪',
+};
 
 /** The outcome as it follows the name: "is stuck", and for a headline ": not gone after 5m 02s". */
 export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string] {
@@ -324,7 +312,7 @@ export function leftBehindTitle(
 
 /** "Kubernetes 1.36.3". */
 export function clusterWords(run: RunResult): Words {
-  return ['Kubernetes ', name(run.cluster.version.replace(/^v(?=\d)/, ''))];
+  return ['Kubernetes ', exact(run.cluster.version.replace(/^v(?=\d)/, ''))];
 }
 
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;

@@ -4,8 +4,17 @@ import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { Report, ReportNamespace } from '../model/result.ts';
 import { type Root, rootsOf } from './causes.ts';
-import { table, toMarkdown } from './markup.ts';
-import { counted, fact, formatCount, listWords, name, toPlain, type Words } from './words.ts';
+import { table } from './markdown.ts';
+import {
+  counted,
+  exact,
+  formatCount,
+  listWords,
+  said,
+  toMarkdown,
+  toPlain,
+  type Words,
+} from './words.ts';
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */
 export interface Statistics {
@@ -146,7 +155,7 @@ function headlines(statistics: Statistics): Words[] {
   const { deletionSeconds: took } = statistics;
   const outcomes: Words[] = statistics.outcomes.map(({ outcome, count }) => [
     `${formatCount(count)} `,
-    fact(outcome),
+    said(outcome),
   ]);
   return [
     [
@@ -190,12 +199,8 @@ function statisticsText(statistics: Statistics): string {
 
 function statisticsMarkdown(statistics: Statistics): string {
   const rows = statistics.causes.map((cause) => {
-    const [code = '', what = '', ...rest] = cells(cause);
-    return [
-      toMarkdown([name(code)]),
-      toMarkdown([name(what)]),
-      ...rest.map((text) => toMarkdown([fact(text)])),
-    ];
+    const [code = '', ...rest] = cells(cause);
+    return [exact(code), ...rest.map((text) => said(text))].map((word) => toMarkdown([word]));
   });
   const body = rows.length === 0 ? 'Nothing hung.' : table(HEADER, rows);
   return `${[...headlines(statistics).map((words) => toMarkdown(words)), body].join('\n\n')}\n`;

@@ -1,10 +1,9 @@
 import { plainText, shorten } from '../base/text.ts';
-import type { Diagnosis } from '../model/finding.ts';
 import type { NamespaceResult } from '../model/result.ts';
-import { type Block, type Detail, documentOf } from './document.ts';
-import { clusterWords, leftBehindTitle, nothingToTell } from './sentences.ts';
-import { type Action, type NamespaceView, type Row, rowsOf, type View } from './view.ts';
-import { capitalized, formatCount, listWords, name, toPlain, type Words } from './words.ts';
+import { type Block, type Detail, documentOf, SMALL_TABLE } from './document.ts';
+import { clusterWords, leftBehindTitle } from './sentences.ts';
+import type { Action, NamespaceView, Row, View } from './view.ts';
+import { capitalized, exact, formatCount, listWords, toPlain, type Words } from './words.ts';
 
 const MAX_PLACES = 5;
 const MAX_TREE_LINES = 60;
@@ -21,7 +20,6 @@ const TITLE = 'Namespace teardown';
 
 /** The report for a terminal. */
 export function renderText(view: View): string {
-  if (view.namespaces.length === 0) return `${nothingToTell(view.run)}\n`;
   const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
   const lines = explanation(view, view.namespaces.length === 1);
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
@@ -41,18 +39,12 @@ export interface Annotation {
 
 /** What the step log ends with: what became of each namespace, why, what is behind it folded, annotations. */
 export function renderLogLines(view: View): LogEnd {
-  const { namespaces, run } = view;
-  if (namespaces.length === 0) {
-    const message = nothingToTell(run);
-    const annotations: Annotation[] =
-      run.verdict === 'fail' ? [{ level: 'error', title: TITLE, message }] : [];
-    return { lines: [message], groups: [], annotations };
-  }
+  const { namespaces } = view;
   const isMany = namespaces.length > 1;
   const looked = namespaces.filter(({ result }) => result.diagnosis !== undefined);
   return {
     lines: [
-      isMany ? toPlain(view.headline) : namespaces.map(stateLine).join(''),
+      namespaces.length === 1 ? namespaces.map(stateLine).join('') : toPlain(view.headline),
       ...explanation(view, false),
     ],
     groups: looked.slice(0, MAX_LOOKS).map(({ result }) => ({
@@ -84,10 +76,10 @@ function explanation(view: View, hasEvidence: boolean): string[] {
   const [, ...blocks] = documentOf(view, detail, () => 0);
   const hasLooked = namespaces.some(({ result }) => result.diagnosis !== undefined);
   return [
-    only === undefined ? [] : treeOf(only.rows),
+    only === undefined ? [] : treeLines(only.rows),
     ...blocks.map((block) => blockLines(block, detail.remedies === 1)),
     hasLooked && notSeen.length === 0 ? ['Nothing was left uninspected.'] : [],
-    only === undefined ? statesOf(namespaces) : [],
+    namespaces.length > SMALL_TABLE ? statesOf(namespaces) : [],
   ].flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines]));
 }
 
@@ -101,17 +93,24 @@ function blockLines(block: Block, isBrief: boolean): string[] {
         (item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${toPlain(item)}`,
       );
     case 'actions': {
-      const { title, isOrdered, first, actions } = block;
+      const { group, first, actions, left } = block;
       const lines = actions.flatMap((action, at) =>
-        actionLines(action, isBrief ? '->' : isOrdered ? `${first + at}.` : '-'),
+        actionLines(action, isBrief ? '->' : group.isOrdered ? `${first + at}.` : '-'),
       );
-      return isBrief ? lines : [`${title}:`, ...lines];
+      if (isBrief) return lines;
+      return [`${group.title}:`, ...lines, ...restLine(left)];
     }
-    case 'table':
-      return block.rows.map((cells) => `- ${cells.map(toPlain).join('  ').trimEnd()}`);
+    case 'table': {
+      const { title, rows, left } = block;
+      return [
+        ...(title.length > 0 ? [`${toPlain(title)}:`] : []),
+        ...rows.map((cells) => `- ${cells.map(toPlain).join('  ').trimEnd()}`),
+        ...restLine(left),
+      ];
+    }
     case 'proofs': {
       const lines = block.proofs.flatMap((proof) => [
-        `${toPlain(proof.sentence)}:`,
+        `${toPlain(proof.subject)}:`,
         ...proof.lines.map((line) => `  · ${toPlain(line)}`),
       ]);
       return ['What this rests on:', ...lines.slice(0, MAX_EVIDENCE)];
@@ -139,6 +138,10 @@ function blockLines(block: Block, isBrief: boolean): string[] {
   }
 }
 
+function restLine(left: number): string[] {
+  return left > 0 ? [`And ${formatCount(left)} more, in report.json.`] : [];
+}
+
 function actionLines({ text, risk, command, rules, others }: Action, lead: string): string[] {
   const places = others.length > 0 ? `; here in the first of ${others.length + 1} places` : '';
   const cost = risk === undefined ? '' : ` (risk: ${toPlain(risk)})`;
@@ -154,17 +157,13 @@ function actionLines({ text, risk, command, rules, others }: Action, lead: strin
 function statesOf(namespaces: readonly NamespaceView[]): string[] {
   const byOutcome = Map.groupBy(namespaces, ({ result }) => result.outcome);
   return [...byOutcome].map(([outcome, list]) => {
-    const names = list.map(({ result }): Words => [name(result.name)]);
+    const names = list.map(({ result }): Words => [exact(result.name)]);
     return `${outcome}: ${toPlain(listWords(names, MAX_PLACES))}`;
   });
 }
 
-/** The wait-for graph as indented lines, for who has a diagnosis and no run. */
-export function treeLines(diagnosis: Diagnosis, namespace: string, now: string): string[] {
-  return treeOf(rowsOf(diagnosis, { home: namespace, now }));
-}
-
-function treeOf(rows: readonly Row[]): string[] {
+/** The wait-for graph as indented lines. */
+export function treeLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
   const shown = rows.slice(0, MAX_TREE_LINES).map((row) => {
@@ -188,7 +187,10 @@ function treeOf(rows: readonly Row[]): string[] {
 }
 
 /** One for namespaces that tell the same, unless they simply went; the worst of what is left behind. */
-function annotationsOf({ namespaces, leftBehind, run }: View): Annotation[] {
+function annotationsOf({ headline, namespaces, leftBehind, run }: View): Annotation[] {
+  if (namespaces.length === 0 && run.verdict === 'fail') {
+    return [{ level: 'error', title: TITLE, message: toPlain(headline) }];
+  }
   const told = namespaces.filter(({ result }) => result.verdict !== 'pass');
   const groups = [
     ...Map.groupBy(told, ({ result, sentence }) =>
@@ -269,7 +271,7 @@ function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string
 
 /** Output `root-cause`: one sentence that follows the chain of the worst namespace; empty without one. */
 export function rootCauseSentence(view: View): string {
-  const worst = worstNamespace(view);
+  const [worst] = view.namespaces;
   return worst === undefined ? '' : shorten(toPlain(worst.sentence), MAX_ROOT_CAUSE_CHARS);
 }
 
@@ -279,18 +281,11 @@ export function summaryText(view: View): string {
 }
 
 function summaryLine(view: View): string {
-  const worst = worstNamespace(view);
-  if (worst === undefined) return nothingToTell(view.run);
-  if (view.namespaces.length === 1) return namespaceLine(worst);
+  const { namespaces, run } = view;
+  const [worst] = namespaces;
+  if (worst !== undefined && namespaces.length === 1) return namespaceLine(worst);
   const headline = toPlain(view.headline);
-  return view.run.verdict === 'fail' ? `${headline}: ${namespaceLine(worst)}` : headline;
-}
-
-/** The namespace that gave the run its outcome. */
-export function worstNamespace({ namespaces, run }: View): NamespaceView | undefined {
-  return (
-    namespaces.find(
-      ({ result }) => result.outcome === run.outcome && result.verdict === run.verdict,
-    ) ?? namespaces[0]
-  );
+  return worst !== undefined && run.verdict === 'fail'
+    ? `${headline}: ${namespaceLine(worst)}`
+    : headline;
 }

@@ -12,17 +12,15 @@ import { OUTCOMES } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
 import { type Cause, causesOf, isHeld, isOwnerOfItself, type Place } from './causes.ts';
 import {
-  type Attribution,
   asSentence,
   attributionOf,
   chainClauses,
   continuationWords,
-  findingSentence,
   formatAge,
+  isAboutHome,
   linkWords,
   markOf,
   messageWords,
-  nothingToTell,
   phrase,
   type Scene,
   stateOf,
@@ -34,11 +32,9 @@ import {
 import {
   capitalized,
   counted,
-  fact,
+  exact,
   formatCount,
   listWords,
-  name,
-  quote,
   said,
   toPlain,
   type Words,
@@ -70,7 +66,7 @@ export interface View {
   namespaces: NamespaceView[];
   /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
   notSeen: Words[];
-  /** RBAC rules that would show it, as lines of YAML. */
+  /** RBAC rules that would show it, as lines of YAML; none where a cause says them. */
   rules: string[];
   /** How much waits behind what is told. */
   queued: Words;
@@ -88,11 +84,12 @@ export interface CauseView {
   extent: Words;
   /** Clauses that follow the chain to its end, as they are in the first place. */
   clauses: Words[];
-  /** Where the clauses are an example of several: the namespace they are from. */
-  example: string | undefined;
+  /** Where the clauses are an example of several: "for example in preview-1, ". */
+  example: Words;
   /** What else waits here, as a sentence. */
   also: Words;
-  attribution: Attribution | undefined;
+  /** Where it lies; empty where nobody can say. */
+  attribution: Words;
   /** In the order in which they are read; none is empty. */
   remedies: Remedies[];
   proofs: Proof[];
@@ -110,8 +107,8 @@ export interface Remedies {
 
 export interface Action {
   text: Words;
-  risk?: Words;
-  command?: string;
+  risk?: Words | undefined;
+  command?: string | undefined;
   /** Lines of YAML to put into a role. */
   rules?: string[];
   /** Commands that do the same in other places. */
@@ -120,7 +117,7 @@ export interface Action {
 
 /** A link of a chain and what it rests on. */
 export interface Proof {
-  sentence: Words;
+  subject: Words;
   /** "for 4m 51s"; empty where it is not known since when. */
   age: string;
   lines: Words[];
@@ -164,8 +161,8 @@ export function viewOf(run: RunResult): View {
   const isForecast = run.kind === 'forecast';
   const wasForced = ordered.length === 1 && first?.outcome === 'forced';
   // In a run over several, what held a namespace that went is only told with what was forced.
-  const causes = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
-  const told = causes.slice(0, MAX_CAUSES);
+  const all = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
+  const told = all.slice(0, MAX_CAUSES);
   const unread = [
     ...(run.leftOut ?? []),
     ...ordered.flatMap(({ diagnosis, leftBehindUnread = [] }) => [
@@ -175,9 +172,8 @@ export function viewOf(run: RunResult): View {
   ];
   const rules = rulesFor(unread);
   const situations = situationsOf(ordered, rules, run);
-  const byNamespace = causesByNamespace(causes);
-  const whole = { run, causes: byNamespace, situations };
-  const namespaces = ordered.map((result) => namespaceView(result, whole));
+  const actions = situations.flatMap(({ remedies }) => remedies.flatMap((group) => group.actions));
+  const namespaces = ordered.map((result) => namespaceView(result, all, situations, run));
   const headline = namespaces.length === 1 ? namespaces[0]?.headline : undefined;
   return {
     run,
@@ -185,11 +181,14 @@ export function viewOf(run: RunResult): View {
     headline: headline ?? headlineOf(ordered, run),
     commentHeadline: isForecast ? forecastWords(ordered, run) : undefined,
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
-    causes: [...distinct(told, run, byNamespace), ...situations],
-    causeCount: causes.length + situations.length,
+    causes: [
+      ...distinct(told.map((cause) => causeView(cause, run, orderFor(cause, all)))),
+      ...situations,
+    ],
+    causeCount: all.length + situations.length,
     namespaces,
     notSeen: notSeenSentences(unread),
-    rules,
+    rules: actions.some((one) => one.rules !== undefined) ? [] : rules,
     queued: queuedWords(ordered.filter(isHeld)),
     terms: termsOf(told),
     leftBehind: ordered
@@ -201,21 +200,16 @@ export function viewOf(run: RunResult): View {
   };
 }
 
-function causesByNamespace(causes: readonly Cause[]): Map<NamespaceResult, Cause[]> {
-  const pairs = causes.flatMap((cause) => cause.namespaces.map((one) => [one, cause] as const));
-  const byNamespace = Map.groupBy(pairs, ([namespace]) => namespace);
-  return new Map([...byNamespace].map(([one, list]) => [one, list.map(([, cause]) => cause)]));
-}
-
 /**
  * What has to be deleted first in the place where the cause is told: with the first cause that lies in the
  * namespace, since what is wrong in the cluster is not put right by an order.
  */
-function orderFor(cause: Cause, causes: Whole['causes']): readonly OrderEntry[] {
+function orderFor(cause: Cause, all: readonly Cause[]): readonly OrderEntry[] {
   const [{ namespace }] = cause.places;
-  const mine = causes.get(namespace) ?? [];
+  if (namespace.order === undefined) return [];
+  const mine = all.filter(({ namespaces }) => namespaces.includes(namespace));
   const isHere = ({ places: [{ root }] }: Cause): boolean => root.finding.scope === 'namespace';
-  return cause === (mine.find(isHere) ?? mine[0]) ? (namespace.order ?? []) : [];
+  return cause === (mine.find(isHere) ?? mine[0]) ? namespace.order : [];
 }
 
 const VERDICTS = ['pass', 'warn', 'fail'] as const;
@@ -229,7 +223,11 @@ function worstFirst(namespaces: readonly NamespaceResult[]): NamespaceResult[] {
 
 /** Of several namespaces, or of none. */
 function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
-  if (ordered.length === 0) return capitalized([nothingToTell(run)]);
+  if (ordered.length === 0) {
+    if (run.outcome === 'cancelled') return ['The run was cancelled before any namespace was read'];
+    if (run.outcome === 'not-found') return ['No namespace matched the selector'];
+    return ['No namespace that the inputs ask for is terminating'];
+  }
   const failed = ordered.filter(({ verdict }) => verdict === 'fail');
   const outcomes = new Set((failed.length > 0 ? failed : ordered).map(({ outcome }) => outcome));
   const [only] = outcomes.size === 1 ? outcomes : [];
@@ -263,44 +261,55 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
         : 'Whether this environment would hang when the pull request is closed could not be told: ';
   return only === undefined
     ? [told, ofAll(same.length, ordered.length)]
-    : [told, 'namespace ', name(only.name)];
+    : [told, 'namespace ', exact(only.name)];
 }
 
-/** One finalizer may have a cause per kind of object that it is on. */
-function distinct(
-  causes: readonly Cause[],
-  run: RunResult,
-  byNamespace: Parameters<typeof orderFor>[1],
-): CauseView[] {
-  const views = causes.map((cause) => ({
-    cause,
-    view: causeView(cause, run, orderFor(cause, byNamespace)),
-  }));
-  const alike = Map.groupBy(views, ({ view }) => toPlain(view.title));
-  return views.map(({ cause, view }) => {
-    if (alike.get(toPlain(view.title))?.length === 1) return view;
-    const [held] = cause.places[0].root.links;
-    return { ...view, title: [...view.title, ' on ', said(held?.subject.kind ?? '')] };
+/**
+ * One finalizer may have a cause per kind of object that it is on; and where one object has several
+ * finalizers, the commands for one of them do for all.
+ */
+function distinct(views: readonly (CauseView & { heldKind: string })[]): CauseView[] {
+  const alike = Map.groupBy(views, ({ title }) => toPlain(title));
+  const byCommands = new Map<string, number>();
+  return views.map(({ heldKind, ...view }, at) => {
+    const isOne = alike.get(toPlain(view.title))?.length === 1;
+    const title = isOne ? view.title : [...view.title, ' on ', said(heldKind)];
+    const actions = view.remedies.flatMap((group) => group.actions);
+    const commands = actions.map(({ command }) => command ?? '');
+    const first = byCommands.get(commands.join('\n'));
+    if (first === undefined) byCommands.set(commands.join('\n'), at);
+    if (first === undefined || commands.length === 0 || commands.includes('')) {
+      return { ...view, title };
+    }
+    const also: Words = [`What to do about cause ${first + 1} is enough for this one, too.`];
+    return { ...view, title, also, remedies: [] };
   });
 }
 
-function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
+function causeView(
+  cause: Cause,
+  run: RunResult,
+  order: readonly OrderEntry[],
+): CauseView & { heldKind: string } {
   const [{ namespace, root }] = cause.places;
+  const { links } = root;
   const scene: Scene = { home: namespace.name, now: run.finishedAt };
-  const isLocal = root.links.some(
+  const isLocal = links.some(
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
   );
+  const isMany = cause.namespaces.length > 1;
   const isGone = !isHeld(namespace);
   return {
+    heldKind: links[0]?.subject.kind ?? '',
     title: titleWords(root.finding, scene.home),
     extent: extentOf(cause, run),
-    clauses: chainClauses(root.links, scene),
-    example: cause.namespaces.length > 1 && isLocal ? scene.home : undefined,
-    also: cause.namespaces.length > 1 ? [] : alsoHere(cause.places),
-    attribution: isGone ? undefined : attributionOf(cause, run),
+    clauses: chainClauses(links, scene),
+    example: isMany && isLocal ? ['for example in ', exact(scene.home), ', '] : [],
+    also: isMany ? [] : alsoHere(cause.places),
+    attribution: isGone ? [] : attributionOf(cause, run),
     // What was forced went: there is nothing left to do about it.
     remedies: isGone ? [] : remediesOf(cause.places, run, order),
-    proofs: root.links.map((link) => proofOf(link, scene)),
+    proofs: links.map((link, at) => proofOf(link, links[at - 1], scene)),
     namespaces: cause.namespaces.map((one) => one.name),
   };
 }
@@ -309,7 +318,7 @@ function extentOf({ namespaces }: Cause, run: RunResult): Words {
   const [first, ...others] = namespaces;
   const who: Words =
     others.length === 0 && first !== undefined
-      ? [name(first.name)]
+      ? [exact(first.name)]
       : [counted(namespaces.length, 'namespace')];
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
   if (run.kind === 'forecast' || ages.length === 0) return who;
@@ -331,14 +340,20 @@ function alsoHere(places: Cause['places']): Words {
   ];
 }
 
-function proofOf(link: Finding, scene: Scene): Proof {
+function proofOf(link: Finding, waits: Finding | undefined, scene: Scene): Proof {
   const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
-  const examples = (link.examples ?? []).map(({ name: example }) => [name(example)]);
+  const examples = (link.examples ?? []).map(({ name: example }) => [exact(example)]);
+  const { code, evidence, finalizer = '' } = link;
+  const subject = linkWords(link, scene.home, waits);
+  // What an API server says comes with its status, and without it in a condition.
+  const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
   return {
-    sentence: capitalized(findingSentence(link, scene)),
+    subject: capitalized(
+      code === 'object-finalizer' ? [...subject, ', finalizer ', exact(finalizer)] : subject,
+    ),
     age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
     lines: [
-      ...link.evidence.map((line): Words => [fact(withAges(line, scene.now))]),
+      ...lines.map((line): Words => [said(withAges(line, scene.now))]),
       ...((link.count ?? 1) > 1 && examples.length > 1
         ? [['among them ', ...listWords(examples)]]
         : []),
@@ -389,8 +404,8 @@ function remediesOf(
       const key = [role, text, risk].join('\n');
       const action: Action = known.get(key) ?? {
         text: phrase(text.replace(/[.:]$/, ''), finding, scene),
-        ...(command === undefined ? {} : { command }),
-        ...(risk === undefined ? {} : { risk: phrase(risk, finding, scene) }),
+        command,
+        risk: risk === undefined ? undefined : phrase(risk, finding, scene),
         others: [],
       };
       if (!known.has(key)) found[role].push(action);
@@ -424,7 +439,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   const outside = found.now.filter(isOutside);
   const does =
     outside.length === 0 ? ' does all of this by itself)' : ' deletes only what is in it)';
-  const then = action(['Then delete the namespace (', name('delete: ordered'), does], {
+  const then = action(['Then delete the namespace (', exact('delete: ordered'), does], {
     command: `kubectl delete namespace ${namespace}`,
   });
   const now = found.now.filter((one) => !isOutside(one) && !told.has(typeOf(one.command)));
@@ -444,7 +459,7 @@ function patience({ timeoutMs }: RunResult): Action {
   const now = timeoutMs > 0 ? ` (now ${formatDuration(timeoutMs)})` : '';
   return action([
     `Give it more time${now}, or run the gate again: raise the input `,
-    name('timeout'),
+    exact('timeout'),
   ]);
 }
 
@@ -467,9 +482,9 @@ function situationsOf(
       title: [title],
       extent: [],
       clauses,
-      example: undefined,
+      example: [],
       also: [],
-      attribution: undefined,
+      attribution: [],
       remedies: remedyGroups({ now, or: [], look: [], next: [] }, run),
       proofs: [],
       namespaces: [],
@@ -477,7 +492,7 @@ function situationsOf(
     found.set(key, known);
     known.namespaces.push(namespace.name);
     const many = known.namespaces.length;
-    known.extent = many === 1 ? [name(namespace.name)] : [counted(many, 'namespace')];
+    known.extent = many === 1 ? [exact(namespace.name)] : [counted(many, 'namespace')];
     const commands = many === 1 ? [] : now.flatMap(({ command }) => command ?? []);
     known.remedies[0]?.actions[0]?.others.push(...commands);
   }
@@ -495,7 +510,7 @@ function refused(refusal: string, command: string): Situation {
     : ['Delete it when what refused it lets it pass'];
   return [
     'the deletion was refused',
-    [['its deletion was refused: ', quote(refusal)]],
+    [['its deletion was refused: ', exact(refusal)]],
     [action(cure, { command })],
   ];
 }
@@ -514,7 +529,7 @@ function situationOf(
         'nobody asked for the deletion',
         [['nobody has asked for the deletion, so waiting for the end has no point']],
         [
-          action(['Delete it first, or let the gate do so with ', name('delete: true')], {
+          action(['Delete it first, or let the gate do so with ', exact('delete: true')], {
             command,
           }),
         ],
@@ -531,7 +546,7 @@ function situationOf(
       return [
         'not there',
         [[`no namespace of this name was there at the start: ${why}`]],
-        [action([check, name('if-not-found: ok')])],
+        [action([check, exact('if-not-found: ok')])],
       ];
     }
     case 'stuck':
@@ -582,17 +597,16 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
   }
 }
 
-interface Whole {
-  run: RunResult;
-  causes: ReadonlyMap<NamespaceResult, Cause[]>;
-  situations: readonly CauseView[];
-}
-
-function namespaceView(result: NamespaceResult, { run, causes, situations }: Whole): NamespaceView {
+function namespaceView(
+  result: NamespaceResult,
+  causes: readonly Cause[],
+  situations: readonly CauseView[],
+  run: RunResult,
+): NamespaceView {
   const { diagnosis, name: home } = result;
   const scene: Scene = { home, now: run.finishedAt };
   const [state, detail] = stateOf(result, run);
-  const mine = causes.get(result) ?? [];
+  const mine = causes.filter(({ namespaces }) => namespaces.includes(result));
   const roots = mine.slice(0, 2).flatMap(({ places }) => {
     const place = places.find(({ namespace }) => namespace === result);
     return place === undefined ? [] : [place.root];
@@ -607,7 +621,7 @@ function namespaceView(result: NamespaceResult, { run, causes, situations }: Who
     result,
     mark: markOf(result.outcome, result.verdict),
     state,
-    headline: ['Namespace ', name(home), ` ${state}${detail}`],
+    headline: ['Namespace ', exact(home), ` ${state}${detail}`],
     sentence:
       first !== undefined
         ? [...asSentence(chainClauses(first.links, scene)), ...more]
@@ -633,7 +647,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
-  const namespaceWords: Words = ['Namespace ', name(scene.home)];
+  const namespaceWords: Words = ['Namespace ', exact(scene.home)];
   const rows: Row[] = [];
   const seen = new Set<string>();
   const walk = (from: string, fromWords: Words, depth: readonly boolean[]): void => {
@@ -646,7 +660,9 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
       const toWords =
         finding === undefined ? namespaceWords : linkWords(finding, scene.home, waits);
       const here = [...depth, at < edges.length - 1];
-      const isSelf = finding !== undefined && isOwnerOfItself(finding, waits);
+      const isSelf =
+        finding !== undefined &&
+        (isOwnerOfItself(finding, waits) || isAboutHome(finding, scene.home));
       const tell = isSelf ? continuationWords : messageWords;
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
       const reason: Words = [said(withAges(because, scene.now), names)];
@@ -677,11 +693,13 @@ function notSeenSentences(entries: readonly NotInspected[]): Words[] {
   return [...byReason].map(([common, group]) => {
     const whats = new Map(group.map(({ what, grant }) => [what, grant]));
     // Resource types have the names that kubectl takes; other entries are phrases.
-    const list = [...whats].map(([what, grant]) => [grant === undefined ? said(what) : name(what)]);
+    const list = [...whats].map(([what, grant]) => [
+      grant === undefined ? said(what) : exact(what),
+    ]);
     const reason = group[0]?.reason ?? '';
-    if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', fact(common)];
+    if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', said(common)];
     const example = list.length > 1 ? 'for example ' : '';
-    return [...listWords(list, MAX_NAMED), `: rights are missing, ${example}`, quote(reason)];
+    return [...listWords(list, MAX_NAMED), `: rights are missing, ${example}`, exact(reason)];
   });
 }
 

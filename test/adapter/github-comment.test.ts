@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
-import { formerKey } from '../../src/publish/run.ts';
 import {
   addTeardown,
   currentRows,
@@ -293,7 +292,7 @@ describe('a run that could not look', () => {
   });
 });
 
-describe('what people and earlier versions left', () => {
+describe('what people left', () => {
   const edited = (github: Github, change: (text: string) => string): void => {
     const [comment] = github.commentsOn(PULL_REQUEST);
     if (comment !== undefined) comment.body = change(comment.body);
@@ -357,36 +356,6 @@ describe('what people and earlier versions left', () => {
     await report(github, GREEN, { run: { id: 2 } });
     expect(teardownsIn(body(github))).toHaveLength(1);
     expect(headline(body(github))).toContain('✅');
-  });
-
-  test('a comment of version 1.0 is taken over, with its history', async () => {
-    const github = await serveGithub();
-    const inputs = { namespaces: ['preview-pr-42'], selector: '', commentKey: '' };
-    const key = formerKey({ ...inputs, server: RED.cluster.server });
-    const history = [
-      {
-        run: 'run 7, attempt 2',
-        at: FINISHED_AT,
-        outcome: 'stuck',
-        isPass: false,
-        seconds: 302,
-        code: 'owner-missing',
-        subject: 'Widget db',
-      },
-      { run: '"><img src=x>', at: 1, outcome: 'stuck' },
-    ];
-    const old = `<!-- namespace-teardown-gate:v1 key=${key} -->\n<!-- history=${btoa(JSON.stringify(history))} -->\n\n### 🔴 old`;
-    const { id } = github.addComment(PULL_REQUEST, old);
-    await report(github, GREEN, { run: { id: 1, number: 8 } });
-    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id }]);
-    expect(body(github)).toMatch(
-      /Run 7, attempt 2 hung 5m 02s on <code>Widget db<\/code>; gone since \[run 8\]\(/,
-    );
-    expect(headline(body(github))).toContain('✅');
-    // The next finds it by its new key, whatever the address of the cluster is then.
-    const moved = { ...RED, cluster: { ...RED.cluster, server: 'https://127.0.0.1:5' } };
-    await report(github, moved, { run: { id: 2 } });
-    expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id }]);
   });
 });
 

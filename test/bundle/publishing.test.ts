@@ -123,17 +123,6 @@ describe('one comment', { timeout: 300_000 }, () => {
     expect(told).toContain('preview / teardown (eu)');
     expect(told).toContain('preview / teardown (ap)');
   });
-
-  test('and without a key each in its own', async () => {
-    for (const zone of ['eu', 'us']) await step({ pull: 4, matrix: { zone } });
-    expect(github.commentsOn(4)).toHaveLength(2);
-  });
-
-  test('with fail-on: never still says that it hangs', async () => {
-    const run = await step({ pull: 6, inputs: { 'fail-on': 'never' } });
-    expect(run.exitCode).toBe(0);
-    expect(headline(6)).toContain('🔴');
-  });
 });
 
 describe('a gate that cannot work', { timeout: 120_000 }, () => {

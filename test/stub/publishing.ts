@@ -163,7 +163,7 @@ export function teardown(result: RunResult, given: Partial<Teardown> = {}): Tear
     about: 'preview-pr-42',
   };
   const cluster = { address: 'd'.repeat(16), isOwnCluster: false };
-  return { ...teardownOf(result, speaker, cluster), ...given };
+  return { ...teardownOf(viewOf(result), speaker, cluster), ...given };
 }
 
 /** The comment of one run, after what earlier ones have left in it. */

@@ -42,10 +42,6 @@ describe('readInputs', () => {
       policy: { failOn: 'not-deleted', ifNotFound: 'ok' },
       kubeconfig: '',
       context: '',
-      comment: 'on-failure',
-      githubToken: '',
-      prNumber: undefined,
-      commentKey: '',
       force: {
         mode: 'off',
         namespaces: [],
@@ -117,7 +113,6 @@ describe('readInputs', () => {
       path: 'policy.ifNotFound',
       value: 'error',
     },
-    { what: 'a pull request', given: { 'pr-number': '42' }, path: 'prNumber', value: 42 },
     {
       what: 'a label with a domain',
       given: { 'force-label': 'example.com/ephemeral=true' },

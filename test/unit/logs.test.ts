@@ -3,7 +3,7 @@ import type { Log } from '../../src/base/log.ts';
 import { createTerminalLog } from '../../src/base/log.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { logJson, logLines } from '../../src/base/text.ts';
-import { createActionLog } from '../../src/publish/logs.ts';
+import { createActionLog } from '../../src/publish/publish.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { commandsIn } from '../stub/runner-commands.ts';
 

@@ -16,7 +16,6 @@ import { commentOf } from '../stub/publishing.ts';
 import {
   deadApiService,
   deadlock,
-  FINISHED_AT,
   forced,
   foretold,
   gone,
@@ -30,7 +29,6 @@ import {
 const CONTEXT: RenderContext = {
   runUrl: 'https://github.com/octo-org/shop/actions/runs/9001/attempts/1',
   runLabel: 'run 812, attempt 1',
-  finishedAt: FINISHED_AT,
 };
 
 const renamed = (scenario: string, prefix: string, count: number): NamespaceResult[] =>

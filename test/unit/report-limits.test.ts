@@ -8,9 +8,9 @@ import { outputsOf } from '../../src/outputs.ts';
 import { hasMarker, MAX_COMMENT_CHARS } from '../../src/report/comment.ts';
 import { buildReport } from '../../src/report/json.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
-import { toMarkdown } from '../../src/report/markup.ts';
 import { renderLogLines, renderText } from '../../src/report/text.ts';
 import { viewOf } from '../../src/report/view.ts';
+import { toMarkdown } from '../../src/report/words.ts';
 import { commentOf, KEY } from '../stub/publishing.ts';
 import { MICROMARK, renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
@@ -18,14 +18,13 @@ import {
   deadApiService,
   deadlock,
   diagnosis,
-  FINISHED_AT,
   finding,
   namespaceResult,
   recorded,
   runOf,
 } from '../stub/results.ts';
 
-const CONTEXT = { finishedAt: FINISHED_AT };
+const CONTEXT = {};
 const WHERE = { reportJsonPath: '', reportMarkdownPath: '', commentUrl: '' };
 const KIB = 1024;
 
@@ -122,7 +121,7 @@ describe('one comment', () => {
   ])('stays below its limit with $what', ({ fill }) => {
     const body = commentOf(runOf([crowded(500), crowded(500, fill.repeat(10))]), CONTEXT);
     expect(body.length).toBeLessThanOrEqual(MAX_COMMENT_CHARS);
-    expect(hasMarker(body, [KEY])).toBe(true);
+    expect(hasMarker(body, KEY)).toBe(true);
   });
 });
 

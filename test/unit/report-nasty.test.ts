@@ -7,11 +7,10 @@ import { outputsOf } from '../../src/outputs.ts';
 import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { buildReport, redactResult } from '../../src/report/json.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
-import { toMarkdown } from '../../src/report/markup.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { renderLogLines, renderText } from '../../src/report/text.ts';
 import { viewOf } from '../../src/report/view.ts';
-import { fact, name, quote, said } from '../../src/report/words.ts';
+import { exact, said, toMarkdown } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
 import { commentOf, KEY, teardown } from '../stub/publishing.ts';
@@ -30,7 +29,7 @@ import {
 import { commandsIn } from '../stub/runner-commands.ts';
 
 const RUN_URL = 'https://github.com/octo-org/shop/actions/runs/1';
-const CONTEXT = { runUrl: RUN_URL, finishedAt: FINISHED_AT };
+const CONTEXT = { runUrl: RUN_URL };
 
 /** A finding with every member that can hold text of a cluster. */
 const EVERYTHING: Finding = finding({
@@ -182,7 +181,7 @@ describe('names', () => {
     '$shown read on the page as they are',
     ({ text }) => {
       const expected = squeeze(plainText(Array.from(text.toWellFormed()).slice(0, 100).join('')));
-      const { code } = renderPage(toMarkdown(['x ', name(text), ' y']).toWellFormed(), MICROMARK);
+      const { code } = renderPage(toMarkdown(['x ', exact(text), ' y']).toWellFormed(), MICROMARK);
       expect(code.map(squeeze).some((one) => one.includes(expected)) || expected === '').toBe(true);
     },
   );
@@ -269,21 +268,20 @@ describe('pieces of a text', () => {
     { word: said('held by kubernetes', ['kubernetes']), is: 'held by `kubernetes`' },
     { word: said('a\nb'), is: 'a b' },
     {
-      word: quote('policy x: label "team" is required'),
+      word: exact('policy x: label "team" is required'),
       is: '`policy x: label "team" is required`',
     },
-    { word: fact('no API group fits'), is: 'no API group fits' },
-    { word: fact('Ready=False (Gone): no'), is: '`Ready=False (Gone): no`' },
-    { word: name('a|b'), is: '<code>a&#124;b</code>' },
-    { word: name('a`b'), is: '``a`b``' },
-    { word: name('`b'), is: '`` `b ``' },
-    { word: name(' '), is: '(empty)' },
+    { word: said('Ready=False (Gone): no'), is: '`Ready=False` (Gone): no' },
+    { word: exact('a|b'), is: '<code>a&#124;b</code>' },
+    { word: exact('a`b'), is: '``a`b``' },
+    { word: exact('`b'), is: '`` `b ``' },
+    { word: exact(' '), is: '(empty)' },
   ])('$word', ({ word, is }) => {
     expect(toMarkdown([word])).toBe(is);
   });
 
   test('two names side by side stay two', () => {
-    expect(toMarkdown([name('a'), name('b')])).toBe('`a` `b`');
+    expect(toMarkdown([exact('a'), exact('b')])).toBe('`a` `b`');
   });
 });
 

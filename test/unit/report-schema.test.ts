@@ -13,15 +13,12 @@ import {
   leavesBehind,
   namespaceResult,
   notSeen,
-  recorded,
   runOf,
   settled,
 } from '../stub/results.ts';
-import { readRecordedLooks } from './recorded-looks.ts';
 
 describe('report.json', () => {
   test.each([
-    ...readRecordedLooks().map(({ scenario }) => recorded(scenario)),
     notSeen(),
     forced(),
     leavesBehind(),

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FINDING_CODES, type Finding, type Subject } from '../../src/model/finding.ts';
 import { rootsOf } from '../../src/report/causes.ts';
-import { toMarkdown } from '../../src/report/markup.ts';
 import {
   asSentence,
   asSentences,
@@ -10,7 +9,7 @@ import {
   linkWords,
   withAges,
 } from '../../src/report/sentences.ts';
-import { toPlain, type Words } from '../../src/report/words.ts';
+import { toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
 import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
 
 const HOME = 'preview-pr-1';
