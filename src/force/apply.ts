@@ -245,30 +245,29 @@ async function missingRights(
   actions: readonly ForceAction[],
 ): Promise<Right[]> {
   const rights = [...new Map(actions.map(rightFor).map((one) => [rightText(one), one])).values()];
-  const answers = await Promise.all(
-    rights.map(({ verb, group, resource: path }) => {
-      const [resource, subresource] = path.split('/');
-      const ofNamespace = resource === 'namespaces' ? { name: namespace.name } : {};
-      const where = { namespace: namespace.name, verb, group, resource, ...ofNamespace };
-      const resourceAttributes = subresource === undefined ? where : { ...where, subresource };
-      return api.send(
-        {
-          method: 'POST',
-          path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-          body: {
-            apiVersion: 'authorization.k8s.io/v1',
-            kind: 'SelfSubjectAccessReview',
-            spec: { resourceAttributes },
-          },
+  const isAllowed = async ({ verb, group, resource: path }: Right): Promise<boolean> => {
+    const [resource, subresource] = path.split('/');
+    const resourceAttributes = {
+      ...{ namespace: namespace.name, verb, group, resource },
+      ...(resource === 'namespaces' ? { name: namespace.name } : {}),
+      ...(subresource === undefined ? {} : { subresource }),
+    };
+    const answer = await api.send(
+      {
+        method: 'POST',
+        path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SelfSubjectAccessReview',
+          spec: { resourceAttributes },
         },
-        { signal },
-      );
-    }),
-  );
-  return rights.filter((_, index) => {
-    const answer = answers[index];
-    return answer?.ok === true && at(answer.value, 'status', 'allowed') === false;
-  });
+      },
+      { signal },
+    );
+    return !answer.ok || at(answer.value, 'status', 'allowed') !== false;
+  };
+  const allowed = await Promise.all(rights.map(isAllowed));
+  return rights.filter((_, index) => !allowed[index]);
 }
 
 /** The RBAC rules that grant just these, in YAML's flow style. */

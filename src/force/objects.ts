@@ -8,7 +8,7 @@ import {
   PODS,
   type PodFacts,
   podFacts,
-  type ResourceType,
+  type TypeRef,
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
@@ -37,7 +37,7 @@ export function freeObjectsOf(
 /** Objects of the type in the namespace; by a field selector also one, so that `list` is all it needs. */
 async function readObjects<T extends ObjectFacts>(
   { api, signal, plan: { namespace } }: Run,
-  type: ResourceType,
+  type: TypeRef,
   parse: (item: JsonObject) => T,
   metadataOnly: boolean,
   name?: string,

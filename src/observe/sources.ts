@@ -45,24 +45,15 @@ export interface Source<T> {
 /** No list is read to its end at any price; what a limit cuts off is said. */
 export const MANY = 20_000;
 
-interface Given extends Partial<Source<unknown>['options']> {
-  label?: string;
-  isOptional?: boolean;
-}
-
 function source<T>(
   apiVersion: string,
   kind: string,
   parse: Source<T>['parse'],
-  { label = plural(kind), isOptional = false, ...options }: Given = {},
+  given: Partial<Source<T>['options'] & Pick<Source<T>, 'label' | 'isOptional'>> = {},
 ): Source<T> {
-  return {
-    label,
-    type: typeNamed(apiVersion, kind),
-    parse,
-    options: { maxItems: MANY, ...options },
-    isOptional,
-  };
+  const { label = plural(kind), isOptional = false, ...options } = given;
+  const type = typeNamed(apiVersion, kind);
+  return { label, type, parse, options: { maxItems: MANY, ...options }, isOptional };
 }
 
 export function typeNamed(apiVersion: string, kind: string): TypeRef {
@@ -201,19 +192,15 @@ export async function readPlaces<T>(
   { api, signal }: Reading,
 ): Promise<Map<string, Answer<Read<T[]>>>> {
   const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
-  const ends = await listIn(
-    api,
-    source.type,
-    namespaces,
-    {
-      maxItems: source.options.maxItems,
-      maxInAll: Math.min(MANY, 5 * source.options.maxItems),
-      onItem: (namespace, item) =>
-        found.get(namespace)?.push(...([source.parse(item)].flat() as T[])),
-      onRestart: (namespace) => found.set(namespace, []),
-    },
-    signal,
-  );
+  const { type, parse, options } = source;
+  const listing = {
+    maxItems: options.maxItems,
+    maxInAll: Math.min(MANY, 5 * options.maxItems),
+    onItem: (namespace: string, item: JsonObject) =>
+      found.get(namespace)?.push(...([parse(item)].flat() as T[])),
+    onRestart: (namespace: string) => found.set(namespace, []),
+  };
+  const ends = await listIn(api, type, namespaces, listing, signal);
   return new Map(
     [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
   );
@@ -229,9 +216,7 @@ function answerOf<T>(
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
   if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
   if (end.value.complete || options.maxItems === 1) return { value: read(found) };
+  const what = `more ${label} ${place}`;
   const reason = `only the first ${found.length} are read`;
-  return {
-    value: read(found),
-    unread: [{ source: key, what: `more ${label} ${place}`, reason }],
-  };
+  return { value: read(found), unread: [{ source: key, what, reason }] };
 }
