@@ -13,8 +13,16 @@ import {
 } from '../model/facts.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
-import { FEW, inParallel, listIn, listTogether, PAGE, readList } from './collections.ts';
-import { type Answer, type Reading, unreadOf } from './sources.ts';
+import {
+  FEW,
+  inParallel,
+  listIn,
+  listTogether,
+  PAGE,
+  type Reading,
+  readList,
+} from './collections.ts';
+import { type Answer, unreadOf } from './sources.ts';
 
 /**
  * Single objects, for all namespaces of an examination at once. Read by `list` throughout: it is what the
@@ -62,7 +70,7 @@ export async function readDetails(
       onItem: (_: string, item: JsonObject) => keep(item),
       onRestart: () => undefined,
     };
-    const ends = await listIn(api, type, [...places.keys()], listing, signal);
+    const ends = await listIn(type, [...places.keys()], listing, { api, signal });
     await inParallel([...places], async ([namespace, held]) => {
       const end = ends.get(namespace) ?? GONE;
       const [{ object: first, total }] = held as [Detailed];
@@ -114,7 +122,7 @@ export async function readPartners(
     const options = { page: PAGE.full, metadataOnly, onItem, onRestart: () => found.clear() };
     const whole =
       group.length > FEW
-        ? await listTogether(api, collectionPath(type), group.length, options, signal)
+        ? await listTogether(collectionPath(type), group.length, options, { api, signal })
         : read(false);
     const isWhole = whole.ok && whole.value;
     await inParallel(group, async ({ namespace, name, key }) => {

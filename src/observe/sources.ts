@@ -1,5 +1,5 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
+import type { ListOptions } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
   apiServiceFacts,
@@ -24,7 +24,7 @@ import {
 } from '../model/facts.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ClusterSources, PlaceSources, Unread } from '../model/snapshot.ts';
-import { listIn, readList } from './collections.ts';
+import { listIn, type Reading, readList } from './collections.ts';
 
 /**
  * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
@@ -158,13 +158,6 @@ export function missingRight(
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
 }
 
-/** What reading needs. */
-export interface Reading {
-  api: KubernetesApi;
-  /** Ends the reading; what was not read by then is "not inspected". */
-  signal: AbortSignal;
-}
-
 /** What was read, and what of it is missing. */
 export interface Answer<T> {
   value: T;
@@ -189,7 +182,7 @@ export async function readPlaces<T>(
   key: string,
   source: Source<T>,
   namespaces: readonly string[],
-  { api, signal }: Reading,
+  deps: Reading,
 ): Promise<Map<string, Answer<Read<T[]>>>> {
   const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
   const { type, parse, options } = source;
@@ -200,7 +193,7 @@ export async function readPlaces<T>(
       found.get(namespace)?.push(...([parse(item)].flat() as T[])),
     onRestart: (namespace: string) => found.set(namespace, []),
   };
-  const ends = await listIn(api, type, namespaces, listing, signal);
+  const ends = await listIn(type, namespaces, listing, deps);
   return new Map(
     [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
   );
