@@ -39,7 +39,7 @@ export interface Look {
   isStuck: boolean;
 }
 
-interface ForceDeps extends Omit<Run, 'plan'> {
+interface ForceDeps extends Omit<Run, 'plan' | 'journal' | 'guard'> {
   /** Waits without writing; whether the namespace is gone by this time (ms since the epoch). */
   isGoneBy(untilMs: number): Promise<boolean>;
   /**
@@ -66,10 +66,15 @@ interface ForceResult {
  */
 export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceResult> {
   const { api, clock, log, signal, over } = deps;
-  const run: Run = { ...deps, plan: first.plan };
   const { mode, namespace } = first.plan;
   const target = namespaceTarget(namespace.name);
-  const journal = new Journal(run);
+  const askAgain = atMostEvery(GUARD_MS, clock, () => checkNamespace(run));
+  const guard = async (): Promise<string | undefined> => {
+    const now = over() === undefined ? await askAgain() : undefined;
+    return over() ?? (now?.ok === false ? now.failure.message : undefined);
+  };
+  const journal = new Journal(deps);
+  const run: Run = { ...deps, plan: first.plan, journal, guard };
   let seen = first;
   /** By their keys: actions that were told of, and those that a later plan need not try again. */
   const told = new Set<string>();
@@ -77,13 +82,7 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
   /** What was in the namespace right before its own entries were touched. */
   let left: Leftovers | undefined;
 
-  const askAgain = atMostEvery(GUARD_MS, clock, () => checkNamespace(run));
-  const guard = async (): Promise<string | undefined> => {
-    const now = over() === undefined ? await askAgain() : undefined;
-    return over() ?? (now?.ok === false ? now.failure.message : undefined);
-  };
-
-  const open = (): ForceAction[] => seen.plan.actions.filter((action) => !spent.has(keyOf(action)));
+  const open = (): ForceAction[] => run.plan.actions.filter((action) => !spent.has(keyOf(action)));
 
   const tell = (action: ForceAction, result: string): void => {
     spent.add(keyOf(action));
@@ -109,9 +108,10 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
   const lookAgain = async (compare: boolean): Promise<boolean> => {
     const next = await deps.look(compare);
     if (next === undefined) return false;
-    const known = new Set(seen.plan.actions.map(keyOf));
+    const known = new Set(run.plan.actions.map(keyOf));
     const isNew = next.plan.actions.some((action) => !known.has(keyOf(action)));
     seen = next;
+    run.plan = next.plan;
     if (isNew) log.group('Looked again: the plan has changed', renderPlan(next.plan));
     return true;
   };
@@ -155,7 +155,7 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
       for (const action of actions) {
         if (over() !== undefined) return false;
         told.add(keyOf(action));
-        const worth = await freeObjectsOf(run, action, seen.plan.takenAt, guard, journal);
+        const worth = await freeObjectsOf(run, action);
         if (worth === 'finished') spent.add(keyOf(action));
       }
       if (journal.writes > before && (await settles())) return true;
@@ -165,7 +165,7 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
   const freeNamespace = async (): Promise<void> => {
     const actions = (await due()).filter(isNamespaceAction);
     if (actions.length === 0) return;
-    left = await inventory(run, journal);
+    left = await inventory(run);
     for (const action of actions) {
       if (over() !== undefined) return;
       if (left === undefined) {
@@ -173,7 +173,7 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
         continue;
       }
       spent.add(keyOf(action));
-      await runStep(run, entryStep(run, action), journal);
+      await runStep(run, entryStep(run, action));
     }
     if (left !== undefined) await deps.isGoneBy(clock.now() + LOOK_AGAIN_MS);
   };
@@ -186,7 +186,7 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
     if (!isGone && (found === undefined || ['', namespace.uid].includes(found.uid)))
       return undefined;
     if (journal.writes === 0) return isGone ? 'deleted' : 'recreated';
-    if (left !== undefined) await recordOrphans(run, left, found?.creationTimestamp, journal);
+    if (left !== undefined) await recordOrphans(run, left, found?.creationTimestamp);
     return 'forced';
   };
 
@@ -205,7 +205,7 @@ export async function applyForce(first: Look, deps: ForceDeps): Promise<ForceRes
   }
   const { actions, orphans, unread, timeline } = journal;
   // Of several plans, the last one: what an earlier one refused may have settled itself.
-  const refused = [...seen.plan.refused, ...journal.refused];
+  const refused = [...run.plan.refused, ...journal.refused];
   return { record: { mode, actions, orphans, refused }, outcome, unread, timeline };
 }
 
@@ -245,30 +245,29 @@ async function missingRights(
   actions: readonly ForceAction[],
 ): Promise<Right[]> {
   const rights = [...new Map(actions.map(rightFor).map((one) => [rightText(one), one])).values()];
-  const answers = await Promise.all(
-    rights.map(({ verb, group, resource: path }) => {
-      const [resource, subresource] = path.split('/');
-      const ofNamespace = resource === 'namespaces' ? { name: namespace.name } : {};
-      const where = { namespace: namespace.name, verb, group, resource, ...ofNamespace };
-      const resourceAttributes = subresource === undefined ? where : { ...where, subresource };
-      return api.send(
-        {
-          method: 'POST',
-          path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-          body: {
-            apiVersion: 'authorization.k8s.io/v1',
-            kind: 'SelfSubjectAccessReview',
-            spec: { resourceAttributes },
-          },
+  const isAllowed = async ({ verb, group, resource: path }: Right): Promise<boolean> => {
+    const [resource, subresource] = path.split('/');
+    const resourceAttributes = {
+      ...{ namespace: namespace.name, verb, group, resource },
+      ...(resource === 'namespaces' ? { name: namespace.name } : {}),
+      ...(subresource === undefined ? {} : { subresource }),
+    };
+    const answer = await api.send(
+      {
+        method: 'POST',
+        path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SelfSubjectAccessReview',
+          spec: { resourceAttributes },
         },
-        { signal },
-      );
-    }),
-  );
-  return rights.filter((_, index) => {
-    const answer = answers[index];
-    return answer?.ok === true && at(answer.value, 'status', 'allowed') === false;
-  });
+      },
+      { signal },
+    );
+    return !answer.ok || at(answer.value, 'status', 'allowed') !== false;
+  };
+  const allowed = await Promise.all(rights.map(isAllowed));
+  return rights.filter((_, index) => !allowed[index]);
 }
 
 /** The RBAC rules that grant just these, in YAML's flow style. */

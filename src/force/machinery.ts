@@ -1,10 +1,11 @@
 import { stringAt } from '../base/json.ts';
 import { listNames } from '../diagnose/context.ts';
-import type { KubernetesApi, ResourceType } from '../kubernetes/api.ts';
+import type { ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
 import { type Read, read } from '../model/read.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
+import type { Reading } from '../observe/collections.ts';
 import { CLUSTER, readSource, type Source } from '../observe/sources.ts';
 
 /** Something of the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
@@ -23,13 +24,10 @@ export interface Registrations {
 }
 
 /** Once for all namespaces of a run. */
-export async function readRegistrations(
-  api: KubernetesApi,
-  signal: AbortSignal,
-): Promise<Registrations> {
+export async function readRegistrations(deps: Reading): Promise<Registrations> {
   const found: Registrations = { all: [], unread: [] };
   const from = async <T>(source: Source<T>, of: (item: T) => Registration): Promise<void> => {
-    const { value: list } = await readSource('machinery', source, { api, signal });
+    const { value: list } = await readSource('machinery', source, deps);
     if (list.ok) found.all.push(...list.value.map(of));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };
@@ -58,16 +56,16 @@ export async function readRegistrations(
 export async function machineryReasons(
   namespace: string,
   { all, unread }: Registrations,
-  api: KubernetesApi,
-  signal: AbortSignal,
+  deps: Reading,
 ): Promise<string[]> {
   const missing = [...unread];
   const used: string[] = [];
   const hosted = all.filter(({ service }) => service?.namespace === namespace);
-  const served = hosted.length === 0 ? read({ types: [] }) : await api.discover({ signal });
+  const served =
+    hosted.length === 0 ? read({ types: [] }) : await deps.api.discover({ signal: deps.signal });
   for (const registration of hosted) {
     const evidence = served.ok
-      ? await usedElsewhere(namespace, registration, served.value.types, api, signal)
+      ? await usedElsewhere(namespace, registration, served.value.types, deps)
       : served;
     if (!evidence.ok) missing.push(`${registration.what}: ${evidence.failure.message}`);
     else if (evidence.value !== undefined) used.push(`${registration.what} (${evidence.value})`);
@@ -90,8 +88,7 @@ async function usedElsewhere(
   namespace: string,
   { rules, namespaceSelector = [] }: Registration,
   served: readonly ResourceType[],
-  api: KubernetesApi,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Read<string | undefined>> {
   const isOwn = isOnlyFor(namespace, namespaceSelector);
   const types = rules

@@ -16,7 +16,7 @@ import {
   remainsText,
   strandsText,
 } from './plan.ts';
-import type { Journal, Run, Step } from './step.ts';
+import type { Run, Step } from './step.ts';
 
 /**
  * Reads the namespace and asks everything again that can have changed since the plan was made: the object,
@@ -186,7 +186,7 @@ async function listLeftovers(
  * Looks at all of the namespace's content right before its own entries are touched: there has to be
  * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
  */
-export async function inventory(run: Run, journal: Journal): Promise<Leftovers | undefined> {
+export async function inventory(run: Run): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
   const namesWith = (more: (orphan: Orphan) => string): string[] =>
     left.objects.map(([type, orphan]) => {
@@ -199,7 +199,7 @@ export async function inventory(run: Run, journal: Journal): Promise<Leftovers |
   );
   if (remains === undefined) return left;
   if (run.plan.orphans === 'refuse') {
-    journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
+    run.journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
     return undefined;
   }
   // Before the write that strands them: should this process die now, the log still has the list.
@@ -220,8 +220,8 @@ export async function recordOrphans(
   run: Run,
   before: Leftovers,
   createdBefore: string | undefined,
-  journal: Journal,
 ): Promise<void> {
+  const { journal } = run;
   const after = await listLeftovers(run, createdBefore);
   const seen = new Set(after.objects.map(([, { uid }]) => uid));
   const unread = new Set(after.unread.map(({ what }) => what));

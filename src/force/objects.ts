@@ -8,7 +8,7 @@ import {
   PODS,
   type PodFacts,
   podFacts,
-  type ResourceType,
+  type TypeRef,
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
@@ -16,28 +16,21 @@ import { readList } from '../observe/collections.ts';
 import { removalPatch } from '../observe/objects.ts';
 import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
-import { atMostEvery, type Journal, type Run, runStep, type Step } from './step.ts';
+import { atMostEvery, type Run, runStep, type Step } from './step.ts';
 
 /** Facts about the namespace and the node that many writes share may be this old. */
 export const GUARD_MS = 1_000;
 
-/** `guard`: why the namespace may not be written to now. `since`: when its owner was looked for. */
-export function freeObjectsOf(
-  run: Run,
-  action: ObjectAction,
-  since: string,
-  guard: () => Promise<string | undefined>,
-  journal: Journal,
-): Promise<'again' | 'finished'> {
+export function freeObjectsOf(run: Run, action: ObjectAction): Promise<'again' | 'finished'> {
   return action.step === 'object-finalizer'
-    ? runStep(run, finalizerStep(run, action, since, guard), journal)
-    : runStep(run, podStep(run, action, guard), journal);
+    ? runStep(run, finalizerStep(run, action))
+    : runStep(run, podStep(run, action));
 }
 
 /** Objects of the type in the namespace; by a field selector also one, so that `list` is all it needs. */
 async function readObjects<T extends ObjectFacts>(
   { api, signal, plan: { namespace } }: Run,
-  type: ResourceType,
+  type: TypeRef,
   parse: (item: JsonObject) => T,
   metadataOnly: boolean,
   name?: string,
@@ -61,12 +54,9 @@ async function readObjects<T extends ObjectFacts>(
 }
 
 /** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
-function finalizerStep(
-  run: Run,
-  action: FinalizerAction,
-  since: string,
-  guard: () => Promise<string | undefined>,
-): Step<ObjectFacts> {
+function finalizerStep(run: Run, action: FinalizerAction): Step<ObjectFacts> {
+  // When its owner was looked for.
+  const since = Date.parse(run.plan.takenAt);
   const { type, finalizer, isByPattern } = action;
   const named = `naming ${finalizer} in force-finalizers overrides that`;
   const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
@@ -87,13 +77,12 @@ function finalizerStep(
       const writer = object.writers.find((one) => one.finalizer === finalizer);
       return `removed, and added again by ${writer === undefined ? 'an unknown manager' : `manager ${writer.manager}`}`;
     },
-    stop: guard,
+    stop: run.guard,
     ...(isByPattern
       ? {
           veto: ({ name, statusWriters }: ObjectFacts) => {
             const late = statusWriters.find(
-              ({ manager, time }) =>
-                Date.parse(time ?? '') > Date.parse(since) && !OF_KUBERNETES.test(manager),
+              ({ manager, time }) => Date.parse(time ?? '') > since && !OF_KUBERNETES.test(manager),
             );
             return late === undefined
               ? undefined
@@ -110,11 +99,7 @@ function finalizerStep(
 const OF_KUBERNETES = /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler)$/;
 
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
-function podStep(
-  run: Run,
-  action: PodAction,
-  guard: () => Promise<string | undefined>,
-): Step<PodFacts> {
+function podStep(run: Run, action: PodAction): Step<PodFacts> {
   const { api, clock, signal } = run;
   const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
     const { value: node } = await readNode(action.node, { api, signal });
@@ -139,6 +124,6 @@ function podStep(
     // A pod with finalizers outlives its deletion, whatever the grace period.
     afterwards: ({ finalizers }) =>
       `${done}; still there${finalizers.length === 0 ? '' : `, held by ${finalizers.join(', ')}`}`,
-    stop: async () => (await guard()) ?? (await isNodeBack()),
+    stop: async () => (await run.guard()) ?? (await isNodeBack()),
   };
 }

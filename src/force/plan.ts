@@ -253,20 +253,22 @@ function permit(
   finalizer: string,
   { policy, diagnosis }: PlanInput,
   held: readonly Finding[],
-): { reason: string | undefined; isByPattern: boolean; despite: string | undefined } {
+): { reason?: string; isByPattern: boolean; despite: string | undefined } {
   const permission = permissionFor(policy.finalizers, finalizer);
   const isByPattern = permission !== 'exactly';
+  const refused = (reason: string) => ({ reason, isByPattern, despite: undefined });
   if (permission === undefined) {
-    const reason =
+    return refused(
       policy.finalizers.length === 0
         ? `force-finalizers is empty; to allow it, name ${finalizer}`
-        : `force-finalizers does not allow ${finalizer}; to allow it, name it there`;
-    return { reason, isByPattern, despite: undefined };
+        : `force-finalizers does not allow ${finalizer}; to allow it, name it there`,
+    );
   }
   const veto = patternVeto(diagnosis, held);
-  if (veto === undefined || !isByPattern) return { reason: undefined, isByPattern, despite: veto };
-  const reason = `${finalizer}: ${veto}; a pattern does not override that, naming ${finalizer} in force-finalizers does`;
-  return { reason, isByPattern, despite: undefined };
+  if (veto === undefined || !isByPattern) return { isByPattern, despite: veto };
+  return refused(
+    `${finalizer}: ${veto}; a pattern does not override that, naming ${finalizer} in force-finalizers does`,
+  );
 }
 
 /** Writes to an aggregated API only reach somebody who knows what they mean while its server answers. */
@@ -294,14 +296,14 @@ function refusedByAdmission(
   groups: readonly ObjectGroup[],
   finalizer: string,
 ): string | undefined {
-  const answers = groups.flatMap(({ examples }) =>
-    examples.flatMap(({ uid }) => trials[trialKey(uid, finalizer)] ?? []),
-  );
-  const refusal = answers.find(({ answer }) => answer === 'refused');
-  if (refusal?.answer !== 'refused' || answers.some(({ answer }) => answer === 'accepted')) {
-    return undefined;
-  }
-  return `the API server refuses to remove ${finalizer}, tried as a dry run: ${refusal.message}; that has to be fixed first`;
+  const answers = groups
+    .flatMap(({ examples }) => examples)
+    .map(({ uid }) => trials[trialKey(uid, finalizer)]);
+  if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
+  const refusal = answers.find((trial) => trial?.answer === 'refused');
+  return refusal?.answer === 'refused'
+    ? `the API server refuses to remove ${finalizer}, tried as a dry run: ${refusal.message}; that has to be fixed first`
+    : undefined;
 }
 
 /** They are named once, so that nobody wonders why an object with a matching finalizer was left alone. */
@@ -347,14 +349,15 @@ export function nodeState(
   node: Read<NodeFacts | undefined> | undefined,
   nowMs: number,
 ): { lost: boolean; text: string } {
-  const keep = (text: string): { lost: boolean; text: string } => ({ lost: false, text });
+  const keep = (text: string) => ({ lost: false, text });
+  const lost = (text: string) => ({ lost: true, text });
   if (node === undefined) return keep('the node was not read');
   if (!node.ok) return keep(`the node could not be read: ${node.failure.message}`);
-  if (node.value === undefined) return { lost: true, text: 'does not exist' };
+  if (node.value === undefined) return lost('does not exist');
   const { ready, readySince, readyReason, taints } = node.value;
   if (ready === 'True') return keep('the node is Ready, and its kubelet has to confirm the end');
   if (taints.includes(OUT_OF_SERVICE)) {
-    return { lost: true, text: `is not ready and has the taint ${OUT_OF_SERVICE}` };
+    return lost(`is not ready and has the taint ${OUT_OF_SERVICE}`);
   }
   if (ready === 'False') {
     return keep(
@@ -363,7 +366,7 @@ export function nodeState(
   }
   if (ready !== 'Unknown') return keep('the node has no Ready condition');
   return nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS
-    ? { lost: true, text: `has not been heard of since ${readySince} (Ready=Unknown)` }
+    ? lost(`has not been heard of since ${readySince} (Ready=Unknown)`)
     : keep(
         `the node is Ready=Unknown only since ${readySince ?? 'an unknown time'}; it counts as lost after 5 minutes`,
       );

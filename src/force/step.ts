@@ -16,7 +16,11 @@ export interface Run {
   signal: AbortSignal;
   /** Why no further write may begin: the run was cancelled, or the time for forcing is over. */
   over(): string | undefined;
-  plan: Pick<ForcePlan, 'namespace' | 'label' | 'orphans'>;
+  /** The same, and why the namespace may not be written to now. */
+  guard(): Promise<string | undefined>;
+  /** The latest; none of them changes what it is about. */
+  plan: ForcePlan;
+  journal: Journal;
 }
 
 /** Up to this many objects with the same result are named one by one; more are one row. */
@@ -111,8 +115,8 @@ export interface Step<T extends Named> {
 export async function runStep<T extends Named>(
   run: Run,
   step: Step<T>,
-  journal: Journal,
 ): Promise<'again' | 'finished'> {
+  const { journal } = run;
   const { action } = step;
   const idOf = (uid: string): string => `${keyOf(action)} ${uid}`;
   const listed = await step.read();

@@ -2,7 +2,6 @@ import { kubectl } from '../diagnose/commands.ts';
 import {
   type Context,
   contextOf,
-  groupOf,
   isGoing,
   listed,
   listWords,
@@ -206,38 +205,37 @@ function placed(
   objects: readonly ObjectFacts[],
 ): OrderStep[] {
   const before = new Map<string, Set<string>>();
-  const kinds = new Map(steps.map(({ type }) => [`${type.group}/${type.kind}`, typeName(type)]));
+  const names = new Set(steps.map(({ type }) => typeName(type)));
   const byKind = new Map(steps.map(({ type }) => [type.kind, typeName(type)]));
+  const nameOf = (object: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string | undefined => {
+    const type = typeOf(context, object);
+    return type && typeName(type);
+  };
   const precede = (first: string | undefined, second: string | undefined): void => {
     if (first === undefined || second === undefined || first === second) return;
-    before.set(second, (before.get(second) ?? new Set()).add(first));
+    if (names.has(first)) before.set(second, (before.get(second) ?? new Set()).add(first));
   };
   for (const object of objects) {
-    const own = kinds.get(`${groupOf(object.apiVersion)}/${object.kind}`);
-    for (const { apiVersion, kind } of object.ownerReferences) {
-      precede(kinds.get(`${groupOf(apiVersion)}/${kind}`), own);
-    }
+    const own = nameOf(object);
+    for (const parent of object.ownerReferences) precede(nameOf(parent), own);
     const detail = context.now.details[object.uid];
     for (const { kind, field } of detail?.ok === true ? detail.value.references : []) {
       if (field.startsWith('spec.')) precede(own, byKind.get(kind));
     }
   }
-  for (const { type } of steps) {
-    if (!RECREATING.test(type.group)) continue;
-    for (const other of steps) {
-      if (!RECREATING.test(other.type.group)) precede(typeName(type), typeName(other.type));
-    }
+  const [recreating = [], others = []] = [true, false].map((is) =>
+    steps.filter(({ type }) => RECREATING.test(type.group) === is),
+  );
+  for (const { type } of recreating) {
+    for (const other of others) precede(typeName(type), typeName(other.type));
   }
-  const placeOf = (name: string, seen: ReadonlySet<string>): number => {
-    const earlier = [...(before.get(name) ?? [])].filter((other) => !seen.has(other));
-    const within = new Set([...seen, name]);
+  const placeOf = (name: string, seen: readonly string[] = []): number => {
+    const within = [...seen, name];
+    const earlier = [...(before.get(name) ?? [])].filter((other) => !within.includes(other));
     return Math.max(0, ...earlier.map((other) => placeOf(other, within) + 1));
   };
   return steps
-    .map((step) => ({
-      ...step,
-      place: placeOf(typeName(step.type), new Set([typeName(step.type)])),
-    }))
+    .map((step) => ({ ...step, place: placeOf(typeName(step.type)) }))
     .sort((a, b) => a.place - b.place);
 }
 

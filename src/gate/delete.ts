@@ -83,7 +83,7 @@ async function requestDeletion(target: Existing, { api, log, signal }: Run): Pro
     const sent = await api.send(deletionOf(target.first), { signal });
     // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
     // "being removed already". What is there now tells.
-    const now = await readNamespace(api, name, signal);
+    const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
     if (!now.ok) throw cannot('get', `namespace "${name}"`, now.failure, api);
     // Gone or replaced: the follower, pinned to the old UID, says which.

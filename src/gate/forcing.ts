@@ -39,7 +39,7 @@ export async function forceAll(
   run: Run,
   conclude: () => RunResult,
 ): Promise<void> {
-  const { api, clock, signal: cancelled } = run;
+  const { clock, signal: cancelled } = run;
   const policy = run.inputs.force;
   const open = waiting.filter(
     ({ result, examinations }) =>
@@ -60,10 +60,10 @@ export async function forceAll(
   const together = examiner(bounded);
   const forcing = { run: bounded, cancelled, policy, startedAt, over, examine: together };
   try {
-    const registrations = await readRegistrations(api, signal);
+    const registrations = await readRegistrations(bounded);
     const planned = await Promise.all(
       open.map(async (one) => {
-        const machinery = await machineryReasons(one.result.name, registrations, api, signal);
+        const machinery = await machineryReasons(one.result.name, registrations, bounded);
         return planOne(one, machinery, forcing);
       }),
     );
@@ -93,7 +93,7 @@ async function planOne(
     };
   };
   const look = async (compare: boolean): Promise<Look | undefined> => {
-    const now = await readNamespace(api, name, signal);
+    const now = await readNamespace(name, run);
     if (!now.ok || now.value?.uid !== uid) return undefined;
     const before = compare ? last.snapshot : undefined;
     const { baseline } = one.target;

@@ -24,9 +24,10 @@ export async function addLeftBehind(
 ): Promise<void> {
   if (results.length === 0 || signal.aborted) return;
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
+  const deps = { api, signal: limited };
   const look = async () => {
-    const { pointers, unread } = await readPointers(results, { api, signal: limited });
-    const now = inputs.forecast ? undefined : await readNamespaces(api, results, limited);
+    const { pointers, unread } = await readPointers(results, deps);
+    const now = inputs.forecast ? undefined : await readNamespaces(results, deps);
     const fateOf = ({ name, outcome }: NamespaceResult): Fate => {
       if (now === undefined) return 'expected';
       const there = now.get(name);

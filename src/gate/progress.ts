@@ -10,7 +10,7 @@ import {
 import { parseConditions } from '../diagnose/conditions.ts';
 import { listNames } from '../diagnose/context.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, PODS, type ResourceType, typeName } from '../model/facts.ts';
+import { objectFacts, PODS, typeName } from '../model/facts.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
@@ -60,7 +60,7 @@ async function whatIsLeft(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   /** The first object of the type that is on its way out, and what holds it. */
-  const heldOf = async (type: ResourceType): Promise<string | undefined> => {
+  const heldOf = async (type: typeof PODS): Promise<string | undefined> => {
     const path = collectionPath(type, namespace.name);
     const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
     const listed = await readList(api, path, (item) => objectFacts(item, type), options);
@@ -224,20 +224,19 @@ export function describeRemaining(namespace: NamespaceFacts): string | undefined
     namespace.conditions,
   );
   const parts: string[] = [];
+  const most = MAX_TYPES_IN_A_LINE;
   if (remaining.length > 0) {
-    const total = remaining.reduce((sum, { count }) => sum + count, 0);
-    const sorted = [...remaining].sort((a, b) => b.count - a.count);
-    const types = sorted
-      .slice(0, MAX_TYPES_IN_A_LINE)
-      .map(({ count, ...type }) => `${count} ${typeName(type)}`);
-    const rest = sorted.slice(MAX_TYPES_IN_A_LINE).reduce((sum, { count }) => sum + count, 0);
+    const sum = (some: typeof remaining): number =>
+      some.reduce((total, { count }) => total + count, 0);
+    const sorted = remaining.toSorted((a, b) => b.count - a.count);
+    const types = sorted.slice(0, most).map(({ count, ...type }) => `${count} ${typeName(type)}`);
+    const rest = sum(sorted.slice(most));
     if (rest > 0) types.push(`${rest} more`);
+    const total = sum(remaining);
     parts.push(`${total} ${total === 1 ? 'object' : 'objects'} left (${types.join(', ')})`);
   }
   if (finalizersRemaining.length > 0) {
-    const names = finalizersRemaining
-      .slice(0, MAX_TYPES_IN_A_LINE)
-      .map(({ finalizer }) => finalizer);
+    const names = finalizersRemaining.slice(0, most).map(({ finalizer }) => finalizer);
     parts.push(`finalizers: ${names.join(', ')}`);
   }
   if (discoveryFailures.length > 0) {

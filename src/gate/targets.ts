@@ -37,7 +37,7 @@ export async function findTargets(run: Run): Promise<Target[]> {
   const selected = await select(run);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
-  const read = await readNamespaces(api, wanted, signal);
+  const read = await readNamespaces(wanted, run);
   if (signal.aborted) return [];
   const named = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);

@@ -1,11 +1,11 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import type { KubernetesApi, WatchEvent } from '../kubernetes/api.ts';
+import type { WatchEvent } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { namespaceFacts } from '../model/facts.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import { failed, read } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { FEW, listTogether, PAGE } from '../observe/collections.ts';
+import { FEW, listTogether, PAGE, type Reading } from '../observe/collections.ts';
 import type { ObserveDeps } from '../observe/observe.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
@@ -37,9 +37,8 @@ interface FollowDeps extends ObserveDeps {
 
 /** The namespace as it is now; `undefined` when the API server says that the name does not exist. */
 export async function readNamespace(
-  api: KubernetesApi,
   name: string,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Read<NamespaceFacts | undefined>> {
   // Whoever waits for it polls anyway, and has to hear soon what the server says.
   const got = await api.get(namespacePath(name), { signal, retries: 3 });
@@ -49,9 +48,8 @@ export async function readNamespace(
 
 /** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
 export async function readNamespaces(
-  api: KubernetesApi,
   wanted: readonly { name: string; uid?: string }[],
-  signal: AbortSignal,
+  deps: Reading,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
   const listed = new Map<string, NamespaceFacts>();
@@ -62,7 +60,7 @@ export async function readNamespaces(
   const options = { page: PAGE.small, onItem, onRestart: () => listed.clear() };
   const whole =
     wanted.length > FEW
-      ? await listTogether(api, NAMESPACES, wanted.length, options, signal)
+      ? await listTogether(NAMESPACES, wanted.length, options, deps)
       : read(false);
   if (!whole.ok && whole.failure.kind !== 'forbidden') {
     return new Map(wanted.map(({ name }) => [name, whole]));
@@ -71,7 +69,7 @@ export async function readNamespaces(
     const facts = listed.get(name);
     const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
     // That a name is not in a list proves nothing; what a GET says does.
-    const now = isMeant ? read(facts) : await readNamespace(api, name, signal);
+    const now = isMeant ? read(facts) : await readNamespace(name, deps);
     return [name, now] as const;
   });
   return new Map(await Promise.all(found));
@@ -187,7 +185,7 @@ function followGroup(group: readonly Follower[], deps: FollowDeps): void {
     signal = running,
     isSecond = false,
   ): Promise<void> => {
-    const now = await readNamespaces(api, some, signal);
+    const now = await readNamespaces(some, { api, signal });
     if (running.aborted) return;
     const refused = some.filter((one) => {
       const got = now.get(one.name) as Read<NamespaceFacts | undefined>;

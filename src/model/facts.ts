@@ -118,11 +118,11 @@ function statusWriters(object: Json | undefined): { manager: string; time: strin
     .map((entry) => ({ manager: stringAt(entry, 'manager') ?? '', time: stringAt(entry, 'time') }));
 }
 
-/** Oldest first. */
+/** Oldest first; RFC 3339 in UTC sorts as text. */
 function managedFields(object: Json | undefined): Json[] {
   const timeOf = (entry: Json): string => stringAt(entry, 'time') ?? '';
   return arrayAt(object, 'metadata', 'managedFields').toSorted((a, b) =>
-    timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : 0,
+    timeOf(a) < timeOf(b) ? -1 : Number(timeOf(a) > timeOf(b)),
   );
 }
 
@@ -131,10 +131,9 @@ const MAX_ANNOTATION_CHARS = 200;
 
 /** Only those that installers and controllers act by: Helm's, OLM's, and what tells to pause. */
 function tellingAnnotations(object: Json | undefined): Record<string, string> {
+  const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
   return Object.fromEntries(
-    Object.entries(recordAt(object, 'metadata', 'annotations')).filter(
-      ([key, value]) => TELLING.test(key) && value.length <= MAX_ANNOTATION_CHARS,
-    ),
+    all.filter(([key, value]) => TELLING.test(key) && value.length <= MAX_ANNOTATION_CHARS),
   );
 }
 
@@ -252,17 +251,17 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
   const variables = new Map(
     arrayAt(container, 'env').map((entry) => [
       stringAt(entry, 'name') ?? '',
-      variableOf(entry, template, own),
+      variableOf(entry, template, own) ?? '*',
     ]),
   );
-  const found = [...variables].flatMap(([name, value]) =>
-    WATCH_VARIABLE.test(name) ? (value ?? '*') : [],
-  );
   const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
-  words.forEach((word, index) => {
-    const match = WATCH_ARGUMENT.exec(word);
-    if (match !== null) found.push(match[1] ?? words[index + 1] ?? '*');
-  });
+  const found = [
+    ...[...variables].flatMap(([name, value]) => (WATCH_VARIABLE.test(name) ? value : [])),
+    ...words.flatMap((word, index) => {
+      const match = WATCH_ARGUMENT.exec(word);
+      return match === null ? [] : (match[1] ?? words[index + 1] ?? '*');
+    }),
+  ];
   return found
     .map((value) => value.replace(/\$\(([^)]*)\)/g, (_, name) => variables.get(name) ?? '*'))
     .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
@@ -282,14 +281,7 @@ function variableOf(entry: Json, template: Json | undefined, own: string): strin
   return stringAt(entry, 'value') ?? '';
 }
 
-export const PODS: ResourceType = {
-  group: '',
-  version: 'v1',
-  resource: 'pods',
-  kind: 'Pod',
-  namespaced: true,
-  verbs: [],
-};
+export const PODS = { group: '', version: 'v1', resource: 'pods', kind: 'Pod' };
 
 const podState = shape({
   phase: textIfAny('status.phase'),
@@ -385,25 +377,23 @@ function replicasOf(
   conditions: readonly Condition[],
 ): [wanted: number, ready: number] {
   const { spec, status } = object;
-  const isSuspended = at(spec, 'suspend') === true;
+  const count = (value: Json | undefined, key: string, otherwise = 0): number =>
+    numberAt(value, key) ?? otherwise;
+  if (at(spec, 'suspend') === true) return [0, kind === 'Job' ? count(status, 'ready') : 0];
   switch (kind) {
     case 'DaemonSet':
-      return [
-        numberAt(status, 'desiredNumberScheduled') ?? 0,
-        numberAt(status, 'numberReady') ?? 0,
-      ];
+      return [count(status, 'desiredNumberScheduled'), count(status, 'numberReady')];
     case 'Job': {
       const isOver = conditions.some(
         ({ type, status: is }) => (type === 'Complete' || type === 'Failed') && is === 'True',
       );
-      const wanted = isSuspended || isOver ? 0 : (numberAt(spec, 'parallelism') ?? 1);
-      return [wanted, numberAt(status, 'ready') ?? 0];
+      return [isOver ? 0 : count(spec, 'parallelism', 1), count(status, 'ready')];
     }
     case 'CronJob':
       // Between two runs it is as ready as it can be.
-      return isSuspended ? [0, 0] : [1, 1];
+      return [1, 1];
     default:
-      return [numberAt(spec, 'replicas') ?? 1, numberAt(status, 'readyReplicas') ?? 0];
+      return [count(spec, 'replicas', 1), count(status, 'readyReplicas')];
   }
 }
 

@@ -87,14 +87,12 @@ export interface NamespaceResult {
 }
 
 /** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */
-export interface Report {
+export interface Report extends Pick<RunResult, 'outcome' | 'sharedCauses'> {
   schemaVersion: 1;
   generatedAt: string;
   gate: { version: string };
   cluster: { server: string; version: string };
-  outcome: Outcome;
   namespaces: ReportNamespace[];
-  sharedCauses: SharedCause[];
   /** Namespaces that a limit kept out of the run; absent where there was none. */
   leftOut?: { what: string; reason: string }[];
 }

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
 import { type Read, read } from '../model/read.ts';
-import type { ResourceType } from '../model/snapshot.ts';
+import type { TypeRef } from '../model/snapshot.ts';
 
 /** As many as the client sends at once: more would delay the calls that notice the end. */
 const WIDTH = 8;
@@ -12,6 +12,13 @@ export const FEW = 4;
 export const PAGE = { small: 500, full: 100 };
 /** A full page is as much work for the server, the network and us as this many answers with little in them. */
 const PAGE_COST = 4;
+
+/** What reading needs. */
+export interface Reading {
+  api: KubernetesApi;
+  /** Ends the reading; what was not read by then is "not inspected". */
+  signal: AbortSignal;
+}
 
 /** Answers in the order of the items. */
 export async function inParallel<T, R>(
@@ -59,11 +66,10 @@ type Whole = Pick<ListOptions, 'metadataOnly' | 'onItem'> & { page: number; onRe
 
 /** One list instead of `many` requests; unless it says `true`, nothing that was handed over counts. */
 export async function listTogether(
-  api: KubernetesApi,
   path: string,
   many: number,
   { page, ...rest }: Whole,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Read<boolean>> {
   const options = { ...rest, signal, limit: page };
   const first = await api.list(path, { ...options, maxItems: page });
@@ -94,11 +100,10 @@ interface Listing {
  * cheaper. What each namespace gets is the same either way.
  */
 export async function listIn(
-  api: KubernetesApi,
-  type: Pick<ResourceType, 'group' | 'version' | 'resource'>,
+  type: TypeRef,
   namespaces: readonly string[],
   listing: Listing,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): Promise<Map<string, Read<{ complete: boolean }>>> {
   const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = listing;
   const { maxInAll = Number.POSITIVE_INFINITY } = listing;
@@ -140,7 +145,7 @@ export async function listIn(
     onRestart: forgetAll,
   };
   const together = isMany
-    ? await listTogether(api, collectionPath(type), namespaces.length, whole, signal)
+    ? await listTogether(collectionPath(type), namespaces.length, whole, { api, signal })
     : read(false);
   const ended = (name: string): Read<{ complete: boolean }> => read({ complete: !cut.has(name) });
   if (together.ok && together.value && isTold)

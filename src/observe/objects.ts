@@ -13,8 +13,16 @@ import {
 } from '../model/facts.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
-import { FEW, inParallel, listIn, listTogether, PAGE, readList } from './collections.ts';
-import { type Answer, type Reading, unreadOf } from './sources.ts';
+import {
+  FEW,
+  inParallel,
+  listIn,
+  listTogether,
+  PAGE,
+  type Reading,
+  readList,
+} from './collections.ts';
+import { type Answer, unreadOf } from './sources.ts';
 
 /**
  * Single objects, for all namespaces of an examination at once. Read by `list` throughout: it is what the
@@ -32,12 +40,7 @@ const TOO_MANY = failed({
   message: `only ${MAX_BY_NAME} objects are read one by one`,
 });
 
-interface Detailed {
-  type: ResourceType;
-  object: ObjectFacts;
-  /** Objects of the type in the namespace. */
-  total: number;
-}
+type Detailed = Pick<Wanted['details'][number], 'type' | 'total'> & { object: ObjectFacts };
 
 /** What held objects say beyond their metadata, by UID. */
 export async function readDetails(
@@ -62,34 +65,28 @@ export async function readDetails(
   await inParallel([...groups.values()], async (group) => {
     const [{ type, total: some }] = group as [Detailed];
     const places = Map.groupBy(group, ({ object }) => object.namespace);
-    const ends = await listIn(
-      api,
-      type,
-      [...places.keys()],
-      {
-        ...(isMany(some) ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE } : { limit: 100 }),
-        onItem: (_, item) => keep(item),
-        onRestart: () => undefined,
-      },
-      signal,
-    );
+    const listing = {
+      ...(isMany(some) ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE } : { limit: 100 }),
+      onItem: (_: string, item: JsonObject) => keep(item),
+      onRestart: () => undefined,
+    };
+    const ends = await listIn(type, [...places.keys()], listing, { api, signal });
     await inParallel([...places], async ([namespace, held]) => {
       const end = ends.get(namespace) ?? GONE;
-      const [{ total }] = held as [Detailed];
+      const [{ object: first, total }] = held as [Detailed];
       await inParallel(held, async (one) => {
-        if (answers.has(one.object.uid)) return;
-        const isListed = !end.ok || end.value.complete;
-        const missing = isListed ? (end.ok ? GONE : end) : await readNamed(one);
-        if (!answers.has(one.object.uid)) answers.set(one.object.uid, { value: missing });
+        const { uid } = one.object;
+        if (answers.has(uid)) return;
+        const missing = !end.ok ? end : end.value.complete ? GONE : await readNamed(one);
+        if (!answers.has(uid)) answers.set(uid, { value: missing });
       });
-      const first = answers.get((held[0] as Detailed).object.uid) as Answer<Read<ObjectDetail>>;
-      first.unread = unreadOf('details', `status of ${type.resource}`, end, type);
-      if (!isMany(total)) return;
-      first.unread.push({
-        source: 'details',
-        what: `status of ${total - held.length} more ${type.resource}`,
-        reason: `of so many only ${held.length} are read one by one`,
-      });
+      const unread = unreadOf('details', `status of ${type.resource}`, end, type);
+      if (isMany(total)) {
+        const what = `status of ${total - held.length} more ${type.resource}`;
+        const reason = `of so many only ${held.length} are read one by one`;
+        unread.push({ source: 'details', what, reason });
+      }
+      Object.assign(answers.get(first.uid) as Answer<unknown>, { unread });
     });
   });
   return answers;
@@ -125,7 +122,7 @@ export async function readPartners(
     const options = { page: PAGE.full, metadataOnly, onItem, onRestart: () => found.clear() };
     const whole =
       group.length > FEW
-        ? await listTogether(api, collectionPath(type), group.length, options, signal)
+        ? await listTogether(collectionPath(type), group.length, options, { api, signal })
         : read(false);
     const isWhole = whole.ok && whole.value;
     await inParallel(group, async ({ namespace, name, key }) => {

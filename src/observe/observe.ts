@@ -20,13 +20,13 @@ import {
   type Unread,
   type Wanted,
 } from '../model/snapshot.ts';
+import type { Reading } from './collections.ts';
 import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
 import {
   type Answer,
   CLAIMS,
   CLUSTER,
   PLACE,
-  type Reading,
   readPlaces,
   readSource,
   type Source,

@@ -10,7 +10,8 @@ import {
 } from '../model/facts.ts';
 import type { LeftBehind } from '../model/result.ts';
 import type { Unread } from '../model/snapshot.ts';
-import { MANY, missingRight, type Reading, typeNamed } from './sources.ts';
+import type { Reading } from './collections.ts';
+import { MANY, missingRight, typeNamed } from './sources.ts';
 
 /** Something cluster-scoped that points into a namespace. */
 export interface Pointer {

@@ -1,5 +1,5 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
+import type { ListOptions } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
   apiServiceFacts,
@@ -24,7 +24,7 @@ import {
 } from '../model/facts.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ClusterSources, PlaceSources, Unread } from '../model/snapshot.ts';
-import { listIn, readList } from './collections.ts';
+import { listIn, type Reading, readList } from './collections.ts';
 
 /**
  * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
@@ -45,24 +45,15 @@ export interface Source<T> {
 /** No list is read to its end at any price; what a limit cuts off is said. */
 export const MANY = 20_000;
 
-interface Given extends Partial<Source<unknown>['options']> {
-  label?: string;
-  isOptional?: boolean;
-}
-
 function source<T>(
   apiVersion: string,
   kind: string,
   parse: Source<T>['parse'],
-  { label = plural(kind), isOptional = false, ...options }: Given = {},
+  given: Partial<Source<T>['options'] & Pick<Source<T>, 'label' | 'isOptional'>> = {},
 ): Source<T> {
-  return {
-    label,
-    type: typeNamed(apiVersion, kind),
-    parse,
-    options: { maxItems: MANY, ...options },
-    isOptional,
-  };
+  const { label = plural(kind), isOptional = false, ...options } = given;
+  const type = typeNamed(apiVersion, kind);
+  return { label, type, parse, options: { maxItems: MANY, ...options }, isOptional };
 }
 
 export function typeNamed(apiVersion: string, kind: string): TypeRef {
@@ -167,13 +158,6 @@ export function missingRight(
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
 }
 
-/** What reading needs. */
-export interface Reading {
-  api: KubernetesApi;
-  /** Ends the reading; what was not read by then is "not inspected". */
-  signal: AbortSignal;
-}
-
 /** What was read, and what of it is missing. */
 export interface Answer<T> {
   value: T;
@@ -198,22 +182,18 @@ export async function readPlaces<T>(
   key: string,
   source: Source<T>,
   namespaces: readonly string[],
-  { api, signal }: Reading,
+  deps: Reading,
 ): Promise<Map<string, Answer<Read<T[]>>>> {
   const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
-  const ends = await listIn(
-    api,
-    source.type,
-    namespaces,
-    {
-      maxItems: source.options.maxItems,
-      maxInAll: Math.min(MANY, 5 * source.options.maxItems),
-      onItem: (namespace, item) =>
-        found.get(namespace)?.push(...([source.parse(item)].flat() as T[])),
-      onRestart: (namespace) => found.set(namespace, []),
-    },
-    signal,
-  );
+  const { type, parse, options } = source;
+  const listing = {
+    maxItems: options.maxItems,
+    maxInAll: Math.min(MANY, 5 * options.maxItems),
+    onItem: (namespace: string, item: JsonObject) =>
+      found.get(namespace)?.push(...([parse(item)].flat() as T[])),
+    onRestart: (namespace: string) => found.set(namespace, []),
+  };
+  const ends = await listIn(type, namespaces, listing, deps);
   return new Map(
     [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
   );
@@ -229,9 +209,7 @@ function answerOf<T>(
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
   if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
   if (end.value.complete || options.maxItems === 1) return { value: read(found) };
+  const what = `more ${label} ${place}`;
   const reason = `only the first ${found.length} are read`;
-  return {
-    value: read(found),
-    unread: [{ source: key, what: `more ${label} ${place}`, reason }],
-  };
+  return { value: read(found), unread: [{ source: key, what, reason }] };
 }

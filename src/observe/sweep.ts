@@ -9,8 +9,8 @@ import {
   type TypeContent,
   type Unread,
 } from '../model/snapshot.ts';
-import { inParallel, listIn } from './collections.ts';
-import { PODS, type Reading, readPlaces, unreadOf } from './sources.ts';
+import { inParallel, listIn, type Reading } from './collections.ts';
+import { PODS, readPlaces, unreadOf } from './sources.ts';
 
 /** What was found in one namespace. */
 export interface Swept {
@@ -83,7 +83,7 @@ const NOTHING: Read<ContentCount> = read({ total: 0, queued: 0, terminating: [],
 async function readContent(
   namespaces: readonly string[],
   type: ResourceType,
-  { api, signal }: Reading,
+  deps: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
   const folds = new Map<string, Fold>();
   const foldOf = (namespace: string): Fold => {
@@ -91,17 +91,12 @@ async function readContent(
     folds.set(namespace, fold);
     return fold;
   };
-  const ends = await listIn(
-    api,
-    type,
-    namespaces,
-    {
-      metadataOnly: true,
-      onItem: (namespace, item) => foldOf(namespace).add(item),
-      onRestart: (namespace) => folds.delete(namespace),
-    },
-    signal,
-  );
+  const listing = {
+    metadataOnly: true,
+    onItem: (namespace: string, item: JsonObject) => foldOf(namespace).add(item),
+    onRestart: (namespace: string) => folds.delete(namespace),
+  };
+  const ends = await listIn(type, namespaces, listing, deps);
   const countOf = (name: string): Read<ContentCount> => {
     const fold = folds.get(name);
     return fold === undefined ? NOTHING : read(fold.count);

@@ -139,7 +139,7 @@ async function deleteAsGate(
 }
 
 async function readIt(world: World, { api, signal }: ObserveDeps): Promise<NamespaceFacts> {
-  const got = await readNamespace(api, world.namespace, signal);
+  const got = await readNamespace(world.namespace, { api, signal });
   if (!got.ok) throw new Error(`${world.namespace}: ${got.failure.message}`);
   if (got.value === undefined) throw new Error(`${world.namespace} is gone: it does not hang`);
   return got.value;
