@@ -29,12 +29,20 @@ export class Installation {
   readonly product: Product;
   readonly namespace: string;
   readonly #world: World;
+  /** Of the workload that has to act. */
+  readonly name: string;
   readonly #objects: KubeObject[];
 
-  constructor(world: World, product: Product, namespace: string, objects: KubeObject[]) {
+  constructor(
+    world: World,
+    product: Product,
+    { namespace, name }: { namespace: string; name: string },
+    objects: KubeObject[],
+  ) {
     this.#world = world;
     this.product = product;
     this.namespace = namespace;
+    this.name = name;
     this.#objects = objects;
   }
 
@@ -43,12 +51,17 @@ export class Installation {
   }
 
   get owner(): Ref {
-    return { apiVersion: 'apps/v1', namespace: this.namespace, ...this.product.owner };
+    const { kind } = this.product.owner;
+    return { apiVersion: 'apps/v1', kind, namespace: this.namespace, name: this.name };
   }
 
   /** Everything by which it can be known, of any kind. */
   get names(): string[] {
-    return this.#of('Deployment').map(({ metadata }) => metadata.name);
+    return this.#workloads.map(({ metadata }) => metadata.name);
+  }
+
+  get #workloads(): KubeObject[] {
+    return this.#objects.filter(isWorkload);
   }
 
   /** Creates what is not there, and waits until all of it is at work. */
@@ -66,7 +79,7 @@ export class Installation {
   }
 
   async ready(): Promise<void> {
-    for (const workload of this.#of('Deployment')) {
+    for (const workload of this.#workloads) {
       await this.#client.waitFor(refOf(workload), 'is available', isAvailable, NOT_YET);
     }
     for (const service of this.#of('APIService')) {
@@ -89,11 +102,48 @@ export class Installation {
     await this.#client.waitFor(ref, 'is gone', (found) => found === undefined, NOT_YET);
   }
 
-  async scale(replicas: number, name = this.product.owner.name): Promise<void> {
+  async scale(replicas: number, name = this.name): Promise<void> {
     const ref: Ref = { ...this.owner, name };
     await this.#client.patch(ref, { spec: { replicas } }, { fieldManager: 'kubectl-scale' });
     if (replicas === 0) await this.#noPods([name]);
     else await this.#client.waitFor(ref, 'is available', isAvailable, NOT_YET);
+  }
+
+  /** Somebody else leads from now on, who is not in this cluster; whoever led ends, and waits. */
+  async loseLease(): Promise<void> {
+    const before = await this.#restarts();
+    const renewTime = new Date().toISOString().replace('Z', '000Z');
+    await this.#client.patch(this.#lease, {
+      spec: { holderIdentity: 'somebody-else', renewTime, leaseDurationSeconds: 3_600 },
+    });
+    const has = (after: number): boolean => after > before;
+    await waitUntil(
+      `${this.name} to begin again`,
+      async () => has(await this.#restarts()),
+      NOT_YET,
+    );
+    await this.ready();
+  }
+
+  async #restarts(): Promise<number> {
+    const pods = await this.#client.list('v1', 'Pod', this.namespace);
+    return pods
+      .filter(({ metadata }) => metadata.name.startsWith(`${this.name}-`))
+      .map((pod) => numberAt(pod, 'status', 'containerStatuses', 0, 'restartCount') ?? 0)
+      .reduce((sum, count) => sum + count, 0);
+  }
+
+  async giveLease(): Promise<void> {
+    await this.#client.delete(this.#lease);
+  }
+
+  get #lease(): Ref {
+    const { lease } = this.product;
+    if (lease === undefined) throw new Error(`${this.product.name} leads by no Lease`);
+    // Most Leases are where the operator is.
+    const isBeside = lease.namespace === this.product.namespace;
+    const namespace = isBeside ? this.namespace : lease.namespace;
+    return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name: lease.name };
   }
 
   /** Takes the right to write these objects from every role and binding of the product. */
@@ -157,7 +207,7 @@ export class Installation {
       async () => {
         const pods = await this.#client.list('v1', 'Pod', this.namespace);
         return pods.every(({ metadata: { name } }) =>
-          workloads.every((one) => !new RegExp(`^${one}-[a-z0-9]+-[a-z0-9]+$`).test(name)),
+          workloads.every((one) => !new RegExp(`^${one}-(?:[a-z0-9]+-[a-z0-9]+|\\d+)$`).test(name)),
         );
       },
       NOT_YET,
@@ -172,13 +222,15 @@ export async function adapted(
   asProcesses: boolean,
 ): Promise<KubeObject[]> {
   const result = structuredClone(objects) as KubeObject[];
-  for (const workload of result.filter(({ kind }) => kind === 'Deployment')) {
+  for (const workload of result.filter(isWorkload)) {
     const container = at(workload, 'spec', 'template', 'spec', 'containers', 0);
     if (!isObject(container)) continue;
     const image = imageName(stringAt(container, 'image') ?? '');
     const more = [...(flags?.[image] ?? []), ...(asProcesses ? (processFlags?.[image] ?? []) : [])];
     if (more.length > 0) container['args'] = [...stringsAt(container, 'args'), ...more];
     if (!asProcesses) continue;
+    // What is waited for is told by its own probes.
+    if (isObject(workload['spec'])) delete workload['spec']['minReadySeconds'];
     const labels = at(workload, 'spec', 'template', 'metadata', 'labels');
     await moveApart(
       container,
@@ -232,6 +284,10 @@ async function moveApart(container: JsonObject, services: KubeObject[]): Promise
       port['targetPort'] = move(target);
     }
   }
+}
+
+function isWorkload({ kind }: KubeObject): boolean {
+  return ['Deployment', 'StatefulSet'].includes(kind);
 }
 
 function isEstablished(type: KubeObject | undefined): boolean {

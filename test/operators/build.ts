@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { stringAt } from '../../src/base/json.ts';
 import type { Product } from './product.ts';
@@ -107,7 +107,11 @@ async function hostnameOverlay(): Promise<string> {
 
 async function hashOf(module: string, programs: object): Promise<string> {
   const folder = join(MODULES, module);
-  const files = (await readdir(folder)).sort();
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+    .sort();
   const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
   return digest(JSON.stringify([files, texts, programs]));
 }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { KubeObject } from '../cluster/client.ts';
 import { type Cluster, foreignKubeconfig, sharedCluster } from '../cluster/clusters.ts';
 import { dropBundle, theBundle } from '../cluster/run-gate.ts';
 import { World } from '../cluster/world.ts';
@@ -9,14 +10,14 @@ import { adapted, Installation, imageName } from './bed.ts';
 import { type Built, buildProduct, buildTool } from './build.ts';
 import { startKubelet } from './kubelet.ts';
 import { movedTo, Sources } from './manifests.ts';
-import { type Product, SITUATIONS, type SituationName } from './product.ts';
-import { PRODUCTS } from './products.ts';
-import { applies, type Row, show } from './situations.ts';
+import type { Product } from './product.ts';
+import { bystander, PRODUCTS } from './products.ts';
+import { type Row, show, situationsOf } from './situations.ts';
 
 /** Real operators, at work and broken, and what the gate says of them. */
 
-/** Where nobody's defaults look. */
-const ELSEWHERE = 'platform';
+/** Where nobody's defaults look, and what nobody calls it. */
+const ELSEWHERE = { namespace: 'platform', name: 'core-7' };
 const MATRIX = 'coverage/operators.md';
 const LOGS = 'coverage/operators-logs';
 const rows: Row[] = [];
@@ -29,12 +30,14 @@ const foreign = foreignKubeconfig() !== undefined;
 let render = '';
 for (const product of wanted) {
   try {
+    if (foreign && product.processesOnly) throw new Error(product.processesOnly);
     render = await buildTool('render', console.log);
     const programs = foreign ? {} : product.programs;
     built.set(product, await buildProduct({ ...product, programs }, console.log));
   } catch (error) {
     const lines = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
-    unbuilt.set(product, (lines.trim() || String(error)).split('\n').at(-1) ?? '');
+    const why = lines.trim() || (error instanceof Error ? error.message : String(error));
+    unbuilt.set(product, why.split('\n').at(-1) ?? '');
   }
 }
 
@@ -53,7 +56,8 @@ beforeAll(async () => {
     await startKubelet(world, { node: 'node-1', folder, logs: LOGS, entryPoint });
   }
   for (const product of built.keys()) {
-    const installed = await installation(product, product.namespace);
+    const { namespace, owner } = product;
+    const installed = await installation(product, { namespace, name: owner.name });
     installations.set(product, installed);
     await installed.install();
   }
@@ -76,19 +80,20 @@ if (apart.length > 0) {
 
 function declare(product: Product): void {
   describe(product.name, () => {
-    for (const situation of SITUATIONS.filter((one) => applies(product, one))) {
-      const title = `${product.name}: ${situation}`;
+    for (const [name, situation] of situationsOf(product)) {
+      const title = `${product.name}: ${name}`;
       const reason = unbuilt.get(product);
       if (reason !== undefined) {
-        test.skip(`${title} (skipped: it could not be built: ${reason})`);
+        test.skip(`${title} (skipped: ${reason})`);
         continue;
       }
       test(title, { concurrent: false }, async () => {
-        const installed = await installedFor(product, situation);
+        const installed = await installedFor(product, name);
         const innocents = [...installations.values()]
           .filter((one) => one.product !== product)
           .flatMap(({ names }) => names);
-        const row = await show(situation, installed, world, innocents);
+        innocents.push(bystander(product).name);
+        const row = await show(name, situation, installed, world, innocents);
         rows.push(row);
         if (row.problems.length > 0) expect.fail([...row.problems, '---', ...row.said].join('\n'));
       });
@@ -96,22 +101,29 @@ function declare(product: Product): void {
   });
 }
 
-async function installedFor(product: Product, situation: SituationName): Promise<Installation> {
+/** Somewhere else there is also somebody with the same rights, who has nothing to do with it. */
+async function installedFor(product: Product, situation: string): Promise<Installation> {
   const installed = installations.get(product);
   if (installed === undefined) throw new Error('it is not installed');
-  if (!situation.startsWith('in another namespace') || installed.namespace === ELSEWHERE) {
+  if (!situation.startsWith('somewhere else') || installed.name !== product.owner.name) {
     return installed;
   }
   await installed.uninstall();
-  const moved = await installation(product, ELSEWHERE);
+  for (const object of bystander(product).objects) await world.ensure(object);
+  const place = { ...ELSEWHERE, name: `${ELSEWHERE.name}-${PRODUCTS.indexOf(product)}` };
+  const moved = await installation(product, place);
   installations.set(product, moved);
   await moved.install();
   return moved;
 }
 
-async function installation(product: Product, namespace: string): Promise<Installation> {
+async function installation(
+  product: Product,
+  place: { namespace: string; name: string },
+): Promise<Installation> {
   const programs = built.get(product);
   if (programs === undefined) throw new Error(`${product.name} is not built`);
+  const { namespace, name } = place;
   const sources = new Sources(programs, render);
   const objects =
     foreign && product.released
@@ -120,7 +132,16 @@ async function installation(product: Product, namespace: string): Promise<Instal
   if (namespace !== 'kube-system' && !objects.some(({ kind }) => kind === 'Namespace')) {
     objects.unshift({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }
-  return new Installation(world, product, namespace, await adapted(product, objects, !foreign));
+  const adjusted = renamed(await adapted(product, objects, !foreign), product, name);
+  return new Installation(world, product, place, adjusted);
+}
+
+function renamed(objects: KubeObject[], { owner }: Product, name: string): KubeObject[] {
+  return objects.map((object) =>
+    object.kind === owner.kind && object.metadata.name === owner.name
+      ? { ...object, metadata: { ...object.metadata, name } }
+      : object,
+  );
 }
 
 function entryPoint(image: string): readonly string[] | undefined {
@@ -132,10 +153,12 @@ function entryPoint(image: string): readonly string[] | undefined {
 }
 
 /** `OPERATORS=keda,cert-manager`: only these are built and installed; `OPERATORS=all`: every one. */
-function isWanted({ name, onRequest }: Product): boolean {
+function isWanted(product: Product): boolean {
   const only = process.env['OPERATORS'] ?? '';
-  if (only === '') return onRequest !== true;
-  return only === 'all' || only.split(',').includes(name);
+  if (only === '') return product.onRequest !== true;
+  const names = only.split(',');
+  const isMeant = ({ name }: Product): boolean => only === 'all' || names.includes(name);
+  return isMeant(product) || PRODUCTS.some((one) => one.needs === product && isMeant(one));
 }
 
 async function writeMatrix(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import type { FindingCode } from '../../src/model/finding.ts';
-import type { Ref } from '../cluster/client.ts';
+import type { Client, Ref } from '../cluster/client.ts';
+import type { Installation } from './bed.ts';
 import type { Sources } from './manifests.ts';
 
 /** A real operator: how it is built, installed, used and broken. */
@@ -10,6 +11,10 @@ export interface Product {
   module: string;
   /** Takes long to build: only where `OPERATORS` asks for it. */
   onRequest?: true;
+  /** Why it cannot run in containers; absent: it can. */
+  processesOnly?: string;
+  /** Another product that has to be at work for it. */
+  needs?: Product;
   /** Go packages by the name that their program has in the image. */
   programs: Readonly<Record<string, string>>;
   /**
@@ -27,32 +32,50 @@ export interface Product {
   flags?: Readonly<Record<string, readonly string[]>>;
   /** Of these, those for processes only: ports that are its defaults, and so on. */
   processFlags?: Readonly<Record<string, readonly string[]>>;
-  /** Used beside the namespace under test: classes and the like. */
+  /** Made beside the namespace under test: classes and the like. */
   prerequisites?: (namespace: string) => JsonObject[];
   /** What an environment makes use of it with. */
   environment(namespace: string): JsonObject[];
+  /** Waits until more than the finalizer is as it is in use. */
+  inUse?: (client: Client, namespace: string) => Promise<void>;
   /** Holds the namespace while nobody removes its finalizer. Absent: nothing inside does. */
   held?: Held;
   /** The workload that has to act. */
-  owner: { kind: 'Deployment'; name: string };
+  owner: { kind: 'Deployment' | 'StatefulSet'; name: string };
   /** What the owner has to write to finish: taken away in one of the situations. */
   right?: { apiGroup: string; resource: string };
+  /** By which one of its pods leads. */
+  lease?: { namespace: string; name: string };
   /** Its APIService or webhooks concern every namespace: its situations are nobody else's background. */
   alone?: true;
+  /** Ways to fail that others do not have. */
+  special?: Readonly<Record<string, Situation>>;
   /** What is true of it where that is not what is true of most operators. */
-  truths?: Partial<Record<SituationName, Truth>>;
+  truths?: Partial<Record<SituationName, (installed: Installation) => Truth>>;
 }
 
 export const SITUATIONS = [
   'healthy',
   'without a right',
+  'without its Lease',
   'scaled to zero',
   'uninstalled',
   'its namespace deleted',
-  'in another namespace, scaled to zero',
+  'somewhere else, under another name, scaled to zero',
+  'somewhere else, under another name, uninstalled',
 ] as const;
 
 export type SituationName = (typeof SITUATIONS)[number];
+
+export interface Situation {
+  /** What is in the environment instead of what the product says. */
+  environment?: (namespace: string) => JsonObject[];
+  /** After the environment is in use, before its deletion. */
+  breakIt?: (installed: Installation) => Promise<void>;
+  /** Makes everything as it was before; frees the environment unless nothing can. */
+  restore?: (installed: Installation) => Promise<void>;
+  truth: (installed: Installation) => Truth;
+}
 
 export interface Held extends Omit<Ref, 'namespace'> {
   finalizer: string;
@@ -66,6 +89,8 @@ export interface Truth {
   /** What nobody can read while it is so. */
   unreadable?: RegExp;
   deadlock?: boolean;
+  /** Nothing that can be restored frees it: only hands do. */
+  isFinal?: true;
 }
 
 export interface Root {

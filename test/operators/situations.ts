@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringsAt } from '../../src/base/json.ts';
 import type { Report, ReportNamespace } from '../../src/model/result.ts';
-import { ApiError, type Client, refOf } from '../cluster/client.ts';
+import { ApiError, type Client, type KubeObject, refOf } from '../cluster/client.ts';
 import { foreignKubeconfig } from '../cluster/clusters.ts';
 import { theBundle } from '../cluster/run-gate.ts';
 import { takeAway } from '../cluster/take-away.ts';
@@ -12,7 +12,13 @@ import { waitUntil } from '../cluster/wait-until.ts';
 import { conditionsOf, namespaceRef, type World } from '../cluster/world.ts';
 import type { Installation } from './bed.ts';
 import { findingText, isGone, untruths } from './judge.ts';
-import type { Product, Root, SituationName, Truth } from './product.ts';
+import {
+  type Product,
+  type Root,
+  SITUATIONS,
+  type Situation,
+  type SituationName,
+} from './product.ts';
 
 /** Controllers that were refused wait twice as long before each new attempt. */
 const CURED_MS = 120_000;
@@ -20,7 +26,7 @@ const CURED_MS = 120_000;
 /** One line of the matrix. */
 export interface Row {
   operator: string;
-  situation: SituationName;
+  situation: string;
   outcome: string;
   said: string[];
   /** What was run or done because the report says so, and what came of it. */
@@ -28,15 +34,10 @@ export interface Row {
   problems: string[];
 }
 
-interface Situation {
-  /** After the environment is in use, before its deletion. */
-  breakIt?: (installed: Installation) => Promise<void>;
-  /** Makes everything as it was before. */
-  restore?: (installed: Installation) => Promise<void>;
-  truth: (installed: Installation) => Truth;
-}
-
 const missing: Root = { code: ['owner-missing'] };
+
+/** Somebody with the same rights who runs makes it impossible to know that nobody is left. */
+const missingOrUnknown: Root = { code: ['owner-missing', 'owner-unknown'] };
 
 const SITUATION: Record<SituationName, Situation> = {
   healthy: { truth: () => ({ outcome: 'deleted' }) },
@@ -48,30 +49,42 @@ const SITUATION: Record<SituationName, Situation> = {
       roots: [{ code: ['owner-failing'], subject: owner }],
     }),
   },
-  'scaled to zero': {
-    breakIt: (installed) => installed.scale(0),
-    restore: (installed) => installed.scale(1),
-    truth: asleep,
+  'without its Lease': {
+    breakIt: (installed) => installed.loseLease(),
+    restore: (installed) => installed.giveLease(),
+    truth: ({ owner }) => ({
+      outcome: 'stuck',
+      roots: [{ code: ['owner-running'], subject: owner, says: [/held by somebody-else/] }],
+    }),
   },
-  uninstalled: {
-    breakIt: (installed) => installed.uninstall(),
-    restore: (installed) => installed.install(),
-    truth: () => ({ outcome: 'stuck', roots: [missing] }),
-  },
+  'scaled to zero': asleep(),
+  uninstalled: uninstalled(missing),
   'its namespace deleted': {
     breakIt: (installed) => installed.tearDown(),
     restore: (installed) => installed.install(),
     truth: () => ({ outcome: 'stuck', roots: [missing] }),
   },
-  'in another namespace, scaled to zero': {
-    breakIt: (installed) => installed.scale(0),
-    restore: (installed) => installed.scale(1),
-    truth: asleep,
-  },
+  'somewhere else, under another name, scaled to zero': asleep(),
+  'somewhere else, under another name, uninstalled': uninstalled(missingOrUnknown),
 };
 
-function asleep({ owner }: Installation): Truth {
-  return { outcome: 'stuck', roots: [{ code: ['owner-scaled-to-zero'], subject: owner }] };
+function asleep(): Situation {
+  return {
+    breakIt: (installed) => installed.scale(0),
+    restore: (installed) => installed.scale(1),
+    truth: ({ owner }) => ({
+      outcome: 'stuck',
+      roots: [{ code: ['owner-scaled-to-zero'], subject: owner }],
+    }),
+  };
+}
+
+function uninstalled(root: Root): Situation {
+  return {
+    breakIt: (installed) => installed.uninstall(),
+    restore: (installed) => installed.install(),
+    truth: () => ({ outcome: 'stuck', roots: [root] }),
+  };
 }
 
 function rightOf({ name, right }: Product): NonNullable<Product['right']> {
@@ -79,35 +92,46 @@ function rightOf({ name, right }: Product): NonNullable<Product['right']> {
   return right;
 }
 
-export function applies(product: Product, name: SituationName): boolean {
-  return (
-    (name !== 'without a right' || product.right !== undefined) &&
+/** Its situations, in the order in which one installation goes through them. */
+export function situationsOf(product: Product): [string, Situation][] {
+  const { truths, special, right, lease, namespace } = product;
+  const lacks: Partial<Record<SituationName, boolean>> = {
+    'without a right': right === undefined,
+    'without its Lease': lease === undefined,
     // Nobody deletes that namespace; the other one can be.
-    (name !== 'its namespace deleted' || product.namespace !== 'kube-system')
-  );
+    'its namespace deleted': namespace === 'kube-system',
+  };
+  return [
+    ...Object.entries(special ?? {}),
+    ...SITUATIONS.filter((name) => lacks[name] !== true).map((name): [string, Situation] => [
+      name,
+      { ...SITUATION[name], truth: truths?.[name] ?? SITUATION[name].truth },
+    ]),
+  ];
 }
 
 /** Uses the operator, breaks it, deletes the environment, asks the gate and does what it says. */
 export async function show(
-  name: SituationName,
+  name: string,
+  situation: Situation,
   installed: Installation,
   world: World,
   innocents: readonly string[],
 ): Promise<Row> {
   const { product } = installed;
-  const { breakIt, restore, truth } = SITUATION[name];
-  const namespace = `${product.name}-${name}`.replaceAll(/[^a-z]+/g, '-');
-  const true_ = product.truths?.[name] ?? truth(installed);
-  const environment = new Environment(world.client, product, namespace);
-  await environment.use();
+  const { breakIt, restore, truth } = situation;
+  const namespace = `${product.name}-${name}`.replaceAll(/[^a-z]+/g, '-').slice(0, 63);
+  const true_ = truth(installed);
+  const environment = new Environment(world.client, product, namespace, situation);
   let problems: string[] = [];
   try {
+    await environment.use();
     await breakIt?.(installed);
     await environment.delete();
     const seen = await gate(world, namespace, true_.outcome === 'deleted' ? '90s' : '8s');
     problems = untruths(true_, seen, innocents);
     const remedy = await follow(seen, world, environment);
-    if (!remedy.freed) {
+    if (!remedy.freed && !(true_.isFinal && remedy.inWords)) {
       await restore?.(installed);
       const goes = await environment.isGone(CURED_MS);
       if (!remedy.inWords || !goes) {
@@ -130,16 +154,19 @@ class Environment {
   readonly #client: Client;
   readonly #product: Product;
   readonly #namespace: string;
+  readonly #situation: Situation;
 
-  constructor(client: Client, product: Product, namespace: string) {
+  constructor(client: Client, product: Product, namespace: string, situation: Situation) {
     this.#client = client;
     this.#product = product;
     this.#namespace = namespace;
+    this.#situation = situation;
   }
 
   /** Until the operator has made what it makes of it. */
   async use(): Promise<void> {
-    const { prerequisites, environment, held } = this.#product;
+    const { prerequisites, held, inUse } = this.#product;
+    const { environment = this.#product.environment } = this.#situation;
     const namespace = this.#namespace;
     await this.#client.create({
       apiVersion: 'v1',
@@ -166,6 +193,7 @@ class Environment {
     await this.#client.waitFor({ ...held, namespace }, `has ${held.finalizer}`, (object) =>
       stringsAt(object, 'metadata', 'finalizers').includes(held.finalizer),
     );
+    await inUse?.(this.#client, namespace);
   }
 
   /** And waits until the namespace controller has said what it has found. */
@@ -194,11 +222,10 @@ class Environment {
   async takeAway(): Promise<void> {
     const { held, prerequisites } = this.#product;
     const namespace = this.#namespace;
+    const beside = (prerequisites?.(namespace) ?? []) as KubeObject[];
     if (held) await takeAway(this.#client, { ...held, namespace });
     await takeAway(this.#client, namespaceRef(namespace));
-    for (const object of prerequisites?.(namespace) ?? []) {
-      await takeAway(this.#client, refOf(object as Parameters<typeof refOf>[0]));
-    }
+    for (const object of beside) await takeAway(this.#client, refOf(object));
   }
 }
 
@@ -214,8 +241,8 @@ async function gate(world: World, namespace: string, timeout: string): Promise<R
 }
 
 /**
- * Does the first thing that the report says is to be done, to the letter. Where it has no command, as for a
- * right that is missing, nobody can: then what broke it is undone, and that has to free it.
+ * Does what the report says is to be done, to the letter. Where that has no command, as for a right that is missing,
+ * nobody can: then what broke it is undone, and that has to free it.
  */
 async function follow(
   seen: ReportNamespace,
@@ -224,20 +251,25 @@ async function follow(
 ): Promise<{ text: string; freed: boolean; inWords?: boolean }> {
   if (isGone(seen)) return { text: 'nothing to do', freed: true };
   const { findings, rootCauses } = seen;
-  const told = rootCauses.flatMap(
-    (id) => findings.find((one) => one.id === id)?.remedies.slice(0, 1) ?? [],
-  );
+  const told = rootCauses.flatMap((id) => {
+    const remedies = findings.find((one) => one.id === id)?.remedies ?? [];
+    const duties = remedies.filter(({ role = 'now' }) => role === 'now');
+    return duties.length > 0 ? duties : remedies.slice(0, 1);
+  });
   if (told.length === 0) return { text: 'no remedy', freed: false };
-  const words = told.find(({ command }) => command === undefined);
-  if (words !== undefined) return { text: words.text, freed: false, inWords: true };
   const ran: string[] = [];
-  for (const { command = '' } of told) {
+  for (const { text, command } of told) {
+    if (command === undefined) {
+      ran.push(text);
+      continue;
+    }
     const admin = world.plane?.kubeconfig('admin') ?? foreignKubeconfig() ?? '';
     const { exitCode, output } = await shell('sh', ['-c', command], { KUBECONFIG: admin }, 'all');
     ran.push(exitCode === 0 ? command : `${command} → ${output.trim().split('\n').at(-1)}`);
   }
-  const freed = await environment.isGone(60_000);
-  return { text: ran.join('; '), freed };
+  const inWords = told.some(({ command }) => command === undefined);
+  const freed = !inWords && (await environment.isGone(60_000));
+  return { text: ran.join('; '), freed, inWords };
 }
 
 async function shell(

@@ -84,7 +84,7 @@ function programOf(name: string): string {
 }
 
 /** Of what a chart makes, the name of the release is no part of its own; what is left is the chart's name. */
-function namesOf({ programs, account, annotations, labels }: Actor): string[] {
+export function namesOf({ programs, account, annotations, labels }: Actor): string[] {
   const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
   const names = [...programs, account.name];
   const chart = labels['app.kubernetes.io/name'];
@@ -110,15 +110,19 @@ function fromWriter(context: Context, held: Held): Pointer[] {
   // One program of a product may set what another one removes, as snapshot-controller and csi-snapshotter do.
   const isSetter = (actor: Actor): boolean =>
     known !== undefined && productsOf(writer.manager).length > 0 && !isOfProduct(known, actor);
-  return actorsOf(context)
-    .filter((actor) => goesBy(actor, writer.manager))
-    .flatMap((actor) =>
-      pointing([actor], {
-        strength: isSetter(actor) ? 'hint' : 'direct',
-        kind: 'writer',
-        text,
-      }),
-    );
+  const exact = actorsOf(context).filter((actor) => goesBy(actor, writer.manager));
+  // A program of many controllers writes as `cert-manager-acmechallenges`.
+  const whole = actorsOf(context).filter((actor) =>
+    namesOf(actor).some((name) => name.includes('-') && writer.manager.startsWith(`${name}-`)),
+  );
+  const found = exact.length > 0 ? exact : whole;
+  return found.flatMap((actor) =>
+    pointing([actor], {
+      strength: isSetter(actor) ? 'hint' : found === exact ? 'direct' : 'identity',
+      kind: 'writer',
+      text,
+    }),
+  );
 }
 
 function fromStatusWriters(context: Context, held: Held): Pointer[] {

@@ -9,7 +9,7 @@ import {
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
-import { eventsAbout, isFresh } from './evidence.ts';
+import { eventsAbout, isFresh, namesOf } from './evidence.ts';
 import type { Held } from './held.ts';
 
 /** Of what somebody says, in a sentence. */
@@ -237,27 +237,28 @@ function isPause(key: string, value: string): boolean {
 
 /**
  * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last, or its own
- * pod holds it and renews it no more. A Lease is the owner's where it is called after it or after the group.
+ * pod holds it and renews it no more. A Lease is the owner's where it is called after it or after the group, unless
+ * another one fits better.
  */
 export function lostLease(
   context: Context,
   actor: Actor,
   leases: readonly LeaseFacts[],
 ): LeaseFacts | undefined {
-  const own = [
-    ...leases,
-    ...listed(context.now.cluster.leases).filter(({ name }) => name.includes(actor.name)),
-  ].filter(
-    ({ namespace, name }) =>
-      namespace === actor.namespace &&
-      // `widget-operator-webhook` is that of another workload, if there is one of this name.
-      !actorsOf(context).some(
-        (other) =>
-          other.namespace === namespace &&
-          other.name.startsWith(`${actor.name}-`) &&
-          name.includes(other.name),
-      ),
+  const { namespace: home } = actor;
+  // kube-system is where many lead that run somewhere else (cert-manager, cloud controllers).
+  const near = listed(context.now.cluster.leases).filter(({ namespace }) =>
+    [home, 'kube-system'].includes(namespace),
   );
+  const others = actorsOf(context).filter((other) => other !== actor && other.namespace === home);
+  const isOfGroup = ({ namespace, name }: LeaseFacts): boolean =>
+    namespace === home && leases.some((one) => one.namespace === home && one.name === name);
+  const own = near.filter((lease) => {
+    const fit = fitOf(actor, lease);
+    // `widget-operator-webhook` is that of another workload, if there is one of this name.
+    const isBest = others.every((other) => fitOf(other, lease) <= fit);
+    return isBest && (fit > 0 || isOfGroup(lease));
+  });
   if (
     actor.pods.length === 0 ||
     own.some((lease) => isHolder(actor, lease) && isFresh(context, lease))
@@ -270,13 +271,30 @@ export function lostLease(
 }
 
 /**
- * One of its pods holds it: client-go adds an ID to the name. Pods of a StatefulSet are called as those before
- * them: what was renewed last before a pod was made was another's.
+ * How much of a Lease's name is that of a workload or its program; `acme-x-manager` leads by `x-manager` as well. A
+ * name of one word tells nothing but at home.
+ */
+function fitOf(actor: Actor, lease: LeaseFacts): number {
+  const names = namesOf(actor).filter((name) => name.includes('-'));
+  if (lease.namespace === actor.namespace) names.push(actor.name);
+  const shared = names.map((name) =>
+    lease.name.includes(name)
+      ? name.length
+      : name.endsWith(`-${lease.name}`)
+        ? lease.name.length
+        : 0,
+  );
+  return Math.max(0, ...shared);
+}
+
+/**
+ * One of its pods holds it: client-go adds an ID to the name, cert-manager words. Pods of a StatefulSet are called
+ * as those before them: what was renewed last before a pod was made was another's.
  */
 export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
-      (holder === name || holder.startsWith(`${name}_`)) &&
+      (holder === name || holder.startsWith(`${name}_`) || holder.startsWith(`${name}-`)) &&
       !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
   );
 }
