@@ -1,4 +1,4 @@
-import { PassThrough, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
@@ -181,11 +181,12 @@ async function textOf(body: Readable, answer: Answer): Promise<string | undefine
   const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
   const kept: Buffer[] = [];
   let left = MAX_BODY_MIB * 1024 * 1024;
-  await pipeline(body, isPacked ? createGunzip() : new PassThrough(), async (chunks) => {
-    for await (const chunk of chunks as AsyncIterable<Buffer>) {
+  const keep = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of chunks) {
       left -= chunk.length;
       if (left >= 0) kept.push(chunk);
     }
-  });
+  };
+  await (isPacked ? pipeline(body, createGunzip(), keep) : keep(body));
   return left < 0 ? undefined : Buffer.concat(kept).toString('utf8');
 }
