@@ -12,6 +12,7 @@ rmSync('lib', { recursive: true, force: true });
 run('tsc', '-p', 'tsconfig.build.json');
 copyWithoutSideEffects('@kubernetes/client-node');
 run('ncc', 'build', 'lib/index.js', '-o', OUT, '-m', '--license', 'licenses.txt');
+escapeToAscii(join(OUT, 'index.js'));
 rmSync('dist', { recursive: true, force: true });
 cpSync(OUT, 'dist', { recursive: true });
 
@@ -25,6 +26,13 @@ function copyWithoutSideEffects(name: string): void {
   const manifest = join(to, 'package.json');
   const content = JSON.parse(readFileSync(manifest, 'utf8')) as object;
   writeFileSync(manifest, JSON.stringify({ ...content, sideEffects: false }));
+}
+
+/** V8 keeps a source of ASCII alone as one byte for each character, which makes every start cheaper. */
+function escapeToAscii(file: string): void {
+  const escaped = (char: string): string =>
+    `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/[\u0080-\uffff]/g, escaped));
 }
 
 function run(command: string, ...args: string[]): void {

@@ -18,7 +18,7 @@ export interface Log {
   debug(text: string): void;
 }
 
-export interface TerminalLogOptions {
+interface TerminalLogOptions {
   redactor: Redactor;
   write: (text: string) => void;
   /** Colours only on a terminal, and not where NO_COLOR asks for none. */

@@ -25,7 +25,7 @@ export interface CatalogueEntry {
   source: string;
 }
 
-export interface FinalizerHolder {
+interface FinalizerHolder {
   kind: string;
   /** Empty for the core group. */
   group: string;

@@ -24,7 +24,7 @@ export interface ParsedConditions {
   unknownTypes: string[];
 }
 
-export interface ContentFailure {
+interface ContentFailure {
   raw: string;
   /** How many resource types failed, where the text says so. */
   types: number | undefined;

@@ -272,7 +272,7 @@ const TIERS: Signature[][] = [
 ];
 
 /** What one error says. Never fails: words that nobody knows are `other`. */
-export function readErrorText(text: string): ErrorDetail {
+function readErrorText(text: string): ErrorDetail {
   for (const tier of TIERS) {
     const found = tier
       .map((signature) => ({ signature, at: text.indexOf(signature.literal) }))

@@ -53,7 +53,7 @@ export function healing({ now, nowMs, conditions }: Context): Movement | undefin
   return complains && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
 }
 
-export interface Shrinking {
+interface Shrinking {
   content: TypeContent;
   /** Counted objects of what has shrunk, not of the whole type. */
   before: number;

@@ -32,7 +32,7 @@ export interface KubernetesApi {
   close(): Promise<void>;
 }
 
-export interface ClusterTarget {
+interface ClusterTarget {
   /** Scheme, host, port and path prefix of the server; user info removed. */
   server: string;
   /** Name of the kubeconfig context, or `in-cluster`. */

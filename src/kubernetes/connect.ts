@@ -1,7 +1,7 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import { type Clock, systemClock } from '../base/time.ts';
+import { systemClock } from '../base/time.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import type { CallOptions, ClusterTarget, KubernetesApi, Mutation } from './api.ts';
+import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { chooseProxy } from './connections.ts';
 import { keepCredentials } from './credentials.ts';
 import { discoverTypes } from './discovery.ts';
@@ -9,7 +9,7 @@ import { type ConnectOptions, findAccess, ownNamespace } from './kubeconfig.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { withRetries } from './retry.ts';
-import { openTransport, type Transport } from './transport.ts';
+import { openTransport } from './transport.ts';
 
 /**
  * Chooses cluster and user and gets the first credentials; nothing is sent to the cluster yet. Throws
@@ -32,17 +32,12 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
     .current()
     .finally(() => signal?.removeEventListener('abort', stop));
   const target = { server, context, ownNamespace: ownNamespace(server, trust.ca, options) };
-  return clientOf(target, openTransport(session, credentials, proxy), { clock, random });
-}
-
-/** The API as the gate uses it, over one transport. */
-function clientOf(
-  target: ClusterTarget,
-  transport: Transport,
-  timing: { clock: Clock; random: () => number },
-): KubernetesApi {
+  const transport = openTransport(session, credentials, proxy);
   const getJson = (path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> =>
-    withRetries(() => transport.json({ method: 'GET', path, accept }, options), options, timing);
+    withRetries(() => transport.json({ method: 'GET', path, accept }, options), options, {
+      clock,
+      random,
+    });
 
   return {
     target,

@@ -8,7 +8,7 @@ import { configError } from './kubeconfig.ts';
 export type TlsOptions = buildConnector.BuildOptions;
 
 /** PEM; without `ca` the roots of Node and of the system are trusted. */
-export interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
+interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   servername?: string | undefined;
   rejectUnauthorized?: boolean | undefined;
 }

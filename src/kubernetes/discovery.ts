@@ -68,13 +68,7 @@ function aggregated(document: JsonObject): GroupVersion[] {
       const version = stringAt(entry, 'version') ?? '';
       // The server's last knowledge of a backend that does not answer; it is not what is there now.
       const isStale = stringAt(entry, 'freshness') === 'Stale';
-      const types = arrayAt(entry, 'resources').flatMap((type) => {
-        const kind = stringAt(type, 'responseKind', 'kind') ?? '';
-        const namespaced = stringAt(type, 'scope') === 'Namespaced';
-        const resource = stringAt(type, 'resource') ?? '';
-        // Without a kind client-go leaves it out as well, and so does the namespace controller.
-        return kind === '' ? [] : toType(type, { group, version, resource, kind, namespaced });
-      });
+      const types = typesOf(entry, group, version);
       return { group, version, types: isStale ? unreadable('freshness: Stale') : read(types) };
     });
   });
@@ -93,32 +87,29 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
       .map((version) => ({ group, version }));
   });
   return Promise.all(
-    listed.map(async (each) => ({ ...each, types: await typesOf(each.group, each.version, get) })),
-  );
-}
-
-async function typesOf(
-  group: string,
-  version: string,
-  get: GetJson,
-): Promise<Read<ResourceType[]>> {
-  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-  const answer = await get(path, PLAIN_JSON);
-  if (!answer.ok) return answer;
-  if (stringAt(answer.value, 'kind') !== 'APIResourceList') {
-    return unreadable(`${path} did not answer with an APIResourceList`);
-  }
-  return read(
-    arrayAt(answer.value, 'resources').flatMap((type) => {
-      const resource = stringAt(type, 'name') ?? '';
-      const kind = stringAt(type, 'kind') ?? '';
-      const namespaced = at(type, 'namespaced') === true;
-      const isSubresource = resource.includes('/');
-      return isSubresource ? [] : toType(type, { group, version, resource, kind, namespaced });
+    listed.map(async ({ group, version }) => {
+      const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+      const answer = await get(path, PLAIN_JSON);
+      if (!answer.ok) return { group, version, types: answer };
+      const isList = stringAt(answer.value, 'kind') === 'APIResourceList';
+      const types = isList
+        ? read(typesOf(answer.value, group, version))
+        : unreadable(`${path} did not answer with an APIResourceList`);
+      return { group, version, types };
     }),
   );
 }
 
-function toType(entry: Json, named: Omit<ResourceType, 'verbs'>): ResourceType[] {
-  return named.resource === '' ? [] : [{ ...named, verbs: stringsAt(entry, 'verbs') }];
+/** The `resources` of either document: the aggregated one has its own names for the same fields. */
+function typesOf(document: Json, group: string, version: string): ResourceType[] {
+  return arrayAt(document, 'resources').flatMap((entry) => {
+    const resource = stringAt(entry, 'resource') ?? stringAt(entry, 'name') ?? '';
+    const kind = stringAt(entry, 'responseKind', 'kind') ?? stringAt(entry, 'kind') ?? '';
+    const namespaced =
+      stringAt(entry, 'scope') === 'Namespaced' || at(entry, 'namespaced') === true;
+    const isSubresource = resource.includes('/');
+    // Without a kind client-go leaves it out as well, and so does the namespace controller.
+    if (resource === '' || kind === '' || isSubresource) return [];
+    return [{ group, version, resource, kind, namespaced, verbs: stringsAt(entry, 'verbs') }];
+  });
 }

@@ -123,13 +123,17 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
 }
 
 async function* lines(body: Readable): AsyncGenerator<string> {
-  let rest = '';
+  let line = '';
   try {
-    for await (const chunk of body.setEncoding('utf8')) {
-      const parts = (rest + chunk).split('\n');
-      rest = parts.pop() ?? '';
-      if (rest.length > MAX_LINE_CHARS) return;
-      yield* parts.filter((part) => part.trim() !== '');
+    for await (const chunk of body.setEncoding('utf8') as AsyncIterable<string>) {
+      for (const [index, part] of chunk.split('\n').entries()) {
+        if (index > 0) {
+          if (line.trim() !== '') yield line;
+          line = '';
+        }
+        line += part;
+      }
+      if (line.length > MAX_LINE_CHARS) return;
     }
   } catch {
     // The network's error; those of the caller do not come here.

@@ -1,4 +1,4 @@
-import { PassThrough, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
@@ -29,22 +29,12 @@ const TIMEOUT_MS = 15_000;
 /** A page of 500 objects with managedFields is a few MB; 500 of the largest objects etcd takes are not. */
 const MAX_BODY_MIB = 64;
 
-export interface HttpRequest {
+interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With query, without the server and its prefix. */
   path: string;
   accept: string;
   body?: Mutation['body'];
-}
-
-/** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
-export interface Transport {
-  /** The whole answer. */
-  json(request: HttpRequest, options: CallOptions): Promise<Attempt<JsonObject>>;
-  /** The body of a watch, still to come; the time limit ends with the headers. */
-  open(request: HttpRequest, options: CallOptions): Promise<Attempt<Readable>>;
-  clockOffsetMs(): number;
-  close(): Promise<void>;
 }
 
 /** Apart, because a watch keeps its connection: eight would leave none for the other calls. */
@@ -53,11 +43,8 @@ type Kind = 'calls' | 'watches';
 /** What becomes of the body of a success; it has to be read or destroyed. */
 type Reading<T> = (body: Readable, answer: Answer) => Promise<Attempt<T>>;
 
-export function openTransport(
-  session: Session,
-  credentials: Credentials,
-  proxy: URL | undefined,
-): Transport {
+/** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
+export function openTransport(session: Session, credentials: Credentials, proxy: URL | undefined) {
   const { access, clock, redactor, debug, closing } = session;
   const server = new URL(access.server);
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
@@ -167,16 +154,18 @@ export function openTransport(
     return value === undefined ? unreadable(answer) : { ok: true, value };
   };
   return {
-    json: (request, options) =>
+    /** The whole answer. */
+    json: (request: HttpRequest, options: CallOptions) =>
       throttle.run(() => attempt(request, options, 'calls', parse), options.signal),
-    open: (request, options) =>
+    /** The body of a watch, still to come; the time limit ends with the headers. */
+    open: (request: HttpRequest, options: CallOptions) =>
       attempt<Readable>(request, options, 'watches', async (body, answer) => {
         if (contentTypeOf(answer) === 'application/json') return { ok: true, value: body };
         body.on('error', () => undefined).destroy();
         return unreadable(answer);
       }),
     clockOffsetMs: () => clockOffsetMs,
-    async close() {
+    async close(): Promise<void> {
       closing.abort();
       const all = [...dispatchers.values()].flatMap((each) => Object.values(each));
       await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
@@ -192,11 +181,12 @@ async function textOf(body: Readable, answer: Answer): Promise<string | undefine
   const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
   const kept: Buffer[] = [];
   let left = MAX_BODY_MIB * 1024 * 1024;
-  await pipeline(body, isPacked ? createGunzip() : new PassThrough(), async (chunks) => {
-    for await (const chunk of chunks as AsyncIterable<Buffer>) {
+  const keep = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of chunks) {
       left -= chunk.length;
       if (left >= 0) kept.push(chunk);
     }
-  });
+  };
+  await (isPacked ? pipeline(body, createGunzip(), keep) : keep(body));
   return left < 0 ? undefined : Buffer.concat(kept).toString('utf8');
 }

@@ -175,6 +175,15 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
+    test('is not blamed for an authority that is not there', async () => {
+      const to = { cluster: { 'certificate-authority': 'ca.crt' } };
+      const folder = pluginFolder(credential({ token: 'token-0001' }));
+      await expect(connectWith('https://127.0.0.1:1', folder, {}, to)).rejects.toMatchObject({
+        code: 'kube-config',
+        message: `cannot read the certificate-authority that ${folder}/config names, ${folder}/ca.crt: no such file`,
+      });
+    });
+
     test('hangs: it is killed with everything it started, and named', async () => {
       const folder = pluginFolder(
         'cd "$(dirname "$0")"; echo "open https://login.example.com and enter the code" >&2; sleep 600 & echo $! > pid; wait',

@@ -85,13 +85,6 @@ function expectStuck(run: StepRun): void {
 }
 
 describe('logging in', { timeout: 120_000 }, () => {
-  test('with a token', async () => {
-    const token = plantedSecret();
-    const server = await serve(token);
-
-    expectStuck(await runStep(guard(server.url, { token })));
-  });
-
   test('with a client certificate', async () => {
     const authority = await createAuthority('cluster');
     const client = await issue(authority, { commonName: 'ci-robot' });

@@ -10,7 +10,7 @@ const LEASE_SECONDS = 15;
 /** A backlog alone delays the first pass by minutes on a busy cluster; without a stale Lease, wait. */
 const SILENCE_MS = 90_000;
 
-export interface ControllerManager {
+interface ControllerManager {
   /** `unseen`: managed clusters hide its Lease. */
   state: 'fresh' | 'stale' | 'unseen';
   evidence: string;

@@ -68,7 +68,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
 }
 
 /** Grace 0 means that the kubelet has confirmed, or that no node ever had the pod. */
-export function inGrace(pod: PodFacts, nowMs: number): boolean {
+function inGrace(pod: PodFacts, nowMs: number): boolean {
   return (
     pod.nodeName !== undefined &&
     (pod.deletionGracePeriodSeconds ?? 0) > 0 &&
