@@ -241,7 +241,7 @@ describe('lines', () => {
 });
 
 describe('outputs', () => {
-  const where = { reportJsonPath: '/r.json', reportMarkdownPath: '/r.md', commentUrl: '' };
+  const where = { reportJsonPath: '/r.json', reportMarkdownPath: '/r.md' };
 
   test.each(POISONS)('are whole with $shown', ({ with: text }) => {
     for (const run of RUNS) {
