@@ -34,6 +34,7 @@ import {
   counted,
   exact,
   formatCount,
+  joinWords,
   listWords,
   said,
   toPlain,
@@ -282,8 +283,8 @@ function distinct(views: readonly (CauseView & { heldKind: string })[]): CauseVi
     if (first === undefined || commands.length === 0 || commands.includes('')) {
       return { ...view, title };
     }
-    const also: Words = [`What to do about cause ${first + 1} is enough for this one, too.`];
-    return { ...view, title, also, remedies: [] };
+    const enough = `What to do about cause ${first + 1} is enough for this one, too.`;
+    return { ...view, title, also: joinWords([view.also, [enough]], ' '), remedies: [] };
   });
 }
 
