@@ -262,14 +262,12 @@ function linesOf(body: string): string[] {
 }
 
 function encode(value: unknown): string {
-  const bytes = new TextEncoder().encode(JSON.stringify(value));
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+  return Buffer.from(JSON.stringify(value)).toString('base64');
 }
 
 function decode(line: string): unknown {
   try {
-    const bytes = Uint8Array.from(atob(line), (char) => char.charCodeAt(0));
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(Buffer.from(line, 'base64').toString());
   } catch {
     return undefined;
   }
