@@ -11,7 +11,7 @@ import { runGate } from './gate/gate.ts';
 import { COMMENT_MODES, type Inputs, PR_NUMBER, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
-import { type OutputContext, outputsOf } from './outputs.ts';
+import { outputsOf } from './outputs.ts';
 import { type CommentInputs, createActionLog, Publisher, type Told } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/run.ts';
 import { redactResult } from './report/json.ts';
@@ -125,9 +125,7 @@ async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise
 async function tell(told: Told, publisher: Publisher, parts: Parts): Promise<void> {
   const view = 'view' in told ? told.view : undefined;
   const paths = await publisher.files(told);
-  const outputs = (context: OutputContext): Record<string, string> =>
-    outputsOf(view, context, systemClock.now() - parts.startedAt);
-  setOutputs(outputs({ ...paths, commentUrl: '' }), parts);
+  setOutputs(outputsOf(view, paths, systemClock.now() - parts.startedAt), parts);
   const commentUrl = await publisher.comment(told);
   if (commentUrl !== '') setOutputs({ 'comment-url': commentUrl }, parts);
 }

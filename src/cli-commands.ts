@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, EXIT } from './arguments.ts';
 import { ActionError, describeError } from './base/errors.ts';
+import { isObject } from './base/json.ts';
 import type { Log } from './base/log.ts';
 import { homeDirectory, makeFolder, onCancel, print } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
@@ -97,13 +98,8 @@ function readReport(path: string): Report {
   } catch (error) {
     throw new ActionError('invalid-input', `cannot read "${path}": ${describeError(error)}`);
   }
-  const isReport =
-    typeof report === 'object' &&
-    report !== null &&
-    'schemaVersion' in report &&
-    report.schemaVersion === 1;
-  if (!isReport) {
+  if (!isObject(report) || report['schemaVersion'] !== 1) {
     throw new ActionError('invalid-input', `"${path}" is no report.json of this gate, version 1`);
   }
-  return report as Report;
+  return report as unknown as Report;
 }

@@ -1,6 +1,7 @@
 import { plainText, shorten } from './base/text.ts';
 import type { Finding } from './model/finding.ts';
 import type { NamespaceResult, RunResult } from './model/result.ts';
+import type { WrittenFiles } from './publish/publish.ts';
 import { rootCauseSentence, summaryText } from './report/text.ts';
 import type { View } from './report/view.ts';
 
@@ -26,12 +27,6 @@ export const OUTPUTS = {
 
 export type OutputName = keyof typeof OUTPUTS;
 
-export interface OutputContext {
-  reportJsonPath: string;
-  reportMarkdownPath: string;
-  commentUrl: string;
-}
-
 /** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
 const MAX_LIST_BYTES = 50_000;
 const MAX_OUTCOMES_BYTES = 100_000;
@@ -44,7 +39,7 @@ const MAX_MESSAGE_CHARS = 1_000;
  */
 export function outputsOf(
   view: View | undefined,
-  context: OutputContext,
+  files: WrittenFiles,
   elapsedMs: number,
 ): Record<OutputName, string> {
   const result = view?.run;
@@ -65,9 +60,10 @@ export function outputsOf(
       blocking.find(({ finding }) => finding.subject.kind === 'APIService')?.finding.subject.name,
     ),
     'left-behind': boundedJson((view?.leftBehind ?? []).map(leftBehindEntry), MAX_LIST_BYTES),
-    'report-json': context.reportJsonPath,
-    'report-markdown': context.reportMarkdownPath,
-    'comment-url': context.commentUrl,
+    'report-json': files.reportJsonPath,
+    'report-markdown': files.reportMarkdownPath,
+    // Set once it is written: a host that does not answer may take time.
+    'comment-url': '',
     forced: String(result?.namespaces.some(({ outcome }) => outcome === 'forced') ?? false),
   };
 }

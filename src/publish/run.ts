@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { at, isObject, type Json, stringAt } from '../base/json.ts';
+import { at, isObject, type Json, parseObject, stringAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
 import { isVersionFrom, shorten } from '../base/text.ts';
 
@@ -192,9 +192,7 @@ function shownValue(entry: string): string {
 
 /** "key=value" per dimension, in order; none where the job has no matrix or the host does not tell. */
 function matrixValues(matrix: string): string[] {
-  const parsed = parseJson(matrix);
-  if (!isObject(parsed)) return [];
-  return Object.entries(parsed)
+  return Object.entries(parseObject(matrix) ?? {})
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     .sort();
 }
@@ -232,15 +230,7 @@ const MAX_JOB_MS = 5 * 24 * 3_600_000;
 /** No payload is like one that names no pull request: the report goes without a comment. */
 function readPayload(path: string): Json {
   try {
-    return path === '' ? null : parseJson(readFileSync(path, 'utf8'));
-  } catch {
-    return null;
-  }
-}
-
-function parseJson(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
+    return path === '' ? null : (parseObject(readFileSync(path, 'utf8')) ?? null);
   } catch {
     return null;
   }

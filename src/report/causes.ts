@@ -93,7 +93,6 @@ export interface Place {
 
 /** Equal causes, with everywhere they are: at least one place each. */
 export interface Cause {
-  key: string;
   places: [Place, ...Place[]];
   /** Namespaces that it holds. */
   namespaces: NamespaceResult[];
@@ -121,7 +120,7 @@ export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
       const place: Place = { namespace, root };
       const known = byKey.get(root.key);
       if (known === undefined) {
-        byKey.set(root.key, { key: root.key, places: [place], namespaces: [namespace], objects });
+        byKey.set(root.key, { places: [place], namespaces: [namespace], objects });
         continue;
       }
       known.places.push(place);

@@ -26,9 +26,9 @@ export interface Teardown extends Speaker {
   left: string[];
   /** Others have seen since that all of these are gone. */
   isSettled: boolean;
-  /** Code and subject of the first root cause; absent when there was none. */
-  code?: string;
-  subject?: string;
+  /** Code and subject of the first root cause; empty when there was none. */
+  code: string;
+  subject: string;
 }
 
 /** Who reports. */
@@ -82,10 +82,8 @@ export function teardownOf(
     cluster: id(run.cluster.uid),
     left: namesOf(run.namespaces.filter((one) => one.verdict === 'fail' || isHeld(one))),
     isSettled: false,
-    ...(root === undefined ? {} : { code: root.code }),
-    ...(subject === undefined
-      ? {}
-      : { subject: text(plainText(`${subject.kind} ${subject.name}`)) }),
+    code: root?.code ?? '',
+    subject: subject === undefined ? '' : text(plainText(`${subject.kind} ${subject.name}`)),
   };
 }
 
@@ -107,6 +105,8 @@ const NOTHING_KNOWN = {
   isOwnCluster: false,
   left: [],
   isSettled: false,
+  code: '',
+  subject: '',
 };
 
 /**
@@ -262,14 +262,12 @@ function linesOf(body: string): string[] {
 }
 
 function encode(value: unknown): string {
-  const bytes = new TextEncoder().encode(JSON.stringify(value));
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+  return Buffer.from(JSON.stringify(value)).toString('base64');
 }
 
 function decode(line: string): unknown {
   try {
-    const bytes = Uint8Array.from(atob(line), (char) => char.charCodeAt(0));
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(Buffer.from(line, 'base64').toString());
   } catch {
     return undefined;
   }
@@ -298,16 +296,14 @@ const FIELDS: { [K in keyof Teardown]-?: (value: unknown) => Teardown[K] | undef
   isOwnCluster: (value) => value === true,
   left: (value) => (Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined),
   isSettled: (value) => value === true,
-  code: (value) => text(value) || undefined,
-  subject: (value) => text(value) || undefined,
+  code: text,
+  subject: text,
 };
 
 function readTeardown(value: unknown): Teardown[] {
   if (typeof value !== 'object' || value === null) return [];
   const given: Record<string, unknown> = { ...value };
-  const read = Object.entries(FIELDS)
-    .map(([key, field]) => [key, field(given[key])] as const)
-    .filter(([key, one]) => one !== undefined || (key !== 'code' && key !== 'subject'));
+  const read = Object.entries(FIELDS).map(([key, field]) => [key, field(given[key])] as const);
   if (read.some(([, one]) => one === undefined)) return [];
   return [Object.fromEntries(read) as unknown as Teardown];
 }

@@ -44,7 +44,7 @@ export function resultStory(view: View, context: RenderContext): Story {
     longestThatFits(
       (detail, isShortened) =>
         [
-          ...bodySections(view, detail, view.commentHeadline),
+          ...bodySections({ ...view, headline: view.commentHeadline }, detail),
           footer(view, context, isShortened),
         ].join('\n\n'),
       (text) => text.length <= maxChars,
@@ -196,8 +196,8 @@ function stateOf(row: Teardown): string {
 }
 
 function causeOf({ code, subject }: Teardown): string {
-  if (code === undefined) return '';
-  return `: ${codeHtml(code)}${subject === undefined ? '' : ` (${codeHtml(subject)})`}`;
+  if (code === '') return '';
+  return `: ${codeHtml(code)}${subject === '' ? '' : ` (${codeHtml(subject)})`}`;
 }
 
 function runOf(row: Teardown, linkTo: CommentContent['linkTo']): string {
@@ -240,7 +240,7 @@ function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): str
   const since = later.find(({ job, isPass }) => isPass && job === failure.job) ?? later[0];
   const end = since === undefined ? '. ' : `; gone since ${runOf(since, linkTo)}. `;
   if (failure.outcome === 'error') return `${label} could not look${end}`;
-  const cause = failure.subject ?? failure.code;
-  const on = cause === undefined ? '' : ` on ${codeHtml(cause)}`;
+  const cause = failure.subject || failure.code;
+  const on = cause === '' ? '' : ` on ${codeHtml(cause)}`;
   return `${label} hung ${formatDuration(failure.seconds * 1_000)}${on}${end}`;
 }

@@ -73,13 +73,8 @@ const MAX_PLACES = 10;
 export type Measure = (blocks: readonly Block[]) => number;
 
 /** What is seen at once, and then everything else in folds. */
-export function documentOf(
-  view: View,
-  detail: Detail,
-  measure: Measure,
-  headline: Words = view.headline,
-): Block[] {
-  const { namespaces, queued, terms } = view;
+export function documentOf(view: View, detail: Detail, measure: Measure): Block[] {
+  const { headline, namespaces, queued, terms } = view;
   const isMany = namespaces.length > 1;
   const table = isMany ? namespaceTable(view, detail) : [];
   const isSmall = namespaces.length <= SMALL_TABLE;

@@ -104,11 +104,11 @@ function renderDocument(
 }
 
 /** The report without its foot, a string per block. */
-export function bodySections(view: View, detail: Detail, headline = view.headline): string[] {
+export function bodySections(view: View, detail: Detail): string[] {
   const encode = (block: Block): string => blockMarkdown(block, detail.chars);
   const measure: Measure = (blocks) =>
     blocks.reduce((sum, block) => sum + linesOf(encode(block)), 0);
-  return documentOf(view, detail, measure, headline).map(encode);
+  return documentOf(view, detail, measure).map(encode);
 }
 
 export function footer(view: View, context: RenderContext, isShortened: boolean): string {

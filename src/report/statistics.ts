@@ -135,17 +135,10 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }
 
-export type StatisticsFormat = 'text' | 'markdown' | 'csv';
+const FORMATS = { text: statisticsText, markdown: statisticsMarkdown, csv: statisticsCsv };
 
-export function renderStatistics(statistics: Statistics, format: StatisticsFormat): string {
-  switch (format) {
-    case 'text':
-      return statisticsText(statistics);
-    case 'markdown':
-      return statisticsMarkdown(statistics);
-    case 'csv':
-      return statisticsCsv(statistics);
-  }
+export function renderStatistics(statistics: Statistics, format: keyof typeof FORMATS): string {
+  return FORMATS[format](statistics);
 }
 
 const HEADER =

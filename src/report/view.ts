@@ -34,6 +34,7 @@ import {
   counted,
   exact,
   formatCount,
+  joinWords,
   listWords,
   said,
   toPlain,
@@ -56,7 +57,7 @@ export interface View {
   mark: string;
   headline: Words;
   /** For the comment on a pull request, where another says it better. */
-  commentHeadline: Words | undefined;
+  commentHeadline: Words;
   whyTitle: string;
   /** What holds most namespaces first; then what needs telling although nothing holds it. */
   causes: CauseView[];
@@ -174,12 +175,13 @@ export function viewOf(run: RunResult): View {
   const situations = situationsOf(ordered, rules, run);
   const actions = situations.flatMap(({ remedies }) => remedies.flatMap((group) => group.actions));
   const namespaces = ordered.map((result) => namespaceView(result, all, situations, run));
-  const headline = namespaces.length === 1 ? namespaces[0]?.headline : undefined;
+  const only = namespaces.length === 1 ? namespaces[0] : undefined;
+  const headline = only?.headline ?? headlineOf(ordered, run);
   return {
     run,
     mark: markOf(run.outcome, run.verdict),
-    headline: headline ?? headlineOf(ordered, run),
-    commentHeadline: isForecast ? forecastWords(ordered, run) : undefined,
+    headline,
+    commentHeadline: isForecast ? forecastWords(ordered, run) : headline,
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
     causes: [
       ...distinct(told.map((cause) => causeView(cause, run, orderFor(cause, all)))),
@@ -281,8 +283,8 @@ function distinct(views: readonly (CauseView & { heldKind: string })[]): CauseVi
     if (first === undefined || commands.length === 0 || commands.includes('')) {
       return { ...view, title };
     }
-    const also: Words = [`What to do about cause ${first + 1} is enough for this one, too.`];
-    return { ...view, title, also, remedies: [] };
+    const enough = `What to do about cause ${first + 1} is enough for this one, too.`;
+    return { ...view, title, also: joinWords([view.also, [enough]], ' '), remedies: [] };
   });
 }
 

@@ -555,25 +555,6 @@ describe('what does not work is one warning, and never more', () => {
       fix: FIX,
     },
     {
-      what: 'a locked conversation',
-      fault: {
-        request: /POST .*comments/,
-        answer: {
-          status: 403,
-          body: { message: 'Unable to create comment because issue is locked.' },
-        },
-      },
-      says: /^warning: .*is locked\. The conversation is locked; unlock it/,
-    },
-    {
-      what: 'an archived repository',
-      fault: {
-        request: /POST .*comments/,
-        answer: { status: 403, body: { message: 'Repository was archived so is read-only.' } },
-      },
-      says: /^warning: .*The repository is archived: nobody can comment there any more\.$/,
-    },
-    {
       what: 'a bad token',
       fault: { request: /./, answer: { status: 401, body: { message: 'Bad credentials' } } },
       says: /^warning: .*401 Bad credentials\. The input "github-token" is no valid token/,
@@ -696,17 +677,6 @@ describe('which pull request', () => {
       await report(github, RED, { event });
       expect(github.commentsOn(issue)).toHaveLength(1);
     }
-  });
-
-  test('a branch that two pull requests share: both are named, none is written to', async () => {
-    const github = await serveGithub();
-    for (const number of [4, 5]) github.addPull({ number, headRef: 'feature/x' });
-    const event = { name: 'delete', payload: { ref_type: 'branch', ref: 'feature/x' } };
-    const { said } = await report(github, RED, { event });
-    expect(said).toEqual([
-      expect.stringMatching(/^notice: .*several pull requests \(5, 4\).*pr-number/),
-    ]);
-    expect(github.requests.every(({ method }) => method === 'GET')).toBe(true);
   });
 
   test('cannot be looked up: one warning', async () => {

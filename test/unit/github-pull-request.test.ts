@@ -541,12 +541,6 @@ describe('the pull request that a host has', () => {
     },
   );
 
-  test('is none where the number is that of an issue, or of another repository', async () => {
-    const reason = 'this repository has no pull request 7';
-    expect(await found(event('schedule'), [pull(42)], 7)).toBe(reason);
-    expect(await found(event('schedule'), [pull(7, { baseRepository: 'x/y' })], 7)).toBe(reason);
-  });
-
   test('may be one of several that a check lists', async () => {
     const listed = (number: number) => ({ number, base: { repo: { id: 5 } }, head: { sha: SHA } });
     const given = event('check_suite', {

@@ -15,7 +15,6 @@ import {
 const WHERE = {
   reportJsonPath: '/r/report.json',
   reportMarkdownPath: '/r/report.md',
-  commentUrl: 'https://x',
 };
 
 describe('outputs', () => {
@@ -51,7 +50,7 @@ describe('outputs', () => {
       'left-behind': '[]',
       'report-json': '/r/report.json',
       'report-markdown': '/r/report.md',
-      'comment-url': 'https://x',
+      'comment-url': '',
       forced: 'false',
     });
   });

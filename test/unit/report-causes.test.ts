@@ -292,6 +292,15 @@ describe('remedies', () => {
     expect(told).toEqual(are);
   });
 
+  test('of one object are told once, however many finalizers it has', () => {
+    const [first, second] = viewOf(runOf([recorded('S84')])).causes;
+    expect(first?.remedies).not.toEqual([]);
+    expect(second?.remedies).toEqual([]);
+    expect(toPlain(second?.also ?? [])).toBe(
+      'What to do about cause 1 is enough for this one, too.',
+    );
+  });
+
   test('of equal causes are told once, with the commands of every place', () => {
     const [only] = viewOf(runOf([deadlock('a'), deadlock('b'), deadlock('c')])).causes;
     const next = only?.remedies.find(({ title }) => title === 'Next time')?.actions;

@@ -93,6 +93,7 @@ test('what ends without a diagnosis', async () => {
     runOf([gone()]),
     runOf([gone('a'), gone('b', 41_000)]),
     runOf([], { outcome: 'not-found', verdict: 'fail' }),
+    runOf([], { outcome: 'deleted' }),
     runOf([{ ...settled('clear', 'pass') }], { kind: 'forecast', timeoutMs: 0 }),
   ];
   const texts = ends.map((run) => `${renderSummary(viewOf(run), CONTEXT, 10_000)}\n${asText(run)}`);
