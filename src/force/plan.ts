@@ -184,7 +184,7 @@ function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string
     );
   } else if (matching.length === 0) {
     reasons.push(`force-namespaces (${listNames(namespaces)}) does not match its name`);
-  } else if (label === undefined && matching.every(isOnlyStars)) {
+  } else if (label === undefined && matching.every((pattern) => /^\**$/.test(pattern))) {
     reasons.push(
       'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
     );
@@ -198,11 +198,6 @@ function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string
   return reasons;
 }
 
-/** A pattern that says nothing is no permission for anything in particular. */
-function isOnlyStars(pattern: string): boolean {
-  return pattern.replaceAll('*', '') === '';
-}
-
 /** Every finalizer of terminating objects, folded by type: the ten thousandth is reached as well. */
 function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
   for (const { type, read } of input.snapshot.content) {
@@ -212,10 +207,12 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
       const groups = terminating.filter(({ finalizers }) => finalizers.includes(finalizer));
       const target = groupTarget(type, groups);
       const held = input.diagnosis.findings.filter(
-        (finding) =>
-          finding.code === 'object-finalizer' &&
-          finding.finalizer === finalizer &&
-          isInNamespace(finding, type, input.snapshot.namespace.name),
+        ({ code, finalizer: name, subject }) =>
+          code === 'object-finalizer' &&
+          name === finalizer &&
+          subject.namespace === input.snapshot.namespace.name &&
+          subject.kind === type.kind &&
+          groupOf(subject.apiVersion) === type.group,
       );
       const { reason, isByPattern, despite } = permit(finalizer, input, held);
       const because =
@@ -234,14 +231,6 @@ function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string
     typeName(type),
     names,
     groups.reduce((total, { count }) => total + count, 0),
-  );
-}
-
-function isInNamespace({ subject }: Finding, type: ResourceType, namespace: string): boolean {
-  return (
-    subject.namespace === namespace &&
-    subject.kind === type.kind &&
-    groupOf(subject.apiVersion) === type.group
   );
 }
 

@@ -29,8 +29,7 @@ import { predict } from './predict.ts';
 /** Objects of one type that have to be gone before the namespace is deleted. */
 export interface OrderStep {
   type: ResourceType;
-  /** Which of them: all, those with one of these finalizers, or just these. */
-  which: 'all' | { finalizers: string[] } | { uids: string[] };
+  isMeant: (object: ObjectFacts) => boolean;
   /** The first of them, for people. */
   names: string[];
   /** Whether these are all objects of the type in the namespace. */
@@ -43,7 +42,7 @@ export interface OrderStep {
 type Unplaced = Omit<OrderStep, 'place'>;
 
 function wholeOf(type: ResourceType, why: string): Unplaced {
-  return { type, which: 'all', names: [], isWhole: true, why };
+  return { type, isMeant: () => true, names: [], isWhole: true, why };
 }
 
 /**
@@ -63,7 +62,10 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const children = [...byType.values()].map((held) => guarded(context, held, present));
   const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
   if (whole.length + children.length === 0) return [];
-  const all = [...recreators(present), ...parentsOf(context, objects), ...whole, ...children];
+  const recreating = present
+    .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.test(type.kind))
+    .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
+  const all = [...recreating, ...parentsOf(context, objects), ...whole, ...children];
   const first = Map.groupBy(all, ({ type }) => typeName(type)).values();
   return placed(
     context,
@@ -84,7 +86,7 @@ function guarded(
   const why = new Set(held.flatMap((one) => dependsOnNamespace(context, one) ?? []));
   return {
     type,
-    which: { finalizers: [...new Set(held.map(({ finalizer }) => finalizer))] },
+    isMeant: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
     isWhole: count >= total,
     why: listWords([...why]),
@@ -169,12 +171,6 @@ const RECREATING =
 const RECREATING_KINDS =
   /^(?:Application|ApplicationSet|Kustomization|HelmRelease|GitRepo|Bundle|App)$/;
 
-function recreators(present: readonly TypeContent[]): Unplaced[] {
-  return present
-    .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.test(type.kind))
-    .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
-}
-
 /** Objects of the namespace that made the ones to be deleted, and would make them again. */
 function parentsOf(context: Context, objects: readonly ObjectFacts[]): Unplaced[] {
   const own = new Set(objects.map(({ uid }) => uid));
@@ -190,7 +186,7 @@ function parentsOf(context: Context, objects: readonly ObjectFacts[]): Unplaced[
       ? []
       : {
           type,
-          which: { uids: references.map(({ uid }) => uid) },
+          isMeant: ({ uid }) => parents.get(uid)?.kind === type.kind,
           names: references.map(({ name }) => name),
           isWhole: false,
           why: 'they made what has to go first, and would make it again',

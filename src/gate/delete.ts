@@ -185,7 +185,7 @@ async function deleteSteps(
       for (const step of together) {
         const there = await list(step);
         isKnown &&= there !== undefined;
-        const mine = (there ?? []).filter((one) => meant?.has(one.uid) ?? isMeant(step, one));
+        const mine = (there ?? []).filter((one) => meant?.has(one.uid) ?? step.isMeant(one));
         const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
         const what = `${asked.length} ${typeName(step.type)}`;
         if (meant === undefined && asked.length > 0) {
@@ -254,11 +254,4 @@ async function deleteSteps(
     if (isDone) return;
   }
   note('something makes it again as often as it is deleted; the teardown goes on');
-}
-
-function isMeant({ which }: OrderStep, { uid, finalizers }: ObjectFacts): boolean {
-  if (which === 'all') return true;
-  return 'uids' in which
-    ? which.uids.includes(uid)
-    : finalizers.some((name) => which.finalizers.includes(name));
 }

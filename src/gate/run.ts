@@ -84,8 +84,8 @@ export function resultOf(
 }
 
 export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
-  const { clock, cluster, gateVersion, inputs, leftOut, signal, startedAt } = run;
-  const outcome = signal.aborted && namespaces.length === 0 ? 'cancelled' : worst(namespaces, run);
+  const { clock, cluster, gateVersion, inputs, leftOut, startedAt } = run;
+  const outcome = worst(namespaces, run);
   return {
     kind: inputs.forecast ? 'forecast' : 'teardown',
     gateVersion,
@@ -105,7 +105,9 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
 }
 
 /** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
-function worst(namespaces: readonly NamespaceResult[], { inputs, leftOut }: Run): Outcome {
+function worst(namespaces: readonly NamespaceResult[], run: Run): Outcome {
+  const { inputs, leftOut, signal } = run;
+  if (namespaces.length === 0 && signal.aborted) return 'cancelled';
   if (namespaces.length === 0) return inputs.terminating === undefined ? 'not-found' : 'deleted';
   const outcomes = namespaces.map(({ outcome }) => outcome);
   // That those which were looked at are gone says nothing about the others.

@@ -42,8 +42,11 @@ export async function readNamespace(
 ): Promise<Read<NamespaceFacts | undefined>> {
   // Whoever waits for it polls anyway, and has to hear soon what the server says.
   const got = await api.get(namespacePath(name), { signal, retries: 3 });
-  if (got.ok) return identified(namespaceFacts(got.value));
-  return got.failure.kind === 'not-found' ? read(undefined) : got;
+  if (!got.ok) return got.failure.kind === 'not-found' ? read(undefined) : got;
+  const facts = namespaceFacts(got.value);
+  if (facts.uid !== '') return read(facts);
+  // Nobody knows which one it is: it would pass for another one with this name.
+  return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 
 /** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
@@ -76,12 +79,6 @@ export async function readNamespaces(
 }
 
 const NAMESPACES = '/api/v1/namespaces';
-
-/** Without a UID nobody knows which namespace it is: it would pass for another one with this name. */
-function identified(facts: NamespaceFacts): Read<NamespaceFacts> {
-  if (facts.uid !== '') return read(facts);
-  return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
-}
 
 /** Follows one namespace, pinned to the UID that was read first, until it is gone or stopped. */
 export class Follower {

@@ -53,15 +53,6 @@ export async function readList<T>(
   return end.ok ? read({ items, complete: end.value.complete }) : end;
 }
 
-/**
- * Whether going on with the list of the whole cluster costs less than `many` requests of their own.
- * `remaining` is the server's estimate after the first page; without one, nobody knows. The first page
- * is read again, for what was read of a list that is given up is of no use.
- */
-function isWorthOneList(remaining: number | undefined, page: number, many: number): boolean {
-  return remaining !== undefined && (1 + Math.ceil(remaining / page)) * PAGE_COST <= many;
-}
-
 type Whole = Pick<ListOptions, 'metadataOnly' | 'onItem'> & { page: number; onRestart: () => void };
 
 /** One list instead of `many` requests; unless it says `true`, nothing that was handed over counts. */
@@ -76,7 +67,9 @@ export async function listTogether(
   if (first.ok && first.value.complete) return read(true);
   rest.onRestart();
   if (!first.ok) return first;
-  if (!isWorthOneList(first.value.remaining, page, many)) return read(false);
+  // The first page is read again; how many more there are is the server's estimate, where it gives one.
+  const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / page);
+  if (pages * PAGE_COST > many) return read(false);
   const all = await api.list(path, options);
   if (all.ok) return read(true);
   rest.onRestart();

@@ -2,6 +2,7 @@ import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '..
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
   type Identity,
+  identity,
   isOnlyFor,
   type TypeRef,
   typeName,
@@ -276,14 +277,10 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
   const name = stringAt(item, 'metadata', 'name') ?? '';
   const pointer = { namespace, object: { apiVersion, kind, name, why, breaksOthers, isGoing } };
   if (kind !== 'PersistentVolume') return pointer;
-  const claim = identityIn(at(item, 'spec', 'claimRef'));
+  const claim = identity({ metadata: at(item, 'spec', 'claimRef') });
   const isReleased = !['Bound', undefined].includes(phaseOf(item));
   const released = { at: stringAt(item, 'status', 'lastPhaseTransitionTime') };
   return { ...pointer, claim, ...(isReleased ? { released } : {}) };
-}
-
-function identityIn(reference: Json | undefined): Identity {
-  return { name: stringAt(reference, 'name') ?? '', uid: stringAt(reference, 'uid') ?? '' };
 }
 
 const RELEASE = 'meta.helm.sh/release-namespace';

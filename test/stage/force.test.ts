@@ -115,15 +115,6 @@ describe('objects', () => {
     ]);
   });
 
-  test('mode plan goes the same way and writes nothing', async () => {
-    const situation = held('db');
-    const { one, announced } = await force(situation, { 'force-finalize': 'plan' });
-    expect(situation.cluster.writes).toEqual([]);
-    expect(announced).toEqual([]);
-    expect(one.outcome).toBe('stuck');
-    expect(results(one)[0]).toBe(`widgets.example.com/db ${FINALIZER}: would be done`);
-  });
-
   test('the other finalizers stay; one that stands twice goes in one patch', async () => {
     const situation = held().held(WIDGETS, 'db', {
       finalizers: ['a.io/x', FINALIZER, 'b.io/y', FINALIZER],
@@ -135,28 +126,6 @@ describe('objects', () => {
       'b.io/y',
     ]);
     expect(one.outcome).toBe('stuck');
-  });
-
-  test('what was queued behind a pod is freed in a second round', async () => {
-    const situation = new Situation().held(PODS, 'first', {});
-    situation.cluster.object(WIDGETS, DEMO, 'queued', { finalizers: [FINALIZER] });
-    const { one } = await force(situation);
-    expect(one.outcome).toBe('forced');
-    expect(situation.cluster.writes).toEqual([patchOf('first', PODS), patchOf('queued')]);
-  });
-
-  test('1,000 of them take one write each, and are one row', async () => {
-    const names = Array.from({ length: 1_000 }, (_, index) => `w-${index}`);
-    const situation = held(...names);
-    const { one } = await force(situation);
-    expect(new Set(situation.cluster.writes).size).toBe(1_000);
-    expect(situation.cluster.writes).toHaveLength(1_000);
-    expect(one.outcome).toBe('forced');
-    expect(results(one)).toEqual([
-      expect.stringMatching(
-        /^1000 objects of widgets\.example\.com \(w-0, .* and 990 more\).*: removed$/,
-      ),
-    ]);
   });
 
   test('a conflict is read again and judged again, and not for ever', async () => {
@@ -237,17 +206,6 @@ describe('objects', () => {
     const { one } = await force(situation);
     expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: removed`]);
   });
-
-  test('without a right nothing at all is written, and the rules that grant it are told', async () => {
-    const situation = held('db').held(PODS, 'web');
-    situation.cluster.lacks.add('patch widgets.example.com');
-    const { one } = await force(situation);
-    expect(situation.cluster.writes).toEqual([]);
-    expect(refusals(one)).toContain(
-      'rights are missing: patch widgets.example.com; these rules grant just them: [{apiGroups: ["example.com"], resources: ["widgets"], verbs: ["patch"]}]',
-    );
-    expect(results(one).every((line) => line.includes('not done: rights are missing'))).toBe(true);
-  });
 });
 
 describe('by a pattern', () => {
@@ -311,33 +269,6 @@ describe('by a pattern', () => {
     expect(results(one).join('\n')).toContain(
       `not done: somebody else has removed it from widgets.example.com/w-3 meanwhile, so its owner seems to live; ${NAMED}`,
     );
-  });
-});
-
-describe('the namespace is asked again while anything is written', () => {
-  test('its label is a way to say stop', async () => {
-    const names = Array.from({ length: 400 }, (_, index) => `w-${index}`);
-    const situation = held(...names);
-    situation.cluster.slownessMs = 200;
-    situation.cluster.onWrite = (_, count) => {
-      if (count === 3) situation.cluster.namespace(DEMO, { metadata: { labels: {} } });
-    };
-    const { one } = await force(situation, { 'force-label': 'ephemeral=true' });
-    // Writes of one second share an answer.
-    expect(situation.cluster.writes.length).toBeLessThan(60);
-    expect(results(one).join('\n')).toContain('no longer has the label ephemeral=true');
-  });
-
-  test('recreated under the same name: nothing in the new one is touched', async () => {
-    const situation = held('db');
-    situation.cluster.onWrite = () => {
-      situation.cluster.drop(pathOf('db'));
-      situation.cluster.namespace(DEMO, { uid: 'new', active: true });
-      situation.cluster.object(WIDGETS, DEMO, 'db', { uid: 'new-db', finalizers: [FINALIZER] });
-    };
-    const { one } = await force(situation, { 'force-finalize': 'namespace' });
-    expect(situation.cluster.writes).toEqual([`${patchOf('db')} 422`]);
-    expect(one.outcome).toBe('recreated');
   });
 });
 
@@ -474,21 +405,6 @@ describe('the namespace itself', () => {
     expect(results(one).at(-1)).toContain(
       'answers 404 until a namespace of this name exists again',
     );
-  });
-
-  test('the body of /finalize is what was read, without this one entry', async () => {
-    const situation = new Situation();
-    const object = situation.cluster.peek(NAMESPACE) as { metadata: object };
-    const metadata = { ...object.metadata, annotations: { note: 'kept' }, finalizers: ['a.io/x'] };
-    const spec = { finalizers: ['kubernetes', 'b.io/y', 'c.io/z'] };
-    situation.cluster.put(NAMESPACE, { ...object, metadata, spec });
-    const read = situation.cluster.peek(NAMESPACE);
-    await force(situation, { ...inputs, 'force-finalizers': 'b.io/y' });
-    expect(situation.cluster.bodies[0]).toEqual({
-      ...read,
-      spec: { finalizers: ['kubernetes', 'c.io/z'] },
-    });
-    expect(situation.cluster.writes).toHaveLength(1);
   });
 
   test('content that appears after the plan refuses it', async () => {
