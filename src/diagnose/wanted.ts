@@ -1,4 +1,4 @@
-import type { Forecast, Snapshot, Wanted } from '../model/snapshot.ts';
+import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
 import type { ContentError } from './errors.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
@@ -14,7 +14,7 @@ import {
 } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
 import { askedAbout, matchesWebhook } from './rules/admission.ts';
-import { isUnprocessed } from './rules/controller.ts';
+import { FINALIZE, isLeftAlone } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
@@ -74,24 +74,27 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
   ];
   for (const { type, object } of asked) {
-    for (const { failurePolicy, service, ...webhook } of webhooksOf(context)) {
-      if (failurePolicy !== 'Fail' || service === undefined) continue;
-      if (
-        !matchesWebhook(
-          context,
-          { failurePolicy, service, ...webhook },
-          'DELETE',
-          type,
-          object.labels,
-        )
-      )
-        continue;
-      wanted.places.push({ namespace: service.namespace, sources: ['services', 'pods'] });
-    }
+    wantServers(context, wanted, 'DELETE', type, object);
     // Whether an aggregated server takes dry runs seriously is known only to itself.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
     if (isOurs && askedAbout(context, 'DELETE', type, object)?.length !== 0)
       wanted.deletions.push({ type, object });
+  }
+}
+
+/** What is behind the webhooks without which such a request fails. */
+function wantServers(
+  context: Context,
+  wanted: Wanted,
+  operation: 'UPDATE' | 'DELETE',
+  type: ResourceType,
+  { labels }: Pick<ObjectFacts, 'labels'>,
+): void {
+  for (const webhook of webhooksOf(context)) {
+    const { failurePolicy, service } = webhook;
+    if (failurePolicy !== 'Fail' || service === undefined) continue;
+    if (!matchesWebhook(context, webhook, operation, type, labels)) continue;
+    wanted.places.push({ namespace: service.namespace, sources: ['services', 'pods'] });
   }
 }
 
@@ -124,9 +127,13 @@ function wantForApis(context: Context, wanted: Wanted): void {
   const failsLists = now.content.some(
     ({ read }) => !read.ok && ['server-error', 'throttled'].includes(read.failure.kind),
   );
-  const isHanging = failsDiscovery || failsLists || errors.length > 0 || isUnprocessed(context);
-  if (!isHanging) return;
+  const isAlone = isLeftAlone(context);
+  if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
   wanted.cluster.push('namespaces', 'leases');
+  if (isAlone) {
+    wanted.cluster.push(...WEBHOOKS, ...POLICIES, ...WORKLOAD_SOURCES);
+    wantServers(context, wanted, 'UPDATE', FINALIZE, now.namespace);
+  }
   if (failsDiscovery || failsLists || errors.some(({ kind }) => NAMELESS.has(kind))) {
     wanted.cluster.push('apiServices');
   }
@@ -185,6 +192,9 @@ function wantBackends(
   if (isCalled && namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
 }
 
+/** Pods of a workload, all of which have the same trouble. */
+const FEW = 3;
+
 const OWN_RIGHTS = ['roles', 'roleBindings', 'events'] as const;
 
 /** Types without a status; what is in them is nobody's business. */
@@ -219,7 +229,14 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     for (const namespace of able.namespaces) places.add(namespace);
     for (const namespace of placesOfBackends(context, one)) places.add(namespace);
     for (const namespace of placesOfNamesakes(context, one)) places.add(namespace);
-    for (const namespace of wantWebhookBackends(context, one, wanted)) places.add(namespace);
+    for (const object of one.objects.slice(0, 1)) {
+      wantServers(context, wanted, 'UPDATE', one.type, object);
+    }
+  }
+  wantServersOfPods(context, wanted);
+  for (const { ready, pods } of actorsOf(context)) {
+    const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
+    wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
   }
   const existing = now.cluster.namespaces;
   for (const namespace of places) {
@@ -243,34 +260,21 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
     .map(({ namespace }) => namespace);
 }
 
-function wantWebhookBackends(context: Context, held: Held, wanted: Wanted): string[] {
-  const [object] = held.objects;
-  if (object === undefined) return [];
-  const services = webhooksOf(context)
-    .filter(
-      (webhook) =>
-        webhook.failurePolicy === 'Fail' &&
-        matchesWebhook(context, webhook, 'UPDATE', held.type, object.labels),
-    )
-    .flatMap(({ service }) => service?.namespace ?? []);
-  // Pods of controllers that have none may be refused by a webhook that does not answer.
+/** Pods of controllers that have none may be refused by a webhook that does not answer. */
+function wantServersOfPods(context: Context, wanted: Wanted): void {
   const isPodless = actorsOf(context).some(
     ({ conditions, wanted: replicas }) =>
       replicas === 0 ||
       conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True'),
   );
-  if (isPodless) {
-    for (const webhook of webhooksOf(context)) {
-      const takesPods = webhook.rules.some(
-        ({ resources }) => resources.includes('pods') || resources.includes('*'),
-      );
-      if (takesPods && webhook.service !== undefined) services.push(webhook.service.namespace);
-    }
+  if (!isPodless) return;
+  for (const { rules, service } of webhooksOf(context)) {
+    const takesPods = rules.some(({ resources }) =>
+      ['pods', '*', 'pods/*', '*/*'].some((name) => resources.includes(name)),
+    );
+    if (!takesPods || service === undefined) continue;
+    wanted.places.push({ namespace: service.namespace, sources: ['services', 'pods'] });
   }
-  for (const namespace of services) {
-    wanted.places.push({ namespace, sources: ['services', 'pods'] });
-  }
-  return [];
 }
 
 function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted): void {

@@ -309,7 +309,7 @@ const deadInjector =
   };
 
 /** Its ReplicaSet says why there is no pod. */
-const noPod =
+export const noPod =
   (words: RegExp): Step =>
   (world, operator) =>
     world.client.waitFor(workloadRef(operator), 'tells why it has no pod', (found) =>
@@ -321,7 +321,7 @@ const noPod =
     );
 
 /** A controller that failed often tries again late; a change makes it look at once. */
-async function tryAgain({ client }: World, { namespace }: Operator): Promise<void> {
+export async function tryAgain({ client }: World, { namespace }: Operator): Promise<void> {
   for (const { metadata } of await client.list('apps/v1', 'ReplicaSet', namespace)) {
     await client.patch(ref('apps/v1', 'ReplicaSet', namespace, metadata.name), {
       metadata: { annotations: { 'tests.example.com/look': 'again' } },
