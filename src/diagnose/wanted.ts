@@ -262,12 +262,7 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
 
 /** Pods of controllers that have none may be refused by a webhook that does not answer. */
 function wantServersOfPods(context: Context, wanted: Wanted): void {
-  const isPodless = actorsOf(context).some(
-    ({ conditions, wanted: replicas }) =>
-      replicas === 0 ||
-      conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True'),
-  );
-  if (!isPodless) return;
+  if (actorsOf(context).every(({ ready }) => ready > 0)) return;
   for (const { rules, service } of webhooksOf(context)) {
     const takesPods = rules.some(({ resources }) =>
       ['pods', '*', 'pods/*', '*/*'].some((name) => resources.includes(name)),

@@ -317,7 +317,7 @@ const podState = shape({
       ]),
     ),
     ...(stringAt(pod, 'status', 'phase') === 'Failed' ? said('ended', at(pod, 'status')) : []),
-    ...refusing(pod, 'Ready'),
+    ...refusing(pod, 'Ready').map((words) => `not ready: ${words}`),
   ],
 });
 
@@ -340,7 +340,9 @@ function said(state: string, detail: Json | undefined): string[] {
   if (!isObject(detail)) return [];
   const exitCode = numberAt(detail, 'exitCode');
   const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);
-  if (exitCode === 0 || words.length === 0) return [];
+  const isNormal =
+    words.length === 1 && /^(?:ContainerCreating|PodInitializing)$/.test(`${words[0]}`);
+  if (exitCode === 0 || words.length === 0 || isNormal) return [];
   const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
   return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
 }

@@ -1,5 +1,5 @@
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
-import { type LeaseFacts, type PodFacts, trialKey } from '../../model/snapshot.ts';
+import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
@@ -302,21 +302,34 @@ function notReady(
   removal: Remedy[],
 ): RuleResult[] {
   const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
-  const failure = actor.conditions.find(
-    ({ type, status }) => type === 'ReplicaFailure' && status === 'True',
-  );
+  const hasPods = actor.pods.length > 0;
+  const events = listed(context.now.places[actor.namespace]?.events)
+    .filter(({ type }) => type === 'Warning')
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
+  // Only ReplicaSets tell it in a condition, all others in Events (kubernetes pkg/controller).
+  const failure =
+    actor.conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True') ??
+    events.find(
+      ({ reason, regarding: { kind, name } }) =>
+        !hasPods && reason === 'FailedCreate' && kind === actor.kind && name === actor.name,
+    );
   // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
   const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
-  const isEnded = ({ phase }: PodFacts): number => (phase === 'Failed' ? 1 : 0);
-  const trouble = actor.pods
-    .toSorted((a, b) => isEnded(a) - isEnded(b))
-    .flatMap((pod) =>
-      [
-        ...(isLost(context.now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
-        ...pod.troubles,
-      ].map((text) => `Pod ${pod.name}: ${text}`),
-    );
-  const words = failure?.message ?? trouble[0] ?? halted?.message;
+  const said = actor.pods.flatMap((pod) =>
+    [
+      ...(isLost(context.now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
+      ...pod.troubles,
+      ...events.flatMap(({ regarding, reason, message }) =>
+        regarding.uid === pod.uid ? `${reason}: ${message}` : [],
+      ),
+    ].map((text) => ({
+      text: `Pod ${pod.name}: ${text}`,
+      // What was before, and what only says that it is so, come last.
+      isLate: pod.phase === 'Failed' || text.startsWith('not ready'),
+    })),
+  );
+  const trouble = [...said.filter(({ isLate }) => !isLate), ...said.filter(({ isLate }) => isLate)];
+  const words = failure?.message ?? trouble[0]?.text ?? halted?.message;
   const why = words && inShort(words);
   const causes =
     failure === undefined
@@ -324,7 +337,6 @@ function notReady(
       : classifyErrorText(failure.message)
           .filter(isAdmissionError)
           .map((error) => admissionResult(context, error, `CREATE of pods of ${actorText(actor)}`));
-  const hasPods = actor.pods.length > 0;
   const unready =
     actor.wanted === 1
       ? 'its one replica is not ready'
@@ -345,8 +357,8 @@ function notReady(
         ...common.evidence,
         ...(failure === undefined
           ? []
-          : [`ReplicaFailure (${failure.reason}): ${failure.message}`]),
-        ...trouble.slice(0, 5),
+          : [`its pods are refused (${failure.reason}): ${failure.message}`]),
+        ...trouble.slice(0, 5).map(({ text }) => text),
       ],
       remedies: [
         role(
@@ -354,7 +366,7 @@ function notReady(
           // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
           failure !== undefined
             ? {
-                text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Its ReplicaSet pauses for up to 16 minutes between attempts, "kubectl rollout restart" tries at once`,
+                text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 16 minutes between attempts, "kubectl rollout restart" tries at once`,
               }
             : halted !== undefined && !hasPods
               ? {

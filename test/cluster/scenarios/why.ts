@@ -283,10 +283,10 @@ const events: Scenario[] = [
 
 const MUTATING = 'MutatingWebhookConfiguration';
 
-const injector = (world: World): Ref => webhookRef(world, MUTATING, 'injector');
+export const injector = (world: World): Ref => webhookRef(world, MUTATING, 'injector');
 
 /** Its backend was uninstalled; it only sees pods that are made in the operator's namespace. */
-const deadInjector =
+export const deadInjector =
   (failurePolicy: 'Fail' | 'Ignore'): Step =>
   async (world, { namespace }) => {
     await world.ensureNamespace(namespace);
