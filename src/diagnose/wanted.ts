@@ -9,11 +9,12 @@ import {
   type Held,
   isOftenManaged,
   NAMESPACE_TYPE,
+  POD_TYPE,
   statusManagers,
   writerOf,
 } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
-import { askedAbout, matchesWebhook } from './rules/admission.ts';
+import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
 import { FINALIZE, isLeftAlone } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
@@ -264,9 +265,7 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
 function wantServersOfPods(context: Context, wanted: Wanted): void {
   if (actorsOf(context).every(({ ready }) => ready > 0)) return;
   for (const { rules, service } of webhooksOf(context)) {
-    const takesPods = rules.some(({ resources }) =>
-      ['pods', '*', 'pods/*', '*/*'].some((name) => resources.includes(name)),
-    );
+    const takesPods = rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false));
     if (!takesPods || service === undefined) continue;
     wanted.places.push({ namespace: service.namespace, sources: ['services', 'pods'] });
   }
