@@ -1,7 +1,15 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { inNamespace, kubectl, named, role } from './commands.ts';
-import { type Context, fateText, isGoing, isInside, listed, serviceText } from './context.ts';
+import {
+  type Context,
+  fateText,
+  isGoing,
+  isInside,
+  listed,
+  type RuleResult,
+  serviceText,
+} from './context.ts';
 import type { CallFailure } from './errors.ts';
 import { type Actor, actorText, behindService } from './owner/actors.ts';
 
@@ -10,6 +18,8 @@ export interface Backend {
   service: ServiceRef;
   /** It cannot answer: there is no Service, or no ready pod behind it. Undefined: that was not read. */
   isDead: boolean | undefined;
+  /** How a call fails, as far as it was said or follows from what was read. */
+  failure: CallFailure;
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;
   actor: Actor | undefined;
@@ -19,7 +29,12 @@ export interface Backend {
 /** The Service, its selector, the workload that it selects, and the state of that. */
 export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
   const place = context.now.places[service.namespace];
-  const base = { service, actor: undefined, isInside: isInside(context, service.namespace) };
+  const base = {
+    service,
+    actor: undefined,
+    isInside: isInside(context, service.namespace),
+    failure: failure ?? ('no-endpoints' as const),
+  };
   if (isGoing(context, service.namespace)) {
     return { ...base, isDead: true, text: `which ${fateText(context, service.namespace)}` };
   }
@@ -27,7 +42,10 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
     return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
   }
   const found = listed(place.services).find(({ name }) => name === service.name);
-  if (found === undefined) return { ...base, isDead: true, text: WHY['service-not-found'] };
+  if (found === undefined) {
+    const gone = 'service-not-found';
+    return { ...base, isDead: true, failure: failure ?? gone, text: WHY[gone] };
+  }
   if (Object.keys(found.selector).length === 0) {
     return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
   }
@@ -47,6 +65,21 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready`;
   return { ...base, isDead: true, actor, text: `whose ${actorText(actor)} ${state}` };
+}
+
+/** The namespace that it is in, which cannot go before it answers, and the workload that would serve it. */
+export function tiesOf(
+  context: Context,
+  backend: Backend | undefined,
+): Pick<RuleResult, 'waitsForNamespace' | 'servedBy'> {
+  if (backend === undefined) return {};
+  const { actor, service } = backend;
+  return {
+    ...(actor === undefined ? {} : { servedBy: actorText(actor) }),
+    ...(backend.isInside
+      ? { waitsForNamespace: `${serviceText(service)} ${fateText(context)}` }
+      : {}),
+  };
 }
 
 /** Who answers for a Service, where only one can. */

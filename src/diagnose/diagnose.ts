@@ -51,7 +51,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const found = RULES.flatMap((rule) => rule(context));
   const isHeld = found.some(({ blocksNamespace }) => blocksNamespace !== undefined);
   const deleting = contentDeleting(context, isHeld);
-  const results = [...found, ...deleting];
+  const results = withServers([...found, ...deleting]);
   const moving = movementOf(context, isHeld);
   const blocking = results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
   const trying = now.unread.length > 0 ? undefined : keepsTrying(context, blocking, moving);
@@ -78,6 +78,21 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     undecided: isUndecided(context),
     inspectedTypes: now.content.filter(({ read }) => read.ok).length,
   };
+}
+
+/** What an owner that is not at work serves itself comes back with it: that is no cause of its own. */
+function withServers(results: readonly RuleResult[]): RuleResult[] {
+  return results.map((result) => {
+    const server = results.find(
+      ({ code, subject, waitsFor = [] }) =>
+        (code === 'owner-scaled-to-zero' || code === 'owner-not-ready') &&
+        `${subject.kind} ${subject.namespace}/${subject.name}` === result.servedBy &&
+        !waitsFor.some(({ id }) => id === idOf(result)),
+    );
+    if (server === undefined) return result;
+    const link = { id: idOf(server), because: `${server.subject.name} serves it as well` };
+    return { ...result, waitsFor: [...(result.waitsFor ?? []), link] };
+  });
 }
 
 function isUndecided({ now }: Context): boolean {

@@ -1,4 +1,4 @@
-import type { Forecast, Snapshot, Wanted, WebhookFacts } from '../model/snapshot.ts';
+import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
 import type { ContentError } from './errors.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
@@ -9,12 +9,13 @@ import {
   type Held,
   isOftenManaged,
   NAMESPACE_TYPE,
+  POD_TYPE,
   statusManagers,
   writerOf,
 } from './owner/held.ts';
 import { ableAccounts } from './owner/rights.ts';
-import { askedAbout, matchesWebhook } from './rules/admission.ts';
-import { isUnprocessed } from './rules/controller.ts';
+import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
+import { FINALIZE, isLeftAlone } from './rules/controller.ts';
 import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
@@ -74,14 +75,27 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
   ];
   for (const { type, object } of asked) {
-    for (const webhook of webhooksOf(context)) {
-      const isAsked = matchesWebhook(context, webhook, 'DELETE', type, object.labels);
-      if (isAsked) wanted.places.push(...backendOfWebhook(webhook));
-    }
+    wantServers(context, wanted, 'DELETE', type, object);
     // Whether an aggregated server takes dry runs seriously is known only to itself.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
     if (isOurs && askedAbout(context, 'DELETE', type, object)?.length !== 0)
       wanted.deletions.push({ type, object });
+  }
+}
+
+/** What is behind the webhooks without which such a request fails. */
+function wantServers(
+  context: Context,
+  wanted: Wanted,
+  operation: 'UPDATE' | 'DELETE',
+  type: ResourceType,
+  { labels }: Pick<ObjectFacts, 'labels'>,
+): void {
+  for (const webhook of webhooksOf(context)) {
+    const { failurePolicy, service } = webhook;
+    if (failurePolicy !== 'Fail' || service === undefined) continue;
+    if (!matchesWebhook(context, webhook, operation, type, labels)) continue;
+    wanted.places.push(backendsIn(service.namespace));
   }
 }
 
@@ -114,9 +128,13 @@ function wantForApis(context: Context, wanted: Wanted): void {
   const failsLists = now.content.some(
     ({ read }) => !read.ok && ['server-error', 'throttled'].includes(read.failure.kind),
   );
-  const isHanging = failsDiscovery || failsLists || errors.length > 0 || isUnprocessed(context);
-  if (!isHanging) return;
+  const isAlone = isLeftAlone(context);
+  if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
   wanted.cluster.push('namespaces', 'leases');
+  if (isAlone) {
+    wanted.cluster.push(...WEBHOOKS, ...POLICIES, ...WORKLOAD_SOURCES);
+    wantServers(context, wanted, 'UPDATE', FINALIZE, now.namespace);
+  }
   if (failsDiscovery || failsLists || errors.some(({ kind }) => NAMELESS.has(kind))) {
     wanted.cluster.push('apiServices');
   }
@@ -173,6 +191,13 @@ function wantBackends(
   if (isCalled && namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
 }
 
+function backendsIn(namespace: string): Wanted['places'][number] {
+  return { namespace, sources: ['services', 'pods'] };
+}
+
+/** Pods of a workload, all of which have the same trouble. */
+const FEW = 3;
+
 const OWN_RIGHTS = ['roles', 'roleBindings', 'events'] as const;
 
 /** Types without a status; what is in them is nobody's business. */
@@ -201,13 +226,20 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantDetails(context, one, wanted);
     wantPartners(context, one, wanted);
     wantTrial(context, one, wanted);
-    wantWebhookBackends(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
     for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
     for (const namespace of able.namespaces) places.add(namespace);
     for (const namespace of placesOfBackends(context, one)) places.add(namespace);
     for (const namespace of placesOfNamesakes(context, one)) places.add(namespace);
+    for (const object of one.objects.slice(0, 1)) {
+      wantServers(context, wanted, 'UPDATE', one.type, object);
+    }
+  }
+  wantServersOfPods(context, wanted);
+  for (const { ready, pods } of actorsOf(context)) {
+    const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
+    wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
   }
   const existing = now.cluster.namespaces;
   for (const namespace of places) {
@@ -231,31 +263,14 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
     .map(({ namespace }) => namespace);
 }
 
-/** Who must answer before the removal is stored, and before a controller without pods gets any. */
-function wantWebhookBackends(context: Context, { objects, type }: Held, wanted: Wanted): void {
-  const labels = objects[0]?.labels;
-  if (labels === undefined) return;
-  const isPodless = actorsOf(context).some(
-    ({ conditions, wanted: replicas }) =>
-      replicas === 0 ||
-      conditions.some(({ type, status }) => type === 'ReplicaFailure' && status === 'True'),
-  );
-  const takesPods = ({ rules }: WebhookFacts): boolean =>
-    rules.some(({ resources }) => resources.includes('pods') || resources.includes('*'));
-  for (const webhook of webhooksOf(context)) {
-    const isAsked =
-      matchesWebhook(context, webhook, 'UPDATE', type, labels) || (isPodless && takesPods(webhook));
-    if (isAsked) wanted.places.push(...backendOfWebhook(webhook));
+/** Pods of controllers that have none may be refused by a webhook that does not answer. */
+function wantServersOfPods(context: Context, wanted: Wanted): void {
+  if (actorsOf(context).every(({ ready }) => ready > 0)) return;
+  for (const { rules, service } of webhooksOf(context)) {
+    const takesPods = rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false));
+    if (!takesPods || service === undefined) continue;
+    wanted.places.push(backendsIn(service.namespace));
   }
-}
-
-/** Nothing waits for one with another failurePolicy. */
-function backendOfWebhook({ failurePolicy, service }: WebhookFacts): Wanted['places'] {
-  return failurePolicy === 'Fail' && service !== undefined ? [backendsIn(service.namespace)] : [];
-}
-
-function backendsIn(namespace: string): Wanted['places'][number] {
-  return { namespace, sources: ['services', 'pods'] };
 }
 
 function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted): void {

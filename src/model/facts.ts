@@ -96,16 +96,28 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
 
 /**
  * The managedFields entries that own `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. Several managers may
- * own the same entry; the last writer is named.
+ * own the same entry; the last writer is named. `isAuthor`: it applied a manifest, or made the object, and the
+ * finalizer came with all the rest.
  */
 export function finalizerWriters(object: Json | undefined) {
+  const finalizers = stringsAt(object, 'metadata', 'finalizers');
+  if (finalizers.length === 0) return [];
   const entries = managedFields(object);
-  return [...new Set(stringsAt(object, 'metadata', 'finalizers'))].flatMap((finalizer) => {
+  const authors = entries.filter((entry) =>
+    Object.keys(at(entry, 'fieldsV1') ?? {}).some((key) => !/^f:(?:metadata|status)$/.test(key)),
+  );
+  return [...new Set(finalizers)].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
     const owner = entries.findLast(
       (entry) => at(entry, 'fieldsV1', 'f:metadata', 'f:finalizers', key) !== undefined,
     );
-    return owner === undefined ? [] : { finalizer, ...writer(owner) };
+    if (owner === undefined) return [];
+    const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
+    return {
+      finalizer,
+      ...writer(owner),
+      ...(isManifest && authors.includes(owner) ? { isAuthor: true as const } : {}),
+    };
   });
 }
 
@@ -244,7 +256,7 @@ function baseName(path: string): string {
 }
 
 const WATCH_VARIABLE = /^(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
-const WATCH_ARGUMENT = /^--?(?:watch(?:ed)?-)?namespaces?(?:=(.*))?$/;
+const WATCH_ARGUMENT = /^--?((?:watch(?:ed)?-)?namespaces?)(?:=(.*))?$/;
 
 /** Conventions of operator-sdk, controller-runtime projects and client-go's own flags. */
 function watchesOf(container: Json, template: Json | undefined, own: string): string[] {
@@ -254,16 +266,21 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
       variableOf(entry, template, own) ?? '*',
     ]),
   );
+  const inserted = (value: string): string =>
+    value.replace(/\$\(([^)]*)\)/g, (_, name) => variables.get(name) ?? '*');
   const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
   const found = [
     ...[...variables].flatMap(([name, value]) => (WATCH_VARIABLE.test(name) ? value : [])),
     ...words.flatMap((word, index) => {
       const match = WATCH_ARGUMENT.exec(word);
-      return match === null ? [] : (match[1] ?? words[index + 1] ?? '*');
+      if (match === null) return [];
+      const value = inserted(match[2] ?? words[index + 1] ?? '*');
+      // Often only where the program itself lives.
+      return match[1] === 'namespace' && value === own ? [] : value;
     }),
   ];
   return found
-    .map((value) => value.replace(/\$\(([^)]*)\)/g, (_, name) => variables.get(name) ?? '*'))
+    .map(inserted)
     .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
     .map((name) => name.trim())
     .filter((name) => name !== '');
@@ -293,14 +310,15 @@ const podState = shape({
   claims: (pod) => arrayAt(pod, 'spec', 'volumes').flatMap((volume) => claimOf(pod, volume) ?? []),
   /** Why it does not run, in the words of its conditions and containers. */
   troubles: (pod) => [
-    ...conditionsOf(pod)
-      .filter(({ type, status }) => type === 'PodScheduled' && status === 'False')
-      .slice(0, 1)
-      .map(({ reason, message }) => `${reason}: ${message}`),
-    ...arrayAt(pod, 'status', 'containerStatuses').flatMap((container) => [
-      ...said('waiting', at(container, 'state', 'waiting')),
-      ...said('ended before', at(container, 'lastState', 'terminated')),
-    ]),
+    ...refusing(pod, 'PodScheduled'),
+    ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
+      arrayAt(pod, 'status', list).flatMap((container) => [
+        ...said('waiting', at(container, 'state', 'waiting')),
+        ...said('ended before', at(container, 'lastState', 'terminated')),
+      ]),
+    ),
+    ...(stringAt(pod, 'status', 'phase') === 'Failed' ? said('ended', at(pod, 'status')) : []),
+    ...refusing(pod, 'Ready').map((words) => `not ready: ${words}`),
   ],
 });
 
@@ -311,12 +329,21 @@ export function podFacts(pod: JsonObject): PodFacts {
   return { ...facts, ...templateFacts(pod, facts.namespace), ...podState(pod) };
 }
 
-/** Of a container that waits, or of how it ended the last time. */
+function refusing(pod: Json | undefined, condition: string): string[] {
+  return conditionsOf(pod)
+    .filter(({ type, status }) => type === condition && status === 'False')
+    .map(({ reason, message }) => [reason, message].filter(Boolean).join(': '))
+    .filter(Boolean);
+}
+
+/** Of a container that waits, or of how it or its pod ended the last time. */
 function said(state: string, detail: Json | undefined): string[] {
   if (!isObject(detail)) return [];
   const exitCode = numberAt(detail, 'exitCode');
   const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);
-  if (exitCode === 0 || words.length === 0) return [];
+  const isNormal =
+    words.length === 1 && /^(?:ContainerCreating|PodInitializing)$/.test(`${words[0]}`);
+  if (exitCode === 0 || words.length === 0 || isNormal) return [];
   const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
   return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
 }

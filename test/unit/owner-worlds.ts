@@ -6,6 +6,7 @@ import type {
   ClusterSources,
   DefinitionDetail,
   EventFacts,
+  FinalizerWriter,
   LeaseFacts,
   ObjectFacts,
   OwnerReference,
@@ -45,7 +46,8 @@ export interface World {
   owner: Program;
   others: Other[];
   evidence: Evidence[];
-  writer: 'owner' | 'generic' | 'kubectl' | 'nobody';
+  /** `tool`: the admin's, which has restored the object from a backup, finalizer and all. */
+  writer: 'owner' | 'generic' | 'kubectl' | 'tool' | 'nobody';
   leftovers: boolean;
   unread: string[];
 }
@@ -147,7 +149,7 @@ export const worlds: fc.Arbitrary<World> = fc
     }),
     others: fc.uniqueArray(fc.constantFrom(...OTHERS), { maxLength: 4 }),
     evidence: fc.uniqueArray(fc.constantFrom(...EVIDENCE), { maxLength: 4 }),
-    writer: fc.constantFrom('owner' as const, 'generic' as const, 'kubectl' as const, 'nobody'),
+    writer: fc.constantFrom<World['writer']>('owner', 'generic', 'kubectl', 'tool', 'nobody'),
     leftovers: fc.boolean(),
     unread: fc.oneof(
       { arbitrary: fc.constant<string[]>([]), weight: 3 },
@@ -417,15 +419,26 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
 
   // What shows who it is. Its manager is called as its program is, which may tell nothing.
   const manager = generic ? 'manager' : OWNER;
-  const written = { owner: manager, generic: 'manager', kubectl: 'kubectl', nobody: undefined };
-  const name = written[world.writer];
   const time = '2026-03-02T09:30:00Z';
+  const by = (name: string): FinalizerWriter => ({
+    finalizer,
+    manager: name,
+    operation: 'Update',
+    time,
+  });
+  const writers = {
+    owner: [by(manager)],
+    generic: [by('manager')],
+    kubectl: [by('kubectl')],
+    tool: [{ ...by('backup'), isAuthor: true as const }],
+    nobody: [],
+  };
   // Who reconciles the type writes its status; who only guards its objects does not.
   const isReconciler = group === type.group;
   const makerWrites = others.includes('maker of the type') && !isReconciler;
   const object = objectFacts(type, 'db', {
     finalizers: [finalizer],
-    writers: name === undefined ? [] : [{ finalizer, manager: name, operation: 'Update', time }],
+    writers: writers[world.writer],
     statusWriters: [
       ...(evidence.includes('status') && isReconciler ? [{ manager, time }] : []),
       ...(makerWrites ? [{ manager: 'widget-maker', time }] : []),

@@ -225,6 +225,11 @@ export function isAlive(actor: Actor): boolean {
   return actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running');
 }
 
+/** The kubelet runs it from a file; it has no ServiceAccount, and acts by credentials of its own. */
+export function isStatic({ kind, pods }: Actor): boolean {
+  return kind === 'Pod' && pods.some(({ ownerReferences: [by] }) => by?.kind === 'Node');
+}
+
 /** It exists, whether or not anything of it runs. */
 export function isPresent({ isGone }: Actor): boolean {
   return !isGone;

@@ -8,6 +8,7 @@ import {
   actorText,
   isAlive,
   isPresent,
+  isStatic,
   WORKLOAD_SOURCES,
 } from './actors.ts';
 import {
@@ -21,6 +22,7 @@ import {
   type Pointer,
   pointersFor,
   sharesAccount,
+  tellingWriter,
 } from './evidence.ts';
 import {
   catalogued,
@@ -141,13 +143,22 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
   const names =
     held.objects.length === 0 ? [held.subject.name] : held.objects.map(({ name }) => name);
   const subresource = held.isInSpec === true ? 'finalize' : undefined;
-  const rights = (account: Account | undefined): Rights =>
-    account === undefined ? NO_RIGHTS : rightsOf(context, account, held.type, names, subresource);
+  const rights = (account: Account | undefined, actor?: Actor): Rights => {
+    if (actor !== undefined && isStatic(actor)) return { ...NO_RIGHTS, impersonates: true };
+    return account === undefined
+      ? NO_RIGHTS
+      : rightsOf(context, account, held.type, names, subresource);
+  };
   const found = new Map<string, Candidate>();
   const add = ({ actor, account }: Omit<Pointer, 'evidence'>): Candidate => {
     const key =
       actor === undefined ? JSON.stringify(account) : `${actorText(actor)} ${actor.isGone}`;
-    const known = found.get(key) ?? { actor, account, evidence: [], rights: rights(account) };
+    const known = found.get(key) ?? {
+      actor,
+      account,
+      evidence: [],
+      rights: rights(account, actor),
+    };
     found.set(key, known);
     return known;
   };
@@ -163,7 +174,7 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
   }
   const actors = actorsOf(context);
   for (const actor of actors) {
-    const own = rights(actor.account);
+    const own = rights(actor.account, actor);
     if (own.change !== undefined || own.watch === 'named') add({ actor, account: actor.account });
   }
   for (const account of ableAccounts(context, held.type).accounts) {
@@ -210,7 +221,7 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
   );
 }
 
-/** Only one of those that act as somebody else is called as the writer, by its own name. */
+/** Only one of those that act as somebody RBAC does not tell is called as the writer, by its own name. */
 function chooseActing(
   context: Context,
   held: Held,
@@ -221,9 +232,13 @@ function chooseActing(
     (one) =>
       isUnexplained(context, held, one) &&
       one.rights.impersonates &&
-      [one.actor?.name, one.account?.name].includes(manager),
+      [one.actor?.name, one.account?.name, ...ownPrograms(one)].includes(manager),
   );
   return candidate !== undefined && others.length === 0 ? { candidate, isClear: true } : undefined;
+}
+
+function ownPrograms({ actor }: Candidate): string[] {
+  return actor !== undefined && isStatic(actor) ? actor.programs : [];
 }
 
 function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolean {
@@ -258,8 +273,7 @@ function choose(
   }
   // Where the finalizer is not of the type's own domain, and its writer has a name of its own, who works on the
   // type has nothing to do with it.
-  const isSomeoneElses =
-    meantBy(context, held).relation !== 'own' && isTelling(writerOf(held)?.manager ?? '');
+  const isSomeoneElses = meantBy(context, held).relation !== 'own' && tellingWriter(held) !== '';
   const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const isByAnother = (candidate: Candidate): boolean =>
     isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
@@ -321,9 +335,9 @@ function isDedicated(
   { actor, evidence, rights }: Candidate,
 ): boolean {
   // What wrote the finalizer has a name of its own, which this one does not have.
-  if (isTelling(writerOf(held)?.manager ?? '')) return false;
+  if (tellingWriter(held) !== '') return false;
   // Many controllers reconcile built-in types, and a known product has other names.
-  if (isBuiltIn(held.type.group) || catalogued(held) !== undefined) return false;
+  if (isBuiltIn(held.type.group) || (catalogued(held)?.workload.length ?? 0) > 0) return false;
   // Of a finalizer that is not the type's own, the reconciler of the type knows nothing.
   if (meantBy(context, held).relation !== 'own') return false;
   if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
@@ -503,7 +517,7 @@ function goneOwner(
 function hasPlace(context: Context, held: Held): boolean {
   if ((catalogued(held)?.workload.length ?? 0) > 0) return true;
   const { relation } = meantBy(context, held);
-  if (relation === 'unclear' && !isTelling(writerOf(held)?.manager ?? '')) return false;
+  if (relation === 'unclear' && tellingWriter(held) === '') return false;
   const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);
   return definitionNames(context, held).some((name) => definitions.includes(name));
 }

@@ -73,6 +73,16 @@ export function isTelling(manager: string): boolean {
   return manager !== '' && !ANYBODY.test(manager) && !isOfAnyController(manager);
 }
 
+/**
+ * What wrote the finalizer, where its name says who it is. Who made the object as a whole may have found the
+ * finalizer in a manifest or a backup.
+ */
+export function tellingWriter(held: Held): string {
+  const writer = writerOf(held);
+  const manager = writer?.manager ?? '';
+  return writer?.isAuthor === undefined && isTelling(manager) ? manager : '';
+}
+
 /** Whether the name is one that says only that a controller wrote. */
 export function isOfAnyController(manager: string): boolean {
   return ANY_CONTROLLER.test(manager);
@@ -116,13 +126,21 @@ function fromWriter(context: Context, held: Held): Pointer[] {
     namesOf(actor).some((name) => name.includes('-') && writer.manager.startsWith(`${name}-`)),
   );
   const found = exact.length > 0 ? exact : whole;
+  const strengthOf = (actor: Actor): Evidence['strength'] => {
+    if (isSetter(actor)) return 'hint';
+    if (writer.isAuthor) return 'shared';
+    if (found !== exact) return 'identity';
+    return isOnlyByProgram(actor, writer.manager) ? 'shared' : 'direct';
+  };
   return found.flatMap((actor) =>
-    pointing([actor], {
-      strength: isSetter(actor) ? 'hint' : found === exact ? 'direct' : 'identity',
-      kind: 'writer',
-      text,
-    }),
+    pointing([actor], { strength: strengthOf(actor), kind: 'writer', text }),
   );
+}
+
+/** Neither it nor its account is called so, only what it runs: that may be a framework (`kopf run handlers.py`). */
+function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
+  const program = programOf(manager);
+  return ![name, account.name].some((own) => own.includes(program) || program.includes(own));
 }
 
 function fromStatusWriters(context: Context, held: Held): Pointer[] {
@@ -155,9 +173,9 @@ export function eventsAbout({ now }: Context, held: Held): EventFacts[] {
  */
 function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[] {
   const managers = [
-    writerOf(held)?.manager ?? '',
-    ...(isForeign ? [] : statusManagers(held)),
-  ].filter(isTelling);
+    tellingWriter(held),
+    ...(isForeign ? [] : statusManagers(held).filter(isTelling)),
+  ].filter(Boolean);
   const [domain = '', task = ''] = held.finalizer.split('/');
   const isOwnType = !isForeign && !isBuiltIn(held.type.group);
   const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
@@ -216,9 +234,9 @@ function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
  */
 function fromRefusals(context: Context, held: Held): Pointer[] {
   const known = catalogued(held);
-  const manager = writerOf(held)?.manager ?? '';
+  const manager = tellingWriter(held);
   const isMeant = (actor: Actor): boolean =>
-    (isTelling(manager) && goesBy(actor, manager)) ||
+    (manager !== '' && goesBy(actor, manager)) ||
     (known !== undefined && isOfProduct(known, actor));
   const isMeantElsewhere = actorsOf(context).some((actor) => !actor.isGone && isMeant(actor));
   const said = held.objects.flatMap(({ uid }) => {
@@ -297,8 +315,8 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
 
 /** Leases that are called as what wrote the finalizer, wherever that runs. */
 export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
-  const manager = writerOf(held)?.manager ?? '';
-  if (!isTelling(manager)) return [];
+  const manager = tellingWriter(held);
+  if (manager === '') return [];
   return listed(now.cluster.leases).filter(({ name }) => programOf(name) === programOf(manager));
 }
 

@@ -60,13 +60,17 @@ export function isOfControllerManager(held: Held): boolean {
   return catalogued(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
 }
 
-/** A cloud provider runs what belongs into kube-system, or has no workload, where nobody can see it. */
+/** A cloud provider runs what belongs into kube-system, or is managed, where nobody can see it. */
 export function isOftenManaged(held: Held): boolean {
-  const workload = catalogued(held)?.workload;
-  return (
-    workload !== undefined &&
-    (workload.length === 0 || workload.some(({ namespace }) => namespace === 'kube-system'))
-  );
+  const known = catalogued(held);
+  return known !== undefined && (isManaged(known) || known.workload.some(IN_KUBE_SYSTEM));
+}
+
+const IN_KUBE_SYSTEM = ({ namespace }: CatalogueEntry['workload'][number]): boolean =>
+  namespace === 'kube-system';
+
+export function isManaged({ owner }: CatalogueEntry): boolean {
+  return /\(managed\b/.test(owner);
 }
 
 /**

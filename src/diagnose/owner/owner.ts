@@ -17,10 +17,12 @@ import {
   type RuleResult,
   subjectOf,
   typeName,
+  typeOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../errors.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
+import { isLost } from '../rules/pods.ts';
 import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import { isFresh, leasesOf, pointerText } from './evidence.ts';
@@ -28,6 +30,7 @@ import {
   catalogued,
   type Held,
   heldObject,
+  isManaged,
   isOfControllerManager,
   meantBy,
   POD_TYPE,
@@ -103,12 +106,13 @@ export function ownerResults(
   const [first] = results;
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
-  const isWaiting = first.code === 'owner-running';
+  // Who was told to leave the object alone waits for nothing else.
+  const isWaiting = first.code === 'owner-running' && pausedBy(context, held) === undefined;
   const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
   const others = isWaiting && partners.length > 0 ? [] : results;
   // What refuses a running owner stands below it; anybody else meets it when they act.
   const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
-  const extra = isRunning ? [] : obstacles.map((obstacle) => servedByOwner(obstacle, owner, first));
+  const extra = isRunning ? [] : obstacles;
   const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   return {
     waitsFor: [
@@ -139,8 +143,8 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   const place = listed(context.now.cluster.namespaces).find(({ name }) => name === actor.namespace);
   if (place === undefined) return [];
   return deadWebhooks(context, POD_TYPE, { labels: actor.podLabels }, 'CREATE', place.labels).map(
-    (result) =>
-      result.servedBy === actorText(actor)
+    ({ servedBy, ...result }) =>
+      servedBy === actorText(actor)
         ? {
             ...result,
             remedies: result.remedies
@@ -170,20 +174,6 @@ function heldByPartner(
       })),
   );
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
-}
-
-/** What the owner serves itself comes back with it: that is no cause of its own. */
-function servedByOwner(
-  obstacle: RuleResult,
-  owner: Candidate | undefined,
-  state: RuleResult,
-): RuleResult {
-  if (owner?.actor === undefined || obstacle.servedBy !== actorText(owner.actor)) return obstacle;
-  const { name } = state.subject;
-  return {
-    ...obstacle,
-    waitsFor: [{ id: linkTo(state).id, because: `${name} serves it as well` }],
-  };
 }
 
 function linkTo(result: RuleResult): Link {
@@ -312,13 +302,34 @@ function notReady(
   removal: Remedy[],
 ): RuleResult[] {
   const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
-  const failure = actor.conditions.find(
-    ({ type, status }) => type === 'ReplicaFailure' && status === 'True',
+  const hasPods = actor.pods.length > 0;
+  const events = listed(context.now.places[actor.namespace]?.events)
+    .filter(({ type }) => type === 'Warning')
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
+  // Only ReplicaSets tell it in a condition, all others in Events (kubernetes pkg/controller).
+  const failure =
+    actor.conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True') ??
+    events.find(
+      ({ reason, regarding: { kind, name } }) =>
+        !hasPods && reason === 'FailedCreate' && kind === actor.kind && name === actor.name,
+    );
+  // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
+  const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
+  const said = actor.pods.flatMap((pod) =>
+    [
+      ...(isLost(context.now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
+      ...pod.troubles,
+      ...events.flatMap(({ regarding, reason, message }) =>
+        regarding.uid === pod.uid ? `${reason}: ${message}` : [],
+      ),
+    ].map((text) => ({
+      text: `Pod ${pod.name}: ${text}`,
+      // What was before, and what only says that it is so, come last.
+      isLate: pod.phase === 'Failed' || text.startsWith('not ready'),
+    })),
   );
-  const trouble = actor.pods.flatMap(({ name, troubles }) =>
-    troubles.map((text) => `Pod ${name}: ${text}`),
-  );
-  const words = failure?.message ?? trouble[0];
+  const trouble = [...said.filter(({ isLate }) => !isLate), ...said.filter(({ isLate }) => isLate)];
+  const words = failure?.message ?? trouble[0]?.text ?? halted?.message;
   const why = words && inShort(words);
   const causes =
     failure === undefined
@@ -326,7 +337,6 @@ function notReady(
       : classifyErrorText(failure.message)
           .filter(isAdmissionError)
           .map((error) => admissionResult(context, error, `CREATE of pods of ${actorText(actor)}`));
-  const hasPods = actor.pods.length > 0;
   const unready =
     actor.wanted === 1
       ? 'its one replica is not ready'
@@ -347,17 +357,26 @@ function notReady(
         ...common.evidence,
         ...(failure === undefined
           ? []
-          : [`ReplicaFailure (${failure.reason}): ${failure.message}`]),
-        ...trouble.slice(0, 5),
+          : [`its pods are refused (${failure.reason}): ${failure.message}`]),
+        ...trouble.slice(0, 5).map(({ text }) => text),
       ],
       remedies: [
-        role('now', {
+        role(
+          'now',
           // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-          text:
-            failure === undefined
-              ? `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`
-              : `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Its ReplicaSet pauses for up to 16 minutes between attempts, "kubectl rollout restart" tries at once`,
-        }),
+          failure !== undefined
+            ? {
+                text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 16 minutes between attempts, "kubectl rollout restart" tries at once`,
+              }
+            : halted !== undefined && !hasPods
+              ? {
+                  text: `Resume the rollout of ${actorText(actor)}; it then removes the finalizer`,
+                  command: kubectl('rollout', 'resume', ...place),
+                }
+              : {
+                  text: `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`,
+                },
+        ),
         role('look', {
           text: `See the state of ${actorText(actor)}`,
           command: kubectl('describe', ...place),
@@ -395,7 +414,10 @@ function running(
         code: 'owner-running',
         message: `${duty} and runs, but is told to leave ${object.kind} ${object.name} alone: ${by}`,
         evidence: [...common.evidence, `${object.kind} ${object.name}: ${by}`],
-        remedies: [resumeRemedy(held, object, by), logRemedy(actor)],
+        remedies: [
+          resumeRemedy(typeOf(context, object) ?? held.type, object, by),
+          logRemedy(actor),
+        ],
       },
     ];
   }
@@ -532,11 +554,9 @@ function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, he
  */
 function isOfTheCloud(held: Held): boolean {
   const known = catalogued(held);
-  const isManaged =
-    known?.workload.some(({ name }) => name === 'cloud-controller-manager') === true ||
-    /\(managed\b/.test(known?.owner ?? '');
   return (
-    isManaged &&
+    known !== undefined &&
+    (isManaged(known) || known.workload.some(({ name }) => name === 'cloud-controller-manager')) &&
     held.objects.length > 0 &&
     held.objects.every(({ statusWriters }) => statusWriters.length > 0)
   );

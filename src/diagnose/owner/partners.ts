@@ -90,6 +90,14 @@ export function childrenOf(
     });
 }
 
+/** Terminating objects of the namespace that own the held ones, and that are held themselves. */
+export function parentsOf({ now }: Context, { objects }: Held): ObjectFacts[] {
+  const owners = new Set(objects.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
+  return now.content
+    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+    .flatMap(({ examples }) => examples.filter(({ uid }) => owners.has(uid)));
+}
+
 /** What the objects' specs name in their own namespace and do not own: their owner may need it. */
 export function needsHere({ now }: Context, held: Held): Reference[] {
   const found = new Map<string, Reference>();

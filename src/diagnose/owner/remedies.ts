@@ -1,6 +1,6 @@
 import { shellQuote } from '../../base/text.ts';
 import type { Remedy } from '../../model/finding.ts';
-import type { NamespaceFacts, ObjectFacts } from '../../model/snapshot.ts';
+import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import {
   beforehand,
   forceCommand,
@@ -97,11 +97,11 @@ export function restartRemedies(actor: Actor, because?: string): Remedy[] {
   ];
 }
 
-export function resumeRemedy(held: Held, object: ObjectFacts, by: string): Remedy {
+export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
   const text = `Let its controller act on ${object.kind} ${object.name} again: take ${by} away`;
   const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
   const field = /^(spec\.\w+): true$/.exec(by)?.[1];
-  const place = target(held.type, object);
+  const place = target(type, object);
   if (annotation !== undefined) {
     return role('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
   }

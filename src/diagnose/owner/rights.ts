@@ -116,7 +116,8 @@ export function rightsOf(
     const { rule, because } = grant;
     const isNamed = rule.apiGroups.includes(type.group);
     if (!isNamed && !rule.apiGroups.includes('*')) continue;
-    const isOwn = isNamed && type.group !== '';
+    // What everybody may do speaks for nobody.
+    const isOwn = isNamed && type.group !== '' && !EVERYBODY.includes(grant.subject.name);
     const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
     if (isOwn && rule.verbs.some((verb) => verb !== 'watch' && verb !== 'list')) {
       rights.reconciles ||= namesStatus(rule, type);
@@ -171,6 +172,8 @@ function reachesPlace(
   return namespace === undefined || (type.namespaced && namespace === now.namespace.name);
 }
 
+const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
+
 /** Users and groups of a ServiceAccount: apiserver pkg/authentication/serviceaccount/util.go. */
 function isFor(
   { kind, namespace, name }: Grant['subject'],
@@ -184,11 +187,7 @@ function isFor(
     case 'User':
       return name === `system:serviceaccount:${account.namespace}:${account.name}`;
     case 'Group':
-      return [
-        'system:serviceaccounts',
-        `system:serviceaccounts:${account.namespace}`,
-        'system:authenticated',
-      ].includes(name);
+      return [...EVERYBODY, `system:serviceaccounts:${account.namespace}`].includes(name);
     default:
       return false;
   }
@@ -246,7 +245,7 @@ export function ableAccounts(
     } else if (kind === 'Group') {
       const place = /^system:serviceaccounts:(.+)$/.exec(name)?.[1];
       if (place !== undefined) namespaces.add(place);
-      if (name === 'system:serviceaccounts' || name === 'system:authenticated') everywhere = true;
+      if (EVERYBODY.includes(name)) everywhere = true;
     }
   }
   return { accounts: [...accounts.values()], namespaces: [...namespaces], everywhere };

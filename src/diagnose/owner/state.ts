@@ -11,6 +11,7 @@ import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
 import { eventsAbout, isFresh, namesOf } from './evidence.ts';
 import type { Held } from './held.ts';
+import { parentsOf } from './partners.ts';
 
 /** Of what somebody says, in a sentence. */
 const MAX_SAID_CHARS = 240;
@@ -201,12 +202,13 @@ export function inShort(text: string): string {
   return shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS);
 }
 
-/** An object that its controller was told to leave alone, and by what. */
+/** An object, or what it is part of, that its controller was told to leave alone, and by what. */
 export function pausedBy(
   context: Context,
   held: Held,
 ): { object: ObjectFacts; by: string } | undefined {
-  for (const object of held.objects) {
+  const wholes = parentsOf(context, held).filter(({ apiVersion }) => concerns(apiVersion, held));
+  for (const object of [...held.objects, ...wholes]) {
     const told = Object.entries(object.annotations).find(
       ([key, value]) => isPause(key, value) && concerns(key, held),
     );
@@ -220,10 +222,16 @@ export function pausedBy(
 
 /** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
 function concerns(annotation: string, { finalizer, type }: Held): boolean {
-  const projectOf = (name: string): string => name.split('.').slice(-2).join('.');
-  const [domain, name] = annotation.split('/');
-  if (name === undefined || domain === undefined) return true;
-  return [finalizer.split('/')[0] ?? '', type.group].map(projectOf).includes(projectOf(domain));
+  const [domain = '', name] = annotation.split('/');
+  if (name === undefined) return true;
+  return [finalizer.split('/')[0] ?? '', type.group].some(
+    (own) =>
+      own === domain ||
+      own.endsWith(`.${domain}`) ||
+      domain.endsWith(`.${own}`) ||
+      // Under two labels (`github.io`, `x-k8s.io`, `co.uk`) many projects live that have nothing to do with each other.
+      own.split('.').slice(-3).join('.') === domain.split('.').slice(-3).join('.'),
+  );
 }
 
 /** `crossplane.io/paused: "true"`, `…/reconcile: disabled`, `…/reconcile-policy: …` is none. */

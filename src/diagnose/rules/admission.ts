@@ -8,16 +8,9 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
-import { actorBehind, type Backend, backendOf, backendRemedies } from '../backends.ts';
+import { actorBehind, type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
-import {
-  type Context,
-  fateText,
-  listed,
-  type RuleResult,
-  serviceText,
-  typeName,
-} from '../context.ts';
+import { type Context, listed, type RuleResult, serviceText, typeName } from '../context.ts';
 import type { AdmissionError, CallFailure } from '../errors.ts';
 import { actorText } from '../owner/actors.ts';
 import { webhooksOf } from '../owner/evidence.ts';
@@ -79,7 +72,6 @@ interface Call {
 function unreachable(context: Context, webhook: WebhookFacts | undefined, call: Call): RuleResult {
   const { name, service, failure, request } = call;
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
-  const inside = backend?.isInside === true;
   const where =
     backend === undefined
       ? `${name} ${WHY_URL[failure]}`
@@ -94,14 +86,9 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
         ? 'the webhook configuration that has it could not be read'
         : `${webhook.configuration.kind} ${webhook.configuration.name}: failurePolicy ${webhook.failurePolicy}`,
     ],
-    scope: inside ? 'namespace' : 'cluster',
-    ...(backend?.actor === undefined ? {} : { servedBy: actorText(backend.actor) }),
+    scope: backend?.isInside === true ? 'namespace' : 'cluster',
     remedies: webhookRemedies(context, webhook, call, backend),
-    ...(inside && backend !== undefined
-      ? {
-          waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
-        }
-      : {}),
+    ...tiesOf(context, backend),
   };
 }
 
@@ -340,14 +327,12 @@ export function deadWebhooks(
     )
     .flatMap((webhook) => {
       const { service } = webhook;
-      if (service === undefined || backendOf(context, service).isDead !== true) return [];
-      const exists = listed(context.now.places[service.namespace]?.services).some(
-        ({ name }) => name === service.name,
-      );
+      const backend = service && backendOf(context, service);
+      if (backend?.isDead !== true) return [];
       return unreachable(context, webhook, {
         name: webhook.name,
         service,
-        failure: exists ? 'no-endpoints' : 'service-not-found',
+        failure: backend.failure,
         request,
         evidence: [`it matches ${request} there and fails closed`],
       });
@@ -396,8 +381,8 @@ export function askedAbout(
     ...listed(cluster.mutatingPolicyBindings),
   ].filter((binding) => isHere(binding) && policies.some(({ name }) => name === binding.policy));
   return [
-    ...webhooks.map(({ configuration: { uid }, index }) => `${uid}/${index}`),
-    ...bindings.map(({ policy, name }) => `${policy}/${name}`),
+    ...webhooks.map(({ configuration: { kind, name }, index }) => `${kind} ${name}/${index}`),
+    ...bindings.map(({ policy, name }) => `policy ${policy}, bound by ${name}`),
   ].sort();
 }
 
@@ -424,7 +409,7 @@ function matchesPlace(
   selector: readonly LabelRequirement[],
   { namespaced, group, resource }: ResourceType,
 ): boolean {
-  const hasLabels = namespaced || (group === '' && resource === 'namespaces');
+  const hasLabels = namespaced || (group === '' && resource.split('/')[0] === 'namespaces');
   return !hasLabels || matchesLabels(selector, place);
 }
 
@@ -443,8 +428,15 @@ export function matchesRule(
     has(rule.apiGroups, group) &&
     (!isExact || has(rule.apiVersions, version)) &&
     (rule.scope === '*' || rule.scope === '' || rule.scope === scope) &&
-    [resource, '*', '*/*'].some((name) => rule.resources.includes(name))
+    rule.resources.some((name) => reachesResource(name, resource))
   );
+}
+
+/** `*` reaches no subresource, `pods/*` reaches pods (apiserver pkg/admission/plugin/webhook/predicates/rules). */
+function reachesResource(pattern: string, asked: string): boolean {
+  const [own = '', sub = ''] = pattern.split('/');
+  const [resource, subresource = ''] = asked.split('/');
+  return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);
 }
 
 /** Source: apimachinery pkg/labels/selector.go. */

@@ -1,10 +1,9 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies } from '../backends.ts';
+import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, named, role } from '../commands.ts';
 import {
   type Context,
-  fateText,
   isGoing,
   listed,
   namespaceSubject,
@@ -102,14 +101,6 @@ export function failingApis(context: Context): RuleResult[] {
   ];
 }
 
-function circle(context: Context, backend: Backend | undefined): { waitsForNamespace?: string } {
-  return backend?.isInside === true
-    ? {
-        waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
-      }
-    : {};
-}
-
 function unavailable(
   context: Context,
   service: ApiServiceFacts,
@@ -134,7 +125,7 @@ function unavailable(
     scope: 'cluster',
     remedies: unavailableRemedies(context, service, backend),
     blocksNamespace: `no namespace is finished before every API group answers, and ${group}/${version} does not`,
-    ...circle(context, backend),
+    ...tiesOf(context, backend),
   };
 }
 
@@ -246,7 +237,7 @@ function undiscovered(
     scope: 'cluster',
     remedies: discoveryRemedies(group, version, service, backend),
     blocksNamespace: `no namespace is finished before every API group can be discovered, and ${group}/${version} cannot`,
-    ...circle(context, backend),
+    ...tiesOf(context, backend),
   };
 }
 

@@ -1,8 +1,10 @@
 import { shellQuote } from '../../base/text.ts';
 import type { Remedy } from '../../model/finding.ts';
-import type { NamespaceFacts } from '../../model/snapshot.ts';
+import type { NamespaceFacts, ResourceType } from '../../model/snapshot.ts';
 import { kubectl, role } from '../commands.ts';
 import { type Context, listed, namespaceSubject, type RuleResult } from '../context.ts';
+import { NAMESPACE_TYPE } from '../owner/held.ts';
+import { askedAbout, deadWebhooks } from './admission.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
 /** A leader renews its Lease every 2 s; after its duration anybody may take it (client-go, leader election). */
@@ -42,12 +44,36 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
  * stale. A stale Lease proves that kube-controller-manager is not there; silence alone only suggests it.
  */
 export function namespaceControllerInactive(context: Context): RuleResult[] {
+  const refused = refusedEnd(context);
+  if (refused.length > 0) return refused;
   if (!isUnprocessed(context)) return [];
   const { namespace } = context.now;
   const sinceMs = context.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
   const isStale = controllerManager(context).state === 'stale';
   if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(context))) return [];
   return [unprocessed(context)];
+}
+
+/** The last write of the namespace controller, about which admission is asked as well. */
+export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
+
+/** It is empty, and a webhook that is asked about its end does not answer. */
+function refusedEnd(context: Context): RuleResult[] {
+  if (!isLeftAlone(context)) return [];
+  return deadWebhooks(context, FINALIZE, context.now.namespace, 'UPDATE').map((result) => ({
+    ...result,
+    blocksNamespace:
+      'it refuses the request with which the namespace controller ends the namespace',
+  }));
+}
+
+/** Nothing of its content explains why it is still there. */
+export function isLeftAlone(context: Context): boolean {
+  const { content, discovery, forecast, namespace } = context.now;
+  if (forecast !== undefined) return false;
+  const isEmpty = content.every(({ read }) => read.ok && read.value.total === 0);
+  const isWaitingForController = namespace.specFinalizers.includes('kubernetes');
+  return isUnprocessed(context) || (isWaitingForController && discovery.ok && isEmpty);
 }
 
 /** Also where it is too early to call that silence, and there is nothing else to say. */
@@ -145,7 +171,9 @@ function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remed
 }
 
 /** Everything could be read and no rule explains the hang: say what was looked at, and guess nothing. */
-export function unexplained({ now }: Context): RuleResult {
+export function unexplained(context: Context): RuleResult {
+  const { now } = context;
+  const asked = askedAbout(context, 'UPDATE', FINALIZE, { ...now.namespace, namespace: '' }) ?? [];
   const objects = now.content.reduce(
     (total, { read }) => total + (read.ok ? read.value.total : 0),
     0,
@@ -160,6 +188,7 @@ export function unexplained({ now }: Context): RuleResult {
       now.discovery.ok && now.discovery.value.failedGroups.length === 0
         ? 'every API group could be discovered'
         : 'not every API group could be discovered',
+      ...asked.map((who) => `admission asks ${who} before the namespace can end`),
       ...now.namespace.conditions.map(
         (condition) => `${condition.type}=${condition.status}: ${condition.message}`,
       ),

@@ -3,20 +3,17 @@ import type {
   DefinitionDetail,
   Forecast,
   ResourceType,
-  ServiceRef,
   TypeContent,
 } from '../../model/snapshot.ts';
-import { backendOf, backendRemedies } from '../backends.ts';
+import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
 import {
   apiVersionOf,
   type Context,
   definitionSubject,
-  fateText,
   isAggregated,
   isBuiltIn,
   isGoing,
-  isInside,
   listed,
   namespaceSubject,
   type RuleResult,
@@ -259,13 +256,9 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     message: `has objects that cannot be read or deleted: they need conversion by ${backend === undefined ? 'a webhook that does not answer' : `${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`}`,
     evidence: [error.text],
     scope: 'cluster',
-    remedies: conversionRemedies(context, name, error.cause, service),
+    remedies: conversionRemedies(context, name, error.cause, backend),
     blocksNamespace: `${name} cannot be listed or deleted, and no namespace is finished before every type is`,
-    ...(backend?.isInside === true
-      ? {
-          waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
-        }
-      : {}),
+    ...tiesOf(context, backend),
   };
 }
 
@@ -273,17 +266,15 @@ function conversionRemedies(
   context: Context,
   crd: string,
   failure: CallFailure,
-  service: ServiceRef | undefined,
+  backend: Backend | undefined,
 ): Remedy[] {
-  const inside = isInside(context, service?.namespace);
   const stop: Omit<Remedy, 'role' | 'text'> = {
     command: patchCommand(named('crd', crd), [
       { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
     ]),
     risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
   };
-  if (!inside) {
-    const backend = service && backendOf(context, service, failure);
+  if (backend?.isInside !== true) {
     return [
       ...backendRemedies(backend, failure, 'Kubernetes then tries again within a minute'),
       role('or', {
@@ -372,16 +363,14 @@ function deadConversions(context: Context, error: ContentError): RuleResult[] {
     const crd = read.ok ? read.value : undefined;
     const service = crd?.conversionService;
     if (crd === undefined || service === undefined) return [];
-    if (backendOf(context, service).isDead !== true) return [];
-    const exists = listed(context.now.places[service.namespace]?.services).some(
-      ({ name }) => name === service.name,
-    );
+    const backend = backendOf(context, service);
+    if (backend.isDead !== true) return [];
     return conversionFailing(context, {
       kind: 'conversion-failed',
       group: crd.group,
       version: '',
       objectKind: crd.kind,
-      cause: exists ? 'no-endpoints' : 'service-not-found',
+      cause: backend.failure,
       service,
       url: undefined,
       text: `${error.text}; its conversion goes to ${serviceText(service)}`,

@@ -19,6 +19,7 @@ import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
 import { products } from './products.ts';
 import { shapes } from './shapes.ts';
+import { strangers } from './strangers.ts';
 import { unreadableTypes } from './unreadable-types.ts';
 import { volumes } from './volumes.ts';
 import { webhooks } from './webhooks.ts';
@@ -36,6 +37,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...beyond,
   ...shapes,
   ...neighbours,
+  ...strangers,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,

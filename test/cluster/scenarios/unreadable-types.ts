@@ -8,7 +8,7 @@ import { CONTENT_FAILURE, resourceType } from './links.ts';
 /** A type of two versions; its objects are stored in the old one, and nobody can convert them. */
 const WIDGETS = 'example.com';
 
-async function createUnconvertible(
+export async function createUnconvertible(
   world: World,
   service: { namespace: string; name: string },
   namespace: string,

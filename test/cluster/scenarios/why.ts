@@ -260,10 +260,10 @@ const events: Scenario[] = [
 
 const MUTATING = 'MutatingWebhookConfiguration';
 
-const injector = (world: World): Ref => webhookRef(world, MUTATING, 'injector');
+export const injector = (world: World): Ref => webhookRef(world, MUTATING, 'injector');
 
 /** Its backend was uninstalled; it only sees pods that are made in the operator's namespace. */
-const deadInjector =
+export const deadInjector =
   (failurePolicy: 'Fail' | 'Ignore'): Step =>
   async (world, { namespace }) => {
     await world.ensureNamespace(namespace);
@@ -286,7 +286,7 @@ const deadInjector =
   };
 
 /** Its ReplicaSet says why there is no pod. */
-const noPod =
+export const noPod =
   (words: RegExp): Step =>
   (world, operator) =>
     world.client.waitFor(workloadRef(operator), 'tells why it has no pod', (found) =>
@@ -298,7 +298,7 @@ const noPod =
     );
 
 /** A controller that failed often tries again late; a change makes it look at once. */
-async function tryAgain({ client }: World, { namespace }: Operator): Promise<void> {
+export async function tryAgain({ client }: World, { namespace }: Operator): Promise<void> {
   for (const { metadata } of await client.list('apps/v1', 'ReplicaSet', namespace)) {
     await client.patch(ref('apps/v1', 'ReplicaSet', namespace, metadata.name), {
       metadata: { annotations: { 'tests.example.com/look': 'again' } },
