@@ -180,10 +180,13 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
 
 /**
  * It cannot be the owner, whatever speaks for it: it may not change the object (unless something shows that
- * it tried, or that it works on just this object), or it does not look at this namespace.
+ * it tried, or that it works on just this object), it does not look at this namespace, or it is what the owner
+ * makes of such objects: a database is not its operator.
  */
 function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
-  if (actor !== undefined && !looksHere(context, held, actor)) return true;
+  if (actor !== undefined && (!looksHere(context, held, actor) || isMadeOf(held, actor))) {
+    return true;
+  }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
   const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
@@ -228,6 +231,11 @@ function chooseActing(
 
 function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolean {
   return !type.namespaced || watches === undefined || watches.includes(now.namespace.name);
+}
+
+function isMadeOf({ type }: Held, { owner }: Actor): boolean {
+  if (owner === undefined || isBuiltIn(type.group)) return false;
+  return owner.kind === type.kind && owner.apiVersion.startsWith(`${type.group}/`);
 }
 
 function hasIdentity({ evidence }: Candidate): boolean {
