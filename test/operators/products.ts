@@ -472,6 +472,19 @@ const certManager: Product = {
   owner: { kind: 'Deployment', name: 'cert-manager' },
   right: { apiGroup: 'acme.cert-manager.io', resource: 'challenges' },
   lease: { namespace: 'kube-system', name: 'cert-manager-controller' },
+  truths: {
+    // Its webhooks are nobody's content: they stay, and nothing is behind them.
+    'its namespace deleted': () => ({
+      outcome: 'stuck',
+      roots: [
+        { code: ['owner-missing'] },
+        {
+          code: ['admission-webhook-failing'],
+          subject: { kind: 'ValidatingWebhookConfiguration', name: 'cert-manager-webhook' },
+        },
+      ],
+    }),
+  },
   special: {
     'its webhook is dead': {
       breakIt: (installed) => installed.scale(0, 'cert-manager-webhook'),
@@ -523,12 +536,9 @@ function challenge(namespace: string, type: string, solver: JsonObject): JsonObj
 }
 
 /** A web console: it may read and change what the operator works on, and has nothing to do with it. */
-export function bystander({ name: operator, right }: Product): {
-  name: string;
-  objects: JsonObject[];
-} {
-  const name = `console-${operator}`;
-  const { apiGroup, resource } = right ?? { apiGroup: '', resource: 'pods' };
+export function bystander(product: Product): { name: string; objects: JsonObject[] } {
+  const name = `console-${PRODUCTS.indexOf(product)}`;
+  const { apiGroup, resource } = product.right ?? { apiGroup: '', resource: 'pods' };
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tools' } },
     serviceAccount('tools', name),

@@ -271,11 +271,15 @@ function choose(
   const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const isByAnother = (candidate: Candidate): boolean =>
     isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
-  const identified = candidates.filter((candidate) =>
+  const called = candidates.filter((candidate) =>
     candidate.evidence.some(
       (one) => isIdentity(one) && !(one.kind === 'status' && isByAnother(candidate)),
     ),
   );
+  const known = called.filter(({ evidence }) =>
+    evidence.some((one) => isIdentity(one) && one.kind !== 'name'),
+  );
+  const identified = known.length > 0 ? known : called;
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
@@ -283,7 +287,7 @@ function choose(
     // A domain that is not that of the object's type: who made either may not be who put it here.
     const isContested =
       relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
-    return { candidate, isClear: identified.length === 1 && !isContested };
+    return { candidate, isClear: known.length === 1 && !isContested };
   }
   const isGuess = (candidate: Candidate): boolean =>
     isDedicated(context, held, candidate) || writers.includes(candidate);
