@@ -190,7 +190,12 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
   const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
-  return !tried && !worksOnIt;
+  // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
+  const isWatching =
+    rights.watch !== undefined &&
+    isBuiltIn(held.type.group) &&
+    evidence.some(({ strength }) => strength === 'direct');
+  return !tried && !worksOnIt && !isWatching;
 }
 
 /**
