@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/operators/*.test.ts'],
     maxWorkers: 1,
-    testTimeout: 300_000,
+    testTimeout: 420_000,
     hookTimeout: 900_000, // the first build of the control plane
     retry: process.env['CI'] ? 1 : 0,
     maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 4),

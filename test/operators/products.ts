@@ -172,14 +172,14 @@ const cloudControllerManager: Product = {
   programs: { [ccm]: './cloud' },
   images: { [ccm]: [ccm, '--kubeconfig=$(KUBECONFIG)'] },
   namespace: 'kube-system',
-  // Written as providers write theirs, with the rules of Kubernetes' own example of a role for it.
+  // Written as providers write theirs, with no more rights than Kubernetes' own service controller has.
   manifests: async (_, namespace) => [
     serviceAccount(namespace, 'cloud-controller-manager'),
     ...granted(`system:${ccm}`, namespace, 'cloud-controller-manager', [
       rule('', ['events'], ['create', 'patch', 'update']),
-      rule('', ['nodes'], ['get', 'list', 'watch', 'update', 'patch', 'delete']),
-      rule('', ['nodes/status', 'services/status'], ['patch']),
-      rule('', ['services'], ['get', 'list', 'watch', 'patch', 'update']),
+      rule('', ['nodes'], ['get', 'list', 'watch']),
+      rule('', ['services/status'], ['patch', 'update']),
+      rule('', ['services'], ['get', 'list', 'watch']),
       rule('coordination.k8s.io', ['leases'], ['get', 'list', 'watch', 'create', 'update']),
       rule('', ['configmaps'], ['get', 'list', 'watch']),
     ]),
@@ -210,7 +210,7 @@ const cloudControllerManager: Product = {
     finalizer: 'service.kubernetes.io/load-balancer-cleanup',
   },
   owner: { kind: 'Deployment', name: ccm },
-  right: { apiGroup: '', resource: 'services' },
+  right: { apiGroup: '', resource: 'services/status' },
   lease: { namespace: 'kube-system', name: 'cloud-controller-manager' },
   special: {
     'refused by its cloud': {
@@ -444,6 +444,7 @@ const certManager: Product = {
       startupapicheck: { enabled: false },
     })),
   ],
+  processFlags: { 'cert-manager-webhook': ['--healthz-port=6080'] },
   released: [
     'https://github.com/cert-manager/cert-manager/releases/download/v1.21.2/cert-manager.yaml',
   ],
@@ -471,6 +472,19 @@ const certManager: Product = {
   owner: { kind: 'Deployment', name: 'cert-manager' },
   right: { apiGroup: 'acme.cert-manager.io', resource: 'challenges' },
   lease: { namespace: 'kube-system', name: 'cert-manager-controller' },
+  truths: {
+    // Its webhooks are nobody's content: they stay, and nothing is behind them.
+    'its namespace deleted': () => ({
+      outcome: 'stuck',
+      roots: [
+        { code: ['owner-missing'] },
+        {
+          code: ['admission-webhook-failing'],
+          subject: { kind: 'ValidatingWebhookConfiguration', name: 'cert-manager-webhook' },
+        },
+      ],
+    }),
+  },
   special: {
     'its webhook is dead': {
       breakIt: (installed) => installed.scale(0, 'cert-manager-webhook'),
@@ -522,12 +536,9 @@ function challenge(namespace: string, type: string, solver: JsonObject): JsonObj
 }
 
 /** A web console: it may read and change what the operator works on, and has nothing to do with it. */
-export function bystander({ name: operator, right }: Product): {
-  name: string;
-  objects: JsonObject[];
-} {
-  const name = `console-${operator}`;
-  const { apiGroup, resource } = right ?? { apiGroup: '', resource: 'pods' };
+export function bystander(product: Product): { name: string; objects: JsonObject[] } {
+  const name = `console-${PRODUCTS.indexOf(product)}`;
+  const { apiGroup, resource } = product.right ?? { apiGroup: '', resource: 'pods' };
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tools' } },
     serviceAccount('tools', name),

@@ -21,7 +21,7 @@ import {
 } from './product.ts';
 
 /** Controllers that were refused wait twice as long before each new attempt. */
-const CURED_MS = 120_000;
+const CURED_MS = 240_000;
 
 /** One line of the matrix. */
 export interface Row {

@@ -191,14 +191,22 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
 
 /**
  * It cannot be the owner, whatever speaks for it: it may not change the object (unless something shows that
- * it tried, or that it works on just this object), or it does not look at this namespace.
+ * it tried, or that it works on just this object), it does not look at this namespace, or it is what the owner
+ * makes of such objects: a database is not its operator.
  */
 function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
-  if (actor !== undefined && !looksHere(context, held, actor)) return true;
+  if (actor !== undefined && (!looksHere(context, held, actor) || isMadeOf(held, actor))) {
+    return true;
+  }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
   const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
-  return !tried && !worksOnIt;
+  // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
+  const isWatching =
+    rights.watch !== undefined &&
+    isBuiltIn(held.type.group) &&
+    evidence.some(({ strength }) => strength === 'direct');
+  return !tried && !worksOnIt && !isWatching;
 }
 
 /**
@@ -245,6 +253,11 @@ function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolea
   return !type.namespaced || watches === undefined || watches.includes(now.namespace.name);
 }
 
+function isMadeOf({ type }: Held, { owner }: Actor): boolean {
+  if (owner === undefined || isBuiltIn(type.group)) return false;
+  return owner.kind === type.kind && owner.apiVersion.startsWith(`${type.group}/`);
+}
+
 function hasIdentity({ evidence }: Candidate): boolean {
   return evidence.some(isIdentity);
 }
@@ -277,11 +290,15 @@ function choose(
   const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const isByAnother = (candidate: Candidate): boolean =>
     isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
-  const identified = candidates.filter((candidate) =>
+  const called = candidates.filter((candidate) =>
     candidate.evidence.some(
       (one) => isIdentity(one) && !(one.kind === 'status' && isByAnother(candidate)),
     ),
   );
+  const known = called.filter(({ evidence }) =>
+    evidence.some((one) => isIdentity(one) && one.kind !== 'name'),
+  );
+  const identified = known.length > 0 ? known : called;
   if (identified.length > 0) {
     const candidate = most(identified, 'identity');
     if (candidate === undefined) return undefined;
@@ -289,7 +306,7 @@ function choose(
     // A domain that is not that of the object's type: who made either may not be who put it here.
     const isContested =
       relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
-    return { candidate, isClear: identified.length === 1 && !isContested };
+    return { candidate, isClear: known.length === 1 && !isContested };
   }
   const isGuess = (candidate: Candidate): boolean =>
     isDedicated(context, held, candidate) || writers.includes(candidate);

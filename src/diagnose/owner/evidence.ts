@@ -32,6 +32,8 @@ export interface Evidence {
     | 'webhook'
     | 'server'
     | 'catalogue'
+    /** Called after the product, and nothing more. */
+    | 'name'
     | 'lease'
     | 'labels';
   text: string;
@@ -276,18 +278,38 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
 function fromCatalogue(context: Context, held: Held): Pointer[] {
   const known = catalogued(held);
   if (known === undefined) return [];
-  return pointing(
-    actorsOf(context).filter((actor) => isOfProduct(known, actor)),
-    {
-      strength: 'identity',
-      kind: 'catalogue',
-      text: `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`,
-    },
-  );
+  return actorsOf(context)
+    .filter((actor) => isOfProduct(known, actor))
+    .flatMap((actor) =>
+      pointing([actor], {
+        strength: 'identity',
+        kind: isProductItself(known, actor) ? 'catalogue' : 'name',
+        text: `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`,
+      }),
+    );
 }
 
 export function isOfProduct(known: CatalogueEntry, { name, programs }: Actor): boolean {
   return isWorkloadOf(known, name) || programs.some((program) => isExactly(known, program));
+}
+
+/**
+ * The name of a release in front of the product's is seen beside it, or the product is at home:
+ * `console-cert-manager` may be a console for it.
+ */
+function isProductItself(known: CatalogueEntry, actor: Actor): boolean {
+  const { namespace, name, programs, annotations, labels } = actor;
+  const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
+  return (
+    programs.some((program) => isExactly(known, program)) ||
+    known.workload.some(
+      (one) =>
+        isWorkloadOf({ ...known, workload: [one] }, name) &&
+        (one.name.includes('*') ||
+          [one.name, ...releases.map((release) => `${release}-${one.name}`)].includes(name) ||
+          namespace === one.namespace),
+    )
+  );
 }
 
 function isExactly({ workload }: CatalogueEntry, program: string): boolean {

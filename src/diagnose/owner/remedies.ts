@@ -17,6 +17,7 @@ import { type Context, typeName } from '../context.ts';
 import { type Actor, actorText } from './actors.ts';
 import type { Candidate } from './attribute.ts';
 import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
+import { waysToChange } from './rights.ts';
 import { inShort, invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
@@ -134,9 +135,10 @@ export function cureRemedies(
     const who = error?.user ?? user;
     if (who !== undefined) {
       const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
+      const types = error === undefined ? [type, ...waysToChange(held.type).slice(1)] : [type];
       return [
         role('now', {
-          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${type} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
         }),
         role('look', {
           text: `See whether ${who} may do it now`,

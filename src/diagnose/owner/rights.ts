@@ -123,12 +123,18 @@ export function rightsOf(
       rights.reconciles ||= namesStatus(rule, type);
     }
     const all = subresource === undefined ? '*' : `*/${subresource}`;
-    if (![resource, all, '*'].some((name) => rule.resources.includes(name))) continue;
+    const isDirect = [resource, all, '*'].some((name) => rule.resources.includes(name));
+    const ways = subresource === undefined ? waysToChange(type) : [];
+    if (!isDirect && !ways.some((way) => rule.resources.includes(way))) continue;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
     if (!isAboutThem) continue;
     const how = isOwn ? 'named' : 'everything';
-    for (const verb of rule.verbs) verbs[how].add(verb);
+    for (const verb of rule.verbs) {
+      // Of a subresource alone, nobody can watch the objects.
+      if (isDirect || CHANGING.includes(verb))
+        verbs[how].add(verb === '*' && !isDirect ? 'update' : verb);
+    }
     isGlobal ||=
       grant.namespace === undefined && rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!rights.because.includes(because)) rights.because.push(because);
@@ -143,6 +149,14 @@ export function rightsOf(
   rights.isLocal = rights.change !== undefined && !isGlobal;
   rights.watch = has(['list', 'watch'], true);
   return rights;
+}
+
+/**
+ * Resources by which the metadata of an object can be changed. What cloud controllers are made with patches that of
+ * a Service through its status (k8s.io/cloud-provider/service/helpers, PatchService), and may do no more.
+ */
+export function waysToChange({ group, resource }: ResourceType): string[] {
+  return group === '' && resource === 'services' ? [resource, `${resource}/status`] : [resource];
 }
 
 /** apiserver pkg/endpoints/filters/impersonation.go: a verb on users, groups and ServiceAccounts. */

@@ -10,11 +10,15 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -185,8 +189,16 @@ func runInjector(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, api.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme,
+	} {
+		if err := add(known); err != nil {
+			return err
+		}
+	}
 	manager, err := ctrl.NewManager(util.RestConfigWithUserAgent(config, "cainjector"), ctrl.Options{
-		Scheme:                        api.Scheme,
+		Scheme:                        known,
 		Metrics:                       server.Options{BindAddress: "0"},
 		LeaderElection:                true,
 		LeaderElectionID:              "cert-manager-cainjector-leader-election",
