@@ -68,12 +68,12 @@ export function shellQuote(word: string): string {
  * for the parts one after the other: a regular expression would backtrack for ever on hostile names.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  const last = rest.pop();
-  if (last === undefined) return pattern === text;
-  if (!text.startsWith(first)) return false;
-  let at = first.length;
-  for (const part of rest) {
+  let at = pattern.indexOf('*');
+  if (at < 0) return pattern === text;
+  if (!text.startsWith(pattern.slice(0, at))) return false;
+  const parts = pattern.slice(at + 1).split('*');
+  const last = parts.pop() ?? '';
+  for (const part of parts) {
     const found = text.indexOf(part, at);
     if (found < 0) return false;
     at = found + part.length;

@@ -122,6 +122,9 @@ function retryAfterMs(
   return seconds === undefined ? undefined : seconds * 1_000;
 }
 
+/** A page of 500 objects with managedFields is a few MB; 500 of the largest objects etcd takes are not. */
+export const MAX_BODY_MIB = 64;
+
 interface Meaning {
   clause: string;
   /** Without it the next try may go better. A server that was too late once would be so again. */
@@ -132,6 +135,7 @@ const closedEarly: Meaning = { clause: 'the connection was closed before the ans
 const late = (clause: string): Meaning => ({ clause, end: 'late' });
 const forGood = (clause: string): Meaning => ({ clause, end: 'for good' });
 const unknownAuthority = forGood('unknown certificate authority');
+const tooLarge = forGood(`the answer is larger than ${MAX_BODY_MIB} MiB`);
 const noTls = forGood('the server does not speak TLS (https) on this port');
 
 /** By the code of Node or undici. */
@@ -169,6 +173,7 @@ const MEANINGS: Record<string, Meaning | undefined> = {
   ),
   UND_ERR_PRX_TLS: forGood('the certificate of the proxy is not valid for its name'),
   Z_DATA_ERROR: forGood('the answer is damaged (gzip)'),
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: tooLarge,
 };
 
 /** No answer, or not a whole one. */
