@@ -151,8 +151,15 @@ const csiSnapshotter: Product = {
       outcome: 'stuck',
       roots: [{ code: ['owner-running'], subject: owner }],
     }),
+    uninstalled: orphaned,
+    'its namespace deleted': orphaned,
   },
 };
+
+/** The other half, snapshot-controller, is alive and may write the same: nobody can say that nobody is left. */
+function orphaned(): Truth {
+  return { outcome: 'stuck', roots: [{ code: ['owner-missing', 'owner-unknown'] }] };
+}
 
 /** Of the example's pod: the provisioner has nothing to do here, and the driver is in the other's program. */
 function onlySnapshotter(object: JsonObject): JsonObject {

@@ -190,8 +190,12 @@ class Environment {
       );
     }
     if (held === undefined) return;
-    await this.#client.waitFor({ ...held, namespace }, `has ${held.finalizer}`, (object) =>
-      stringsAt(object, 'metadata', 'finalizers').includes(held.finalizer),
+    // Whoever was killed before it has left its Lease may keep others waiting for a minute.
+    await this.#client.waitFor(
+      { ...held, namespace },
+      `has ${held.finalizer}`,
+      (object) => stringsAt(object, 'metadata', 'finalizers').includes(held.finalizer),
+      { timeoutMs: 150_000, everyMs: 500 },
     );
     await inUse?.(this.#client, namespace);
   }
