@@ -542,10 +542,11 @@ function challenge(namespace: string, type: string, solver: JsonObject): JsonObj
   };
 }
 
-/** A web console: it may read and change what the operator works on, and has nothing to do with it. */
+/** A web console for it: it may read and change what the operator works on, and finishes nothing. */
 export function bystander(product: Product): { name: string; objects: JsonObject[] } {
-  const name = `console-${PRODUCTS.indexOf(product)}`;
-  const { apiGroup, resource } = product.right ?? { apiGroup: '', resource: 'pods' };
+  const name = `console-${product.name}`;
+  const { apiGroup, resource: written } = product.right ?? { apiGroup: '', resource: 'pods' };
+  const [resource = ''] = written.split('/');
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tools' } },
     serviceAccount('tools', name),

@@ -164,8 +164,9 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
   };
   for (const pointer of pointersFor(context, held)) {
     const { evidence, rights: own } = add(pointer);
-    const { strength, text } = pointer.evidence;
-    const isNamed = own.change === 'named' || own.watch === 'named';
+    const { strength, kind, text } = pointer.evidence;
+    const isNamed =
+      kind === 'name' ? own.reconciles : own.change === 'named' || own.watch === 'named';
     if (evidence.some((known) => known.text === text)) continue;
     evidence.push({
       ...pointer.evidence,

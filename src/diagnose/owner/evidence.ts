@@ -282,8 +282,9 @@ function fromCatalogue(context: Context, held: Held): Pointer[] {
     .filter((actor) => isOfProduct(known, actor))
     .flatMap((actor) =>
       pointing([actor], {
-        strength: 'identity',
-        kind: isProductItself(known, actor) ? 'catalogue' : 'name',
+        ...(isProductItself(known, actor)
+          ? { strength: 'identity', kind: 'catalogue' }
+          : { strength: 'shared', kind: 'name' }),
         text: `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`,
       }),
     );
