@@ -201,10 +201,10 @@ export class Progress {
   }
 }
 
-/** The first root cause as a sentence. */
+/** The first root cause as a sentence; that nothing explains the hang is said at the end, if it is so then. */
 export function causeText({ findings, rootCauses }: Diagnosis): string | undefined {
   const cause = findings.find(({ id }) => id === rootCauses[0]);
-  if (cause === undefined) return undefined;
+  if (cause === undefined || cause.code === 'unexplained') return undefined;
   const more = rootCauses.length > 1 ? ` (and ${rootCauses.length - 1} more)` : '';
   return `${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`;
 }
