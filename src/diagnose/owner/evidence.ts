@@ -130,9 +130,8 @@ function fromWriter(context: Context, held: Held): Pointer[] {
   const found = exact.length > 0 ? exact : whole;
   const strengthOf = (actor: Actor): Evidence['strength'] => {
     if (isSetter(actor)) return 'hint';
-    if (writer.isAuthor) return 'shared';
-    if (found !== exact) return 'identity';
-    return isOnlyByProgram(actor, writer.manager) ? 'shared' : 'direct';
+    const isSure = found === exact && !writer.isAuthor && !isOnlyByProgram(actor, writer.manager);
+    return isSure ? 'direct' : 'shared';
   };
   return found.flatMap((actor) =>
     pointing([actor], { strength: strengthOf(actor), kind: 'writer', text }),
