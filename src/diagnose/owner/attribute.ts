@@ -500,10 +500,11 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
 function pointedTo(candidates: readonly Candidate[]): Sign[] {
   return candidates.flatMap((candidate) => {
     const { actor, evidence } = candidate;
-    const identity = evidence.find(isIdentity);
-    if (actor === undefined || !mayRun(actor) || identity === undefined) return [];
-    const isLife = identity.strength === 'direct' && mayActOtherwise(candidate);
-    return [{ text: `${stateText(actor)}, and ${identity.text}`, isLife }];
+    // Who is only called so is not named as the owner, and reason enough to keep hands off.
+    const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
+    if (actor === undefined || !mayRun(actor) || pointer === undefined) return [];
+    const isLife = pointer.strength === 'direct' && mayActOtherwise(candidate);
+    return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
 }
 
