@@ -59,7 +59,7 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
     await working;
     await Promise.all([...runs.values()].map((run) => run.stop(0)));
     leash.end();
-    await rm(options.folder, { recursive: true, force: true });
+    await rm(options.folder, { recursive: true, force: true, maxRetries: 5 });
   });
 }
 
