@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
@@ -198,13 +198,9 @@ async function textOf(body: Body, answer: Answer): Promise<string> {
   await pipeline(body, createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
       left -= chunk.length;
-      if (left < 0) throw new BodyTooLarge();
+      if (left < 0) throw new errors.ResponseExceededMaxSizeError();
       kept.push(chunk);
     }
   });
   return Buffer.concat(kept).toString('utf8');
-}
-
-class BodyTooLarge extends Error {
-  readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE';
 }

@@ -109,6 +109,11 @@ export class Installation {
     else await this.#client.waitFor(ref, 'is available', isAvailable, NOT_YET);
   }
 
+  async restart(): Promise<void> {
+    await this.scale(0);
+    await this.scale(1);
+  }
+
   /** Somebody else leads from now on, who is not in this cluster; whoever led ends, and waits. */
   async loseLease(): Promise<void> {
     const before = await this.#restarts();

@@ -28,6 +28,7 @@ import {
   catalogued,
   definitionNames,
   type Held,
+  isCalledAfterType,
   isOftenManaged,
   meantBy,
   writerOf,
@@ -360,9 +361,7 @@ function isDedicated(
   if (meantBy(context, held).relation !== 'own') return false;
   if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
   if (!rights.reconciles || sharesAccount(context, actor)) return false;
-  const words = [held.type.kind.toLowerCase(), ...held.type.group.split('.').slice(0, 1)];
-  const isKin = words.some((word) => word.length > 2 && actor.name.includes(word));
-  return isKin || evidence.some(({ kind }) => kind === 'labels');
+  return isCalledAfterType(held, actor.name) || evidence.some(({ kind }) => kind === 'labels');
 }
 
 /** Something that shows that somebody who may be the owner lives, or would if it had replicas. */

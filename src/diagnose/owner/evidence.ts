@@ -5,6 +5,7 @@ import { type Actor, accountText, actorsOf, actorText, behindService } from './a
 import {
   catalogued,
   type Held,
+  isCalledAfterType,
   type Meant,
   meantBy,
   meantTypes,
@@ -76,13 +77,14 @@ export function isTelling(manager: string): boolean {
 }
 
 /**
- * What wrote the finalizer, where its name says who it is. Who made the object as a whole may have found the
- * finalizer in a manifest or a backup.
+ * What wrote the finalizer, where its name says who it is. Who made the object as a whole, and is not called after
+ * its type, may have found the finalizer in a manifest or a backup.
  */
 export function tellingWriter(held: Held): string {
   const writer = writerOf(held);
   const manager = writer?.manager ?? '';
-  return writer?.isAuthor === undefined && isTelling(manager) ? manager : '';
+  const mayBeCopied = writer?.isAuthor === true && !isCalledAfterType(held, manager);
+  return !mayBeCopied && isTelling(manager) ? manager : '';
 }
 
 /** Whether the name is one that says only that a controller wrote. */
@@ -130,8 +132,10 @@ function fromWriter(context: Context, held: Held): Pointer[] {
   const found = exact.length > 0 ? exact : whole;
   const strengthOf = (actor: Actor): Evidence['strength'] => {
     if (isSetter(actor)) return 'hint';
-    const isSure = found === exact && !writer.isAuthor && !isOnlyByProgram(actor, writer.manager);
-    return isSure ? 'direct' : 'shared';
+    const isSure =
+      isCalledAfterType(held, writer.manager) ||
+      (!writer.isAuthor && !isOnlyByProgram(actor, writer.manager));
+    return found === exact && isSure ? 'direct' : 'shared';
   };
   return found.flatMap((actor) =>
     pointing([actor], { strength: strengthOf(actor), kind: 'writer', text }),

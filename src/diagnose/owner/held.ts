@@ -60,6 +60,12 @@ export function isOfControllerManager(held: Held): boolean {
   return catalogued(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false;
 }
 
+/** As in `widget-operator`; many have to do with built-in types. */
+export function isCalledAfterType({ type: { kind, group } }: Held, name: string): boolean {
+  const words = [kind.toLowerCase(), ...group.split('.').slice(0, 1)];
+  return !isBuiltIn(group) && words.some((word) => word.length > 2 && name.includes(word));
+}
+
 /** A cloud provider runs what belongs into kube-system, or is managed, where nobody can see it. */
 export function isOftenManaged(held: Held): boolean {
   const known = catalogued(held);

@@ -366,7 +366,7 @@ function notReady(
           // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
           failure !== undefined
             ? {
-                text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 16 minutes between attempts, "kubectl rollout restart" tries at once`,
+                text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 17 minutes between attempts, "kubectl rollout restart" tries at once`,
               }
             : halted !== undefined && !hasPods
               ? {
@@ -779,10 +779,10 @@ function unknown(
   const why =
     unread.length > 0
       ? `who should remove it cannot be told: ${notRead(unread)}`
-      : telling.length > 1
-        ? `what was read points to ${names}, so who should remove it cannot be told`
-        : known !== undefined
-          ? `it belongs to ${known.owner}; where that runs could not be seen`
+      : known !== undefined
+        ? `it belongs to ${known.owner}; ${telling.length > 1 ? `which of ${telling.length} workloads that is cannot be told` : 'where that runs could not be seen'}`
+        : telling.length > 1
+          ? `what was read points to ${names}, so who should remove it cannot be told`
           : isPowerless
             ? `what was read points to ${names}, but shows no right of it to remove it`
             : candidates.length > 0

@@ -136,9 +136,13 @@ export function cureRemedies(
     if (who !== undefined) {
       const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       const types = error === undefined ? [type, ...waysToChange(held.type).slice(1)] : [type];
+      const late =
+        context.now.forecast === undefined
+          ? ': a Role inside cannot be made any more. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
+          : '';
       return [
         role('now', {
-          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding: a Role inside cannot be made any more`,
+          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding${late}`,
         }),
         role('look', {
           text: `See whether ${who} may do it now`,

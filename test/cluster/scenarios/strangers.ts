@@ -100,6 +100,41 @@ const writers: Scenario[] = [
     cure: scaleUp,
   }),
   situation({
+    id: 'made-whole-admin',
+    own: true,
+    title: 'the same; the operator may do everything',
+    operator: { ...ADMIN, replicas: 0 },
+    afterwards: madeBy('widget-operator'),
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'other-name',
+    own: true,
+    title:
+      'only the program of the operator is called as it writes; it may do everything, and has 0 replicas',
+    operator: {
+      ...ADMIN,
+      name: 'platform',
+      manager: 'widget-operator',
+      replicas: 0,
+      container: { name: 'main', command: ['/widget-operator'] },
+    },
+    owner: 'owner-scaled-to-zero',
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'longer-name',
+    own: true,
+    title:
+      'what wrote is gone; another product, which may do everything, is called as its beginning',
+    operator: { name: 'widget-operator-lite' },
+    bystanders: [{ ...ADMIN, name: 'widget-operator', namespace: 'widgets' }],
+    afterwards: (world, operator) => uninstall(world, operator),
+    expect: missingOrUnknown,
+    cure: releaseGuarded,
+  }),
+  situation({
     id: 'kopf-admin',
     own: true,
     title: 'the same; the other one is cluster-admin, and ours is built into an image',
