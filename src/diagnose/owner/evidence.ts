@@ -12,7 +12,7 @@ import {
   statusManagers,
   writerOf,
 } from './held.ts';
-import type { Account } from './rights.ts';
+import { type Account, rightsOf } from './rights.ts';
 
 /**
  * What points to somebody as the owner. `direct` evidence is about this finalizer or this object;
@@ -130,11 +130,13 @@ function fromWriter(context: Context, held: Held): Pointer[] {
     namesOf(actor).some((name) => name.includes('-') && writer.manager.startsWith(`${name}-`)),
   );
   const found = exact.length > 0 ? exact : whole;
+  const mayChange = ({ account }: Actor): boolean =>
+    rightsOf(context, account, held.type, []).change !== undefined;
   const strengthOf = (actor: Actor): Evidence['strength'] => {
     if (isSetter(actor)) return 'hint';
     const isSure =
-      isCalledAfterType(held, writer.manager) ||
-      (!writer.isAuthor && !isOnlyByProgram(actor, writer.manager));
+      (!writer.isAuthor && !isOnlyByProgram(actor, writer.manager)) ||
+      (isCalledAfterType(held, writer.manager) && mayChange(actor));
     return found === exact && isSure ? 'direct' : 'shared';
   };
   return found.flatMap((actor) =>

@@ -109,6 +109,14 @@ const writers: Scenario[] = [
     cure: scaleUp,
   }),
   situation({
+    id: 'made-whole-gone',
+    title: 'the same, and it is uninstalled; a namesake elsewhere has nothing to do with the type',
+    bystanders: [{ name: 'widget-operator', namespace: 'namesakes', rules: [] }],
+    afterwards: madeBy('widget-operator', (world, operator) => uninstall(world, operator)),
+    owner: 'owner-missing',
+    cure: releaseGuarded,
+  }),
+  situation({
     id: 'other-name',
     own: true,
     title:
