@@ -14,6 +14,7 @@ import {
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import {
+  type Answer,
   FEW,
   inParallel,
   listIn,
@@ -21,8 +22,8 @@ import {
   PAGE,
   type Reading,
   readList,
+  unreadOf,
 } from './collections.ts';
-import { type Answer, unreadOf } from './sources.ts';
 
 /**
  * Single objects, for all namespaces of an examination at once. Read by `list` throughout: it is what the

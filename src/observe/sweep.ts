@@ -9,8 +9,8 @@ import {
   type TypeContent,
   type Unread,
 } from '../model/snapshot.ts';
-import { inParallel, listIn, type Reading } from './collections.ts';
-import { PODS, readPlaces, unreadOf } from './sources.ts';
+import { PODS } from '../model/sources.ts';
+import { inParallel, listIn, type Reading, readPlaces, unreadOf } from './collections.ts';
 
 /** What was found in one namespace. */
 export interface Swept {

@@ -11,7 +11,7 @@ import type {
   Snapshot,
   TypeContent,
 } from '../../src/model/snapshot.ts';
-import { CLUSTER, PLACE } from '../../src/observe/sources.ts';
+import { CLUSTER, PLACE } from '../../src/model/sources.ts';
 
 /** Snapshots for one question at a time. What whole clusters look like is recorded, not built. */
 
