@@ -219,6 +219,24 @@ export function objectFacts(
   return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
 }
 
+/**
+ * Takes every occurrence of these finalizers out of the list as it was read, in one patch: each removal
+ * moves what comes after it, so that two patches would invalidate each other. If the object was replaced
+ * or its list has moved, a `test` fails and the server answers 422 without changing anything.
+ */
+export function removalPatch(
+  { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,
+  remove: readonly string[],
+): JsonObject[] {
+  const indexes = finalizers.flatMap((entry, index) => (remove.includes(entry) ? [index] : []));
+  const path = (index: number): string => `/metadata/finalizers/${index}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizers[index] })),
+    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
+  ];
+}
+
 /** What may run a controller, from its pod template or from the pod itself. */
 export interface TemplateFacts {
   /** ServiceAccount of the pods, in their namespace. */

@@ -18,28 +18,8 @@ export interface ApiFailure extends ReadFailure {
   scopes?: { has: string; needs: string };
 }
 
-export interface Comment {
-  id: number;
-  /** Its address for people. */
-  url: string;
-  body: string;
-  author: string;
-  /** "Bot", "User"; undefined on hosts that do not tell. */
-  authorType: string | undefined;
-}
-
-export interface PullRequest {
-  number: number;
-  /** "owner/name" of the repository it wants to change. */
-  baseRepository: string;
-  headSha: string;
-  headBranch: string;
-  headOwner: string;
-  isMerged: boolean;
-  mergeCommitSha: string | undefined;
-  /** ms since the epoch; undefined while it is open. */
-  closedAt: number | undefined;
-}
+export type Comment = NonNullable<ReturnType<typeof toComment>>;
+export type PullRequest = NonNullable<ReturnType<typeof toPull>>;
 
 export interface HostApiOptions {
   host: Host;
@@ -347,14 +327,16 @@ async function pullsOfBranch(
   return found;
 }
 
-function toComment(data: Json): Comment | undefined {
+function toComment(data: Json) {
   const id = numberAt(data, 'id');
   if (id === undefined) return undefined;
   return {
     id,
+    /** Its address for people. */
     url: stringAt(data, 'html_url') ?? '',
     body: stringAt(data, 'body') ?? '',
     author: stringAt(data, 'user', 'login') ?? '',
+    /** "Bot", "User"; undefined on hosts that do not tell. */
     authorType: stringAt(data, 'user', 'type'),
   };
 }
@@ -364,13 +346,14 @@ function toPulls(data: unknown): PullRequest[] | undefined {
   return data.map((item) => toPull(item as Json)).filter((pull) => pull !== undefined);
 }
 
-function toPull(data: Json): PullRequest | undefined {
+function toPull(data: Json) {
   const number = numberAt(data, 'number');
   if (number === undefined) return undefined;
   const ref = stringAt(data, 'head', 'ref') ?? '';
   const closedAt = Date.parse(stringAt(data, 'closed_at') ?? '');
   return {
     number,
+    /** "owner/name" of the repository it wants to change. */
     baseRepository: stringAt(data, 'base', 'repo', 'full_name') ?? '',
     headSha: stringAt(data, 'head', 'sha') ?? '',
     // Once the branch is gone, Gitea has only the label left to tell its name (services/convert/pull.go).
@@ -381,6 +364,7 @@ function toPull(data: Json): PullRequest | undefined {
       '',
     isMerged: stringAt(data, 'merged_at') !== undefined,
     mergeCommitSha: stringAt(data, 'merge_commit_sha'),
+    /** ms since the epoch; undefined while it is open. */
     closedAt: Number.isNaN(closedAt) ? undefined : closedAt,
   };
 }
