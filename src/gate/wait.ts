@@ -225,8 +225,6 @@ function followGroup(group: readonly Follower[], deps: FollowDeps): void {
       let openedAt = Number.POSITIVE_INFINITY;
       const result = await api.watch(NAMESPACES, {
         ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
-        // Unset: the server starts from its most recent state, so an old version cannot be "too old".
-        resourceVersion: '',
         signal,
         onOpen: () => {
           for (const one of some) watched.add(one);

@@ -665,7 +665,6 @@ const matchRule = shape({
   apiGroups: texts('apiGroups'),
   apiVersions: texts('apiVersions'),
   resources: texts('resources'),
-  resourceNames: texts('resourceNames'),
   /** `*`, `Cluster` or `Namespaced`. */
   scope: text('scope', '*'),
 });

@@ -1,5 +1,3 @@
-import type { Condition } from './snapshot.ts';
-
 /**
  * The public vocabulary of findings: README, outputs, reports and tests use exactly these. In the order in
  * which a person has to fix them: what stops every namespace of the cluster, then pods (nothing else goes
@@ -113,7 +111,6 @@ export interface Diagnosis {
   deadlocks: string[][];
   queued: QueuedContent[];
   notInspected: NotInspected[];
-  conditions: Condition[];
   /** Lines in which the namespace's conditions and what was found contradict each other. */
   contradictions: string[];
   /** Other namespaces that are Terminating and, by their own conditions, wait for the same cause. */
@@ -153,7 +150,7 @@ export interface NotInspected {
 
 /** Whether things still happen, from comparing two looks. */
 export type Movement =
-  | { kind: 'none'; comparedMs: number }
+  | { kind: 'none' }
   | { kind: 'unknown' }
   /** The namespace controller begins 5 s after the request, and has not yet. */
   | { kind: 'starting' }

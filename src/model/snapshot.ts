@@ -102,11 +102,9 @@ export interface ContentCount {
   sample?: ObjectFacts;
 }
 
-/** Objects of one type with the same finalizers. Ten thousand are one group. */
+/** Objects of one type with the same finalizers, written by the same managers. Ten thousand are one group. */
 export interface ObjectGroup {
   finalizers: string[];
-  /** Field manager per finalizer, the same for all objects of the group. */
-  managers: Record<string, string>;
   count: number;
   /** Earliest deletionTimestamp of the group; empty where nothing is terminating. */
   since: string;
@@ -123,7 +121,6 @@ export type Trial =
 
 /** Who was in the namespace when the gate began, before its content was deleted. */
 export interface Baseline {
-  at: string;
   workloads: Read<WorkloadFacts[]>;
   roles: Read<RoleFacts[]>;
   roleBindings: Read<BindingFacts[]>;

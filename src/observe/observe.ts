@@ -317,7 +317,6 @@ export async function readBaselines(
     const lists = workloads.map((list) => list(name));
     const said = events(name);
     return {
-      at: serverTimestamp(deps),
       workloads:
         lists.find((list) => !list.ok) ??
         read(lists.flatMap((list) => (list.ok ? list.value : []))),

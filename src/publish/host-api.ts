@@ -14,8 +14,8 @@ export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 export type Got<T> = { ok: true; value: T } | { ok: false; failure: ApiFailure };
 
 export interface ApiFailure extends ReadFailure {
-  /** OAuth scopes of the token and those that would do, as GitHub says them of a classic token. */
-  scopes?: { has: string; needs: string };
+  /** OAuth scopes of the token, as GitHub says them of a classic one. */
+  scopes?: string;
 }
 
 export type Comment = NonNullable<ReturnType<typeof toComment>>;
@@ -252,15 +252,14 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   }
   const said = stringAt(response, 'data', 'message');
   const message = clean(said ?? 'the answer is no JSON of such a host');
-  const has = stringAt(response, 'headers', 'x-oauth-scopes');
-  const needs = stringAt(response, 'headers', 'x-accepted-oauth-scopes') ?? '';
+  const scopes = stringAt(response, 'headers', 'x-oauth-scopes');
   return {
     kind: isThrottled(status, response, message)
       ? 'throttled'
       : (KINDS[status] ?? failureKindOf(status)),
     status,
     message: `${status} ${message}`,
-    ...(has === undefined ? {} : { scopes: { has: clean(has), needs: clean(needs) } }),
+    ...(scopes === undefined ? {} : { scopes: clean(scopes) }),
   };
 }
 

@@ -29,7 +29,7 @@ function diagnosisOf({ before, now }: RecordedLooks): Diagnosis {
 function reportOf(looks: RecordedLooks): ReportNamespace {
   const { namespace } = looks.now;
   const diagnosis = diagnosisOf(looks);
-  const { findings, blockers, rootCauses, deadlocks, queued, notInspected, conditions } = diagnosis;
+  const { findings, blockers, rootCauses, deadlocks, queued, notInspected } = diagnosis;
   return {
     name: namespace.name,
     uid: namespace.uid,
@@ -42,7 +42,7 @@ function reportOf(looks: RecordedLooks): ReportNamespace {
     deadlocks,
     queued,
     notInspected,
-    conditions,
+    conditions: namespace.conditions,
     timeline: [],
     forced: null,
     leftBehind: [],

@@ -129,7 +129,6 @@ export function group(
         }));
   return {
     finalizers,
-    managers: Object.fromEntries(writers.map((entry) => [entry.finalizer, entry.manager])),
     count,
     since: DELETED_AT,
     examples: called.map((name) => objectFacts(type, name, { finalizers, writers })),
