@@ -238,23 +238,18 @@ export function removalPatch(
 }
 
 /** What may run a controller, from its pod template or from the pod itself. */
-export interface TemplateFacts {
-  /** ServiceAccount of the pods, in their namespace. */
-  account: string;
-  podLabels: Record<string, string>;
-  /** Names that its program may go by: containers, commands, images. */
-  programs: string[];
-  /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
-  watches: string[] | undefined;
-}
+export type TemplateFacts = ReturnType<typeof templateFacts>;
 
-function templateFacts(template: Json | undefined, namespace: string): TemplateFacts {
+function templateFacts(template: Json | undefined, namespace: string) {
   const containers = arrayAt(template, 'spec', 'containers');
   const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
   return {
+    /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
     podLabels: recordAt(template, 'metadata', 'labels'),
+    /** Names that its program may go by: containers, commands, images. */
     programs: [...new Set(containers.flatMap(programsOf))].filter((name) => name !== ''),
+    /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
   };
 }
@@ -385,18 +380,12 @@ const workloadState = shape({
   owner: (object) => ownerReferences(object).find(({ controller }) => controller),
 });
 
-export interface WorkloadFacts extends TemplateFacts, ReturnType<typeof workloadState> {
-  apiVersion: string;
-  kind: string;
-  /** Replicas, nodes or runs that are wanted and ready. A suspended CronJob or Job wants none. */
-  wanted: number;
-  ready: number;
-  nodeSelector: Record<string, string>;
-}
+/** `wanted` and `ready`: replicas, nodes or runs. A suspended CronJob or Job wants none. */
+export type WorkloadFacts = ReturnType<ReturnType<typeof workloadFacts>>;
 
-export function workloadFacts(kind: string): (object: JsonObject) => WorkloadFacts {
-  const isBatch = kind === 'Job' || kind === 'CronJob';
-  return (object) => {
+export function workloadFacts(kind: string) {
+  const apiVersion: string = kind === 'Job' || kind === 'CronJob' ? 'batch/v1' : 'apps/v1';
+  return (object: JsonObject) => {
     const template =
       kind === 'CronJob'
         ? at(object, 'spec', 'jobTemplate', 'spec', 'template')
@@ -406,7 +395,7 @@ export function workloadFacts(kind: string): (object: JsonObject) => WorkloadFac
     return {
       ...templateFacts(template, state.namespace),
       ...state,
-      apiVersion: isBatch ? 'batch/v1' : 'apps/v1',
+      apiVersion,
       kind,
       wanted,
       ready,
