@@ -4,8 +4,8 @@ import { FAIL_ON, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 import type { ForcePolicy } from './model/policy.ts';
 
 export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
-export const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
-export const FORCE_ORPHANS = ['refuse', 'accept'] as const;
+const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
+const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
 export const YES_OR_NO = ['true', 'false'] as const;
 

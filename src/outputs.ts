@@ -24,7 +24,7 @@ export const OUTPUTS = {
   forced: 'Whether the gate force-finalized a namespace: true or false',
 } as const;
 
-export type OutputName = keyof typeof OUTPUTS;
+type OutputName = keyof typeof OUTPUTS;
 
 /** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
 const MAX_LIST_BYTES = 50_000;

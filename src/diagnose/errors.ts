@@ -19,7 +19,7 @@ interface WebhookCall {
  * What an error text says. The words themselves are always kept in `text`. `webhook` is `webhooks[].name`, not
  * the name of the configuration.
  */
-export type ErrorDetail =
+type ErrorDetail =
   | ({ kind: 'webhook-unreachable'; webhook: string } & WebhookCall)
   | { kind: 'webhook-denied'; webhook: string; message: string }
   /** A dry run refused for a webhook's side effects: says nothing about the real request. */

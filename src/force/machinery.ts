@@ -17,7 +17,7 @@ interface Registration {
   namespaceSelector?: LabelRequirement[];
 }
 
-export interface Registrations {
+interface Registrations {
   all: Registration[];
   /** Without these reads nobody can say that nothing depends on a namespace. */
   unread: string[];

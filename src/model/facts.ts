@@ -197,6 +197,12 @@ export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'versio
   return group === '' ? version : `${group}/${version}`;
 }
 
+/** API group of `apps/v1`; empty for the core group. */
+export function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/');
+  return slash < 0 ? '' : apiVersion.slice(0, slash);
+}
+
 const objectMetadata = shape({
   /** Empty for cluster-scoped objects. */
   ...PLACED,
@@ -776,14 +782,12 @@ export const leaseFacts = shape({
 });
 
 /** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */
-export type ClusterServiceVersionFacts = ReturnType<typeof clusterServiceVersionFacts>;
 export const clusterServiceVersionFacts = shape({
   ...PLACED,
   owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),
   deployments: textOfEach('spec.install.spec.deployments', 'name'),
 });
 
-export type AttachmentFacts = ReturnType<typeof attachmentFacts>;
 export const attachmentFacts = shape({
   ...NAME,
   attacher: text('spec.attacher'),

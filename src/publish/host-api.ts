@@ -21,7 +21,7 @@ export interface ApiFailure extends ReadFailure {
 export type Comment = NonNullable<ReturnType<typeof toComment>>;
 export type PullRequest = NonNullable<ReturnType<typeof toPull>>;
 
-export interface HostApiOptions {
+interface HostApiOptions {
   host: Host;
   token: string;
   /** "owner/name". */

@@ -19,7 +19,7 @@ export type Speaker = Pick<
 >;
 
 /** Runs of the same workflow that may pass over a job before nobody waits for its word any longer. */
-export const MISSED_RUNS = 3;
+const MISSED_RUNS = 3;
 const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
 const MAX_HISTORY = 20;
 /** Of the comment, for its memory; an entry takes about 700. */
