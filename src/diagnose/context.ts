@@ -181,5 +181,7 @@ export function listNames(names: readonly string[], most = MAX_NAMES): string {
 
 /** "a, b and c" */
 export function listWords(words: readonly string[]): string {
-  return new Intl.ListFormat('en-GB').format(words);
+  return words.length < 2
+    ? (words[0] ?? '')
+    : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
