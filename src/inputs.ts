@@ -4,8 +4,8 @@ import { FAIL_ON, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 import type { ForcePolicy } from './model/policy.ts';
 
 export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
-export const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
-export const FORCE_ORPHANS = ['refuse', 'accept'] as const;
+const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
+const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
 export const YES_OR_NO = ['true', 'false'] as const;
 
@@ -186,32 +186,13 @@ export function choicesOf({ legal }: InputRow): readonly string[] {
   return legal === undefined || legal === YES_OR_NO ? [] : legal;
 }
 
-export interface Inputs {
-  namespaces: string[];
-  selector: string;
-  /** Every namespace that is terminating for at least this long joins. */
-  terminating: { forMs: number } | undefined;
-  /** `ordered`: inside the namespace first what needs a living controller to go. */
-  delete: boolean | 'ordered';
-  /** How long an ordered deletion waits inside before it asks for the namespace's. */
-  orderTimeoutMs: number;
-  /** Change nothing and wait for nothing: say what would hold the namespaces. */
-  forecast: boolean;
-  timeoutMs: number;
-  failFast: boolean;
-  policy: Policy;
-  kubeconfig: string;
-  context: string;
-  force: ForcePolicy;
-  failOnLeftBehind: boolean;
-  reportDir: string;
-}
+export type Inputs = ReturnType<typeof readInputs>;
 
 /**
  * Reads every input through `get` (an empty text means "not given") and validates them all; those of the
  * comment are read again by who writes it, since a wrong input is told there as well.
  */
-export function readInputs(get: (name: InputName) => string): Inputs {
+export function readInputs(get: (name: InputName) => string) {
   const raw = Object.fromEntries(
     INPUT_ROWS.map(([name, row]) => [name, get(name).trim() || row.default]),
   ) as Record<InputName, string>;
@@ -237,7 +218,7 @@ export function readInputs(get: (name: InputName) => string): Inputs {
     /^[A-Za-z0-9][-A-Za-z0-9_./]*=[-A-Za-z0-9_.]*$/,
     'use one label as key=value, for example ephemeral=true',
   ).split('=');
-  const inputs: Inputs = {
+  const inputs = {
     namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
     // The API server judges the grammar; what can never be a selector is refused before any request.
     selector: shaped(
@@ -245,13 +226,17 @@ export function readInputs(get: (name: InputName) => string): Inputs {
       /^[^\n;&?#]+$/,
       'use a label selector such as app=preview,pr=42 or "environment in (preview)"',
     ),
+    /** Every namespace that is terminating for at least this long joins. */
     terminating: isAsked ? { forMs: duration('terminating-for', 0) } : undefined,
+    /** `ordered`: inside the namespace first what needs a living controller to go. */
     delete: deletion === 'ordered' ? deletion : deletion === 'true',
+    /** How long an ordered deletion waits inside before it asks for the namespace's. */
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
+    /** Change nothing and wait for nothing: say what would hold the namespaces. */
     forecast: yes('forecast'),
     timeoutMs,
     failFast: yes('fail-fast'),
-    policy: { failOn: pick('fail-on'), ifNotFound: pick('if-not-found') },
+    policy: { failOn: pick('fail-on'), ifNotFound: pick('if-not-found') } satisfies Policy,
     kubeconfig: raw.kubeconfig,
     context: raw.context,
     force: {
@@ -261,7 +246,7 @@ export function readInputs(get: (name: InputName) => string): Inputs {
       finalizers: list(raw['force-finalizers']),
       pods: yes('force-pods'),
       orphans: pick('force-orphans'),
-    },
+    } satisfies ForcePolicy,
     failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],
   };

@@ -1,7 +1,6 @@
 import { plainText, shorten } from './base/text.ts';
 import type { Finding } from './model/finding.ts';
 import type { NamespaceResult, RunResult } from './model/result.ts';
-import type { WrittenFiles } from './publish/publish.ts';
 import { rootCauseSentence, summaryText } from './report/text.ts';
 import type { View } from './report/view.ts';
 
@@ -25,7 +24,7 @@ export const OUTPUTS = {
   forced: 'Whether the gate force-finalized a namespace: true or false',
 } as const;
 
-export type OutputName = keyof typeof OUTPUTS;
+type OutputName = keyof typeof OUTPUTS;
 
 /** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
 const MAX_LIST_BYTES = 50_000;
@@ -39,7 +38,7 @@ const MAX_MESSAGE_CHARS = 1_000;
  */
 export function outputsOf(
   view: View | undefined,
-  files: WrittenFiles,
+  files: { reportJsonPath: string; reportMarkdownPath: string },
   elapsedMs: number,
 ): Record<OutputName, string> {
   const result = view?.run;

@@ -1,5 +1,5 @@
+import { CLUSTER, PLACE } from '../../src/model/sources.ts';
 import { POINTING_TYPES } from '../../src/observe/pointers.ts';
-import { CLUSTER, PLACE } from '../../src/observe/sources.ts';
 
 /** Everything that is listed besides the content of namespaces, as rules of a ClusterRole. */
 export function sourceRules(): string {

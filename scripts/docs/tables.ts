@@ -84,11 +84,7 @@ export function readFindingDocs(markdown: string): FindingDoc[] {
       `docs/findings.md: no section for ${missing.join(', ') || 'none'}; not in FINDING_CODES: ${unknown.join(', ') || 'none'}`,
     );
   }
-  return docs.sort((a, b) => place(a) - place(b));
-}
-
-function place({ code }: FindingDoc): number {
-  return FINDING_CODES.indexOf(code as FindingCode);
+  return docs;
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

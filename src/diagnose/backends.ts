@@ -28,43 +28,35 @@ export interface Backend {
 
 /** The Service, its selector, the workload that it selects, and the state of that. */
 export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
-  const place = context.now.places[service.namespace];
-  const base = {
+  const { namespace, name } = service;
+  const place = context.now.places[namespace];
+  const said = failure === undefined ? '' : WHY[failure];
+  const backend = (isDead: boolean | undefined, text = said, actor?: Actor): Backend => ({
     service,
-    actor: undefined,
-    isInside: isInside(context, service.namespace),
-    failure: failure ?? ('no-endpoints' as const),
-  };
-  if (isGoing(context, service.namespace)) {
-    return { ...base, isDead: true, text: `which ${fateText(context, service.namespace)}` };
-  }
-  if (place?.services?.ok !== true) {
-    return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
-  }
-  const found = listed(place.services).find(({ name }) => name === service.name);
+    isDead,
+    failure: failure ?? 'no-endpoints',
+    text,
+    actor,
+    isInside: isInside(context, namespace),
+  });
+  if (isGoing(context, namespace)) return backend(true, `which ${fateText(context, namespace)}`);
+  if (place?.services?.ok !== true) return backend(undefined);
+  const found = place.services.value.find((one) => one.name === name);
   if (found === undefined) {
     const gone = 'service-not-found';
-    return { ...base, isDead: true, failure: failure ?? gone, text: WHY[gone] };
+    return { ...backend(true, WHY[gone]), failure: failure ?? gone };
   }
-  if (Object.keys(found.selector).length === 0) {
-    return { ...base, isDead: undefined, text: failure === undefined ? '' : WHY[failure] };
-  }
-  const actors = behindService(context, service.namespace, found.selector);
-  if (actors.some(({ ready }) => ready > 0)) {
-    return { ...base, isDead: false, text: failure === undefined ? '' : WHY[failure] };
-  }
-  if (place.pods?.ok !== true) return { ...base, isDead: undefined, text: WHY[failure ?? 'other'] };
-  const [actor] = actors.filter(({ isGone }) => !isGone);
+  if (Object.keys(found.selector).length === 0) return backend(undefined);
+  const actors = behindService(context, namespace, found.selector);
+  if (actors.some(({ ready }) => ready > 0)) return backend(false);
+  if (place.pods?.ok !== true) return backend(undefined, WHY[failure ?? 'other']);
+  const actor = actors.find(({ isGone }) => !isGone);
   if (actor === undefined) {
-    return {
-      ...base,
-      isDead: true,
-      text: 'which has no ready endpoints, and selects pods that nothing makes',
-    };
+    return backend(true, 'which has no ready endpoints, and selects pods that nothing makes');
   }
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready`;
-  return { ...base, isDead: true, actor, text: `whose ${actorText(actor)} ${state}` };
+  return backend(true, `whose ${actorText(actor)} ${state}`, actor);
 }
 
 /** The namespace that it is in, which cannot go before it answers, and the workload that would serve it. */

@@ -34,26 +34,23 @@ interface FinalizerHolder {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-const EXACT = Map.groupBy(
-  CATALOGUE.filter(({ matchKind }) => matchKind === 'exact'),
-  ({ match }) => match,
+const KINDS = ['exact', 'prefix', 'glob'] as const;
+/** What says most first: exact beats prefix, the longest prefix wins, a glob comes last. */
+const BY_WEIGHT = CATALOGUE.toSorted(
+  (a, b) =>
+    KINDS.indexOf(a.matchKind) - KINDS.indexOf(b.matchKind) ||
+    (a.matchKind === 'prefix' ? b.match.length - a.match.length : 0),
 );
-const PREFIXES = CATALOGUE.filter(({ matchKind }) => matchKind === 'prefix').sort(
-  (a, b) => b.match.length - a.match.length,
-);
-const GLOBS = CATALOGUE.filter(({ matchKind }) => matchKind === 'glob');
 
-/** Exact beats prefix, the longest prefix wins, a glob comes last. The kind must fit, where it is known. */
+/** The kind must fit, where it is known. */
 export function lookUpFinalizer(
   finalizer: string,
   on?: FinalizerHolder,
 ): CatalogueEntry | undefined {
-  const fits = (entry: CatalogueEntry): boolean =>
-    on === undefined || entry.on.some((kind) => fitsKind(kind, on));
-  return (
-    EXACT.get(finalizer)?.find(fits) ??
-    PREFIXES.find((entry) => finalizer.startsWith(entry.match) && fits(entry)) ??
-    GLOBS.find((entry) => matchesGlob(entry.match, finalizer) && fits(entry))
+  return BY_WEIGHT.find(
+    ({ match, matchKind, on: kinds }) =>
+      matchesGlob(matchKind === 'prefix' ? `${match}*` : match, finalizer) &&
+      (on === undefined || kinds.some((kind) => fitsKind(kind, on))),
   );
 }
 

@@ -1,8 +1,11 @@
 import { shellQuote } from '../base/text.ts';
+import { removalPatch } from '../model/facts.ts';
 import type { Remedy } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 import { type Context, typeName } from './context.ts';
+
+export { removalPatch };
 
 /** One kubectl call; every word is quoted, so names from the cluster stay words. */
 export function kubectl(...words: string[]): string {
@@ -27,24 +30,6 @@ export function inNamespace(namespace: string | undefined): string[] {
 /** A JSON patch on the command line. */
 export function patchCommand(target: string[], patch: object[]): string {
   return kubectl('patch', ...target, '--type=json', '-p', JSON.stringify(patch));
-}
-
-/**
- * Takes every occurrence of these finalizers out of the list as it was read, in one patch: each removal
- * moves what comes after it, so that two patches would invalidate each other. If the object was replaced
- * or its list has moved, a `test` fails and the server answers 422 without changing anything.
- */
-export function removalPatch(
-  { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,
-  remove: readonly string[],
-): object[] {
-  const indexes = finalizers.flatMap((entry, index) => (remove.includes(entry) ? [index] : []));
-  const path = (index: number): string => `/metadata/finalizers/${index}`;
-  return [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizers[index] })),
-    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
-  ];
 }
 
 /** The object as an argument of kubectl, with its place. */

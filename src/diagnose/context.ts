@@ -1,4 +1,4 @@
-import { apiVersionOf, type TypeRef, typeName } from '../model/facts.ts';
+import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts';
 import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
@@ -10,7 +10,7 @@ import {
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
 
-export { apiVersionOf, type TypeRef, typeName };
+export { apiVersionOf, groupOf, type TypeRef, typeName };
 
 /** What a rule looks at. Rules are pure: data in, results out. */
 export interface Context {
@@ -91,12 +91,6 @@ export function fateText(context: Context, namespace?: string): string {
   return namespace === undefined || isInside(context, namespace)
     ? 'is in this namespace and goes with it'
     : `is in namespace ${namespace}, which would go at the same time`;
-}
-
-/** API group of `apps/v1`; empty for the core group. */
-export function groupOf(apiVersion: string): string {
-  const slash = apiVersion.indexOf('/');
-  return slash < 0 ? '' : apiVersion.slice(0, slash);
 }
 
 export function serviceText({ namespace, name }: ServiceRef): string {

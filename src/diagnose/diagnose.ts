@@ -66,7 +66,6 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     ...graph,
     queued: queuedOf(now),
     notInspected: notInspected(now),
-    conditions: now.namespace.conditions,
     contradictions: contradictionsOf(context),
     alsoHeld: alsoHeld(
       context,

@@ -9,37 +9,28 @@ export type CallFailure =
   | 'timeout'
   | 'other';
 
-/** What an error text says. The words themselves are always kept in `text`. */
-export type ErrorDetail =
-  | {
-      kind: 'webhook-unreachable';
-      /** `webhooks[].name`, not the name of the configuration. */
-      webhook: string;
-      cause: CallFailure;
-      service: ServiceRef | undefined;
-      url: string | undefined;
-    }
+interface WebhookCall {
+  cause: CallFailure;
+  service: ServiceRef | undefined;
+  url: string | undefined;
+}
+
+/**
+ * What an error text says. The words themselves are always kept in `text`. `webhook` is `webhooks[].name`, not
+ * the name of the configuration.
+ */
+type ErrorDetail =
+  | ({ kind: 'webhook-unreachable'; webhook: string } & WebhookCall)
   | { kind: 'webhook-denied'; webhook: string; message: string }
   /** A dry run refused for a webhook's side effects: says nothing about the real request. */
   | { kind: 'dry-run-unsupported'; webhook: string }
-  | {
-      kind: 'policy-denied';
-      policy: string;
-      binding: string | undefined;
-      message: string;
-      /** Resource and group of the request, as far as the text names them. */
-      resource: string | undefined;
-      group: string | undefined;
-    }
-  | {
+  | { kind: 'policy-denied'; policy: string; binding: string | undefined; message: string }
+  | ({
       kind: 'conversion-failed';
       group: string;
       version: string;
       objectKind: string;
-      cause: CallFailure;
-      service: ServiceRef | undefined;
-      url: string | undefined;
-    }
+    } & WebhookCall)
   | {
       kind: 'forbidden';
       /** Absent when not authorization but an admission plugin refused (quota, Pod Security). */
@@ -50,25 +41,18 @@ export type ErrorDetail =
       message: string;
     }
   | { kind: 'namespace-terminating'; namespace: string; resource: string | undefined }
-  | {
-      kind: 'unexpected-items';
-      namespace: string;
-      group: string;
-      version: string;
-      resource: string;
-    }
+  | { kind: 'unexpected-items' }
   | {
       kind: 'storage';
       /** `initializing`: the API server cannot fill its cache of the type; the reason is unsaid. */
       problem: 'unreadable' | 'initializing';
-      path: string | undefined;
       group: string | undefined;
       resource: string | undefined;
       name: string | undefined;
     }
-  | { kind: 'not-found'; resource: string; group: string; name: string }
-  | { kind: 'new-finalizers-refused'; finalizers: string[] }
-  | { kind: 'invalid'; objectKind: string; name: string; message: string }
+  | { kind: 'not-found'; resource: string; name: string }
+  | { kind: 'new-finalizers-refused' }
+  | { kind: 'invalid' }
   | { kind: 'unavailable' }
   | { kind: 'timeout' }
   | { kind: 'other' };
@@ -98,12 +82,6 @@ export function classifyErrorText(text: string): ContentError[] {
     else byText.set(error, { ...readErrorText(error), text: error, count: 1 });
   }
   return [...byText.values()];
-}
-
-/** Number of failing resource types that a NamespaceDeletionContentFailure message states. */
-export function statedFailures(message: string): number | undefined {
-  const prefix = CONTENT_FAILURE.exec(message);
-  return prefix ? Number(prefix[1]) : undefined;
 }
 
 /**
@@ -214,51 +192,171 @@ function startsKnownError(text: string, at: number): boolean {
 }
 
 /**
- * A literal to look for, and what to read from there. Literals first, then sticky expressions with
- * bounded repeats: the text may be hostile and 100 kB long, and must be read in linear time.
+ * A literal to look for, and what it says. Literals first, then sticky expressions with bounded repeats: the
+ * text may be hostile and 100 kB long, and must be read in linear time. Quotes may be escaped: some texts
+ * reach us quoted once more, inside another message.
  */
 interface Signature {
   literal: string;
-  read: (text: string, at: number) => ErrorDetail | undefined;
+  /** From the literal on; where it does not fit, the literal says nothing. */
+  shape?: RegExp;
+  /** `rest` follows the shape, or the literal; `target` is what is named before it. */
+  read: (
+    groups: Partial<Record<string, string>>,
+    rest: string,
+    target: Target | undefined,
+  ) => ErrorDetail | undefined;
 }
+
+const saying = (detail: ErrorDetail, ...literals: string[]): Signature[] =>
+  literals.map((literal) => ({ literal, read: () => detail }));
+
+const NOWHERE = { group: undefined, resource: undefined, name: undefined };
+/** Says neither type nor name, for example `illegal base64 data at input byte 4` of a bad object. */
+const UNREADABLE = { kind: 'storage', problem: 'unreadable', ...NOWHERE } as const;
 
 /**
  * Earlier tiers say more. Within a tier the leftmost signature wins: it wraps what follows it, for
  * example a refusal whose free text quotes another error.
  */
-const TIERS: Signature[][] = [
+const TIERS: readonly Signature[][] = [
   [
-    { literal: 'failed calling webhook ', read: webhookUnreachable },
-    { literal: 'admission webhook ', read: webhookRefusal },
-    { literal: "olicy '", read: policyDenied },
-    { literal: 'conversion webhook for ', read: conversionFailed },
+    // apiserver pkg/util/webhook/error.go, ErrCallingWebhook.
+    {
+      literal: 'failed calling webhook ',
+      shape: /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/y,
+      read: ({ webhook = '' }, rest) => ({
+        kind: 'webhook-unreachable',
+        webhook,
+        ...readWebhookCall(rest),
+      }),
+    },
+    // apiserver pkg/admission/plugin/webhook/errors/statuserror.go.
+    {
+      literal: 'admission webhook ',
+      shape: /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/y,
+      read: ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
+    },
+    {
+      literal: 'admission webhook ',
+      shape: /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" does not support dry run/y,
+      read: ({ webhook = '' }) => ({ kind: 'dry-run-unsupported', webhook }),
+    },
+    // A mutating webhook that answers a DELETE with a patch (apiserver, webhook/mutating/dispatcher.go).
+    {
+      literal: 'admission webhook ',
+      shape:
+        /(?=admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" attempted to modify the object)/y,
+      read: ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
+    },
+    // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'"
+    // (policy/generic/policy_dispatcher.go).
+    {
+      literal: "olicy '",
+      shape:
+        /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /y,
+      read: ({ policy = '', binding }, message) => ({
+        kind: 'policy-denied',
+        policy,
+        binding,
+        message,
+      }),
+    },
+    // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
+    {
+      literal: 'conversion webhook for ',
+      shape:
+        /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?(?<version>[^/\s,]{1,63}), Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/y,
+      read: ({ group = '', version = '', objectKind = '' }, rest) => ({
+        kind: 'conversion-failed',
+        group,
+        version,
+        objectKind,
+        ...readWebhookCall(rest),
+      }),
+    },
   ],
   [
-    { literal: 'unable to create new content in namespace ', read: namespaceTerminating },
-    { literal: 'no new finalizers can be added', read: newFinalizersRefused },
-    { literal: 'unexpected items still remain in namespace: ', read: unexpectedItems },
-    { literal: 'unable to transform key ', read: unreadableKey },
-    { literal: 'unable to transform or decode ', read: unreadable },
-    { literal: 'illegal base64 data at input byte ', read: unreadable },
-    { literal: 'StorageError: corrupt object', read: unreadable },
-    { literal: 'identity transformer tried to read encrypted data', read: unreadable },
-    { literal: 'data from the storage is not transformable', read: unreadable },
-    { literal: 'storage is (re)initializing', read: initializing },
+    // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
+    {
+      literal: 'unable to create new content in namespace ',
+      shape: /unable to create new content in namespace (?<namespace>\S{1,253}) because/y,
+      read: ({ namespace = '' }, _, target) => ({
+        kind: 'namespace-terminating',
+        namespace,
+        resource: target?.resource,
+      }),
+    },
+    // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
+    ...saying({ kind: 'new-finalizers-refused' }, 'no new finalizers can be added'),
+    // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
+    {
+      literal: 'unexpected items still remain in namespace: ',
+      shape:
+        /\S+ items still remain in namespace: \S{1,253} for gvr: [^/\s]{0,253}\/[^,\s]{1,63}, Resource=[^\s,]{1,253}/y,
+      read: () => ({ kind: 'unexpected-items' }),
+    },
+    // apiserver pkg/storage/etcd3/store.go.
+    {
+      literal: 'unable to transform key ',
+      shape: /unable to transform key \\?"(?<path>[^"\\]{1,1024})\\?"/y,
+      read: ({ path = '' }) => unreadableKey(path),
+    },
+    ...saying(
+      UNREADABLE,
+      'unable to transform key ',
+      'unable to transform or decode ',
+      'illegal base64 data at input byte ',
+      'StorageError: corrupt object',
+      'identity transformer tried to read encrypted data',
+      'data from the storage is not transformable',
+    ),
+    // apiserver pkg/storage/cacher/ready.go.
+    ...saying({ ...UNREADABLE, problem: 'initializing' }, 'storage is (re)initializing'),
   ],
-  [{ literal: 'forbidden: ', read: forbidden }],
   [
-    { literal: ' is invalid: ', read: invalid },
-    { literal: ' not found', read: notFound },
+    // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
+    {
+      literal: 'forbidden: ',
+      read: (_, message, target) => {
+        const { user, verb, resource, group } = FORBIDDEN.exec(message)?.groups ?? {};
+        return {
+          kind: 'forbidden',
+          user,
+          verb,
+          resource: resource ?? target?.resource ?? '',
+          group: group ?? target?.group ?? '',
+          message,
+        };
+      },
+    },
   ],
   [
+    // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
+    {
+      literal: ' is invalid: ',
+      read: (_, __, target) => (target?.name === undefined ? undefined : { kind: 'invalid' }),
+    },
+    // The same, NewNotFound: `secrets "x" not found`
+    {
+      literal: ' not found',
+      read: (_, __, target) =>
+        target?.name === undefined
+          ? undefined
+          : { kind: 'not-found', resource: target.resource, name: target.name },
+    },
+  ],
+  saying(
+    { kind: 'unavailable' },
     'the server is currently unable to handle the request',
     'error trying to reach service',
     'no endpoints available for service',
     'connection refused',
     'service unavailable',
     'has prevented the request from succeeding',
-  ].map((literal) => ({ literal, read: () => ({ kind: 'unavailable' }) })),
-  [
+  ),
+  saying(
+    { kind: 'timeout' },
     'request did not complete within ',
     'context deadline exceeded',
     'the server was unable to return a response in the time allotted',
@@ -268,197 +366,58 @@ const TIERS: Signature[][] = [
     'timed out',
     // An answer that was cut off half-way (apiserver pkg/server/filters/timeout.go aborts the stream).
     'INTERNAL_ERROR; received from peer',
-  ].map((literal) => ({ literal, read: () => ({ kind: 'timeout' }) })),
+  ),
 ];
+
+const FORBIDDEN =
+  /^User \\?"(?<user>[^"\\]{0,512})\\?" cannot (?<verb>\S{1,63}) (?:resource \\?"(?<resource>[^"\\]{1,253})\\?" in API group \\?"(?<group>[^"\\]{0,253})\\?")?/;
 
 /** What one error says. Never fails: words that nobody knows are `other`. */
 function readErrorText(text: string): ErrorDetail {
   for (const tier of TIERS) {
     const found = tier
-      .map((signature) => ({ signature, at: text.indexOf(signature.literal) }))
+      .map((signature) => ({ ...signature, at: text.indexOf(signature.literal) }))
       .filter(({ at }) => at >= 0)
       .sort((a, b) => a.at - b.at);
-    for (const { signature, at } of found) {
-      const detail = signature.read(text, at);
+    for (const { literal, shape, read, at } of found) {
+      if (shape !== undefined) shape.lastIndex = at;
+      const match = shape?.exec(text);
+      if (match === null) continue;
+      const rest = text.slice(shape?.lastIndex ?? at + literal.length);
+      const end = literal.startsWith(' ') ? at : text.lastIndexOf(' is forbidden: ', at);
+      const detail = read(match?.groups ?? {}, rest, targetBefore(text, end));
       if (detail) return detail;
     }
   }
   return { kind: 'other' };
 }
 
-function match(expression: RegExp, text: string, at: number): RegExpExecArray | null {
-  expression.lastIndex = at;
-  return expression.exec(text);
-}
-
-// Quotes may be escaped: some texts reach us quoted once more, inside another message.
-const UNREACHABLE = /failed calling webhook \\?"([^"\\]{1,300})\\?"/y;
-
-/** apiserver pkg/util/webhook/error.go, ErrCallingWebhook. */
-function webhookUnreachable(text: string, at: number): ErrorDetail | undefined {
-  const found = match(UNREACHABLE, text, at);
-  if (!found?.[1]) return undefined;
-  return {
-    kind: 'webhook-unreachable',
-    webhook: found[1],
-    ...readWebhookCall(text.slice(UNREACHABLE.lastIndex)),
-  };
-}
-
-const REFUSAL =
-  /admission webhook \\?"([^"\\]{1,300})\\?" (denied the request|does not support dry run|attempted to modify the object)(?:: | )?/y;
-
-/** apiserver pkg/admission/plugin/webhook/errors/statuserror.go. */
-function webhookRefusal(text: string, at: number): ErrorDetail | undefined {
-  const found = match(REFUSAL, text, at);
-  if (!found?.[1]) return undefined;
-  if (found[2] === 'does not support dry run') {
-    return { kind: 'dry-run-unsupported', webhook: found[1] };
-  }
-  if (found[2] !== 'denied the request') {
-    // A mutating webhook that answers a DELETE with a patch (apiserver, webhook/mutating/dispatcher.go).
-    return { kind: 'webhook-denied', webhook: found[1], message: text.slice(at) };
-  }
-  return { kind: 'webhook-denied', webhook: found[1], message: text.slice(REFUSAL.lastIndex) };
-}
-
-const POLICY = /olicy '([^']{1,300})'(?: with binding '([^']{1,300})')? denied request: /y;
-
-/**
- * apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say
- * "policy '…'" (policy/generic/policy_dispatcher.go). For a collection delete the object's name in
- * front is literally "Unknown", so it is not kept.
- */
-function policyDenied(text: string, at: number): ErrorDetail | undefined {
-  const found = match(POLICY, text, at);
-  if (!found?.[1]) return undefined;
-  const target = targetBefore(text, text.lastIndexOf(' is forbidden: ', at));
-  return {
-    kind: 'policy-denied',
-    policy: found[1],
-    binding: found[2],
-    message: text.slice(POLICY.lastIndex),
-    resource: target?.resource,
-    group: target?.group,
-  };
-}
-
-const CONVERSION =
-  /conversion webhook for (?:([^/\s,]{0,253})\/)?([^/\s,]{1,63}), Kind=([^\s:,]{1,63}),? (?:failed|returned)/y;
-
-/** apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go. */
-function conversionFailed(text: string, at: number): ErrorDetail | undefined {
-  const found = match(CONVERSION, text, at);
-  if (!found?.[2] || !found[3]) return undefined;
-  return {
-    kind: 'conversion-failed',
-    group: found[1] ?? '',
-    version: found[2],
-    objectKind: found[3],
-    ...readWebhookCall(text.slice(CONVERSION.lastIndex)),
-  };
-}
-
-const TERMINATING = /unable to create new content in namespace (\S{1,253}) because/y;
-
-/** apiserver pkg/admission/plugin/namespace/lifecycle/admission.go. */
-function namespaceTerminating(text: string, at: number): ErrorDetail | undefined {
-  const found = match(TERMINATING, text, at);
-  if (!found?.[1]) return undefined;
-  const target = targetBefore(text, text.lastIndexOf(' is forbidden: ', at));
-  return { kind: 'namespace-terminating', namespace: found[1], resource: target?.resource };
-}
-
-/** apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers. */
-function newFinalizersRefused(text: string, at: number): ErrorDetail {
-  const list = text.slice(at, at + 4_096);
-  const names = list.slice(list.indexOf('{')).matchAll(/"([^"\\]{1,316})\\?"/g);
-  return { kind: 'new-finalizers-refused', finalizers: [...names].map((name) => name[1] ?? '') };
-}
-
-const USER = /User \\?"([^"\\]{0,512})\\?" cannot (\S{1,63}) /y;
-const IN_GROUP = /resource \\?"([^"\\]{1,253})\\?" in API group \\?"([^"\\]{0,253})\\?"/y;
-
-/** apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage. */
-function forbidden(text: string, at: number): ErrorDetail {
-  const message = text.slice(at + 'forbidden: '.length);
-  const target = targetBefore(text, text.lastIndexOf(' is forbidden: ', at));
-  const user = match(USER, message, 0);
-  const named = user ? match(IN_GROUP, message, USER.lastIndex) : null;
-  return {
-    kind: 'forbidden',
-    user: user?.[1],
-    verb: user?.[2],
-    resource: named?.[1] ?? target?.resource ?? '',
-    group: named?.[2] ?? target?.group ?? '',
-    message,
-  };
-}
-
-const ITEMS =
-  /\S+ items still remain in namespace: (\S{1,253}) for gvr: ([^/\s]{0,253})\/([^,\s]{1,63}), Resource=([^\s,]{1,253})/y;
-
-/** kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go. */
-function unexpectedItems(text: string, at: number): ErrorDetail | undefined {
-  const found = match(ITEMS, text, at);
-  if (!found) return undefined;
-  const [, namespace = '', group = '', version = '', resource = ''] = found;
-  return { kind: 'unexpected-items', namespace, group, version, resource };
-}
-
-const KEY = /unable to transform key \\?"([^"\\]{1,1024})\\?"/y;
-
-/** apiserver pkg/storage/etcd3/store.go. The key is `/registry/[group/]resource/namespace/name`. */
-function unreadableKey(text: string, at: number): ErrorDetail {
-  const path = match(KEY, text, at)?.[1];
-  if (path === undefined) return unreadable();
+/** The key is `/registry/[group/]resource/namespace/name`. */
+function unreadableKey(path: string): ErrorDetail {
   const parts = path.split('/').filter((part) => part !== '');
   const [name, , resource, parent] = [...parts].reverse();
   // Services and Endpoints share a folder: /registry/services/specs/…, /registry/services/endpoints/…
   const isService = parent === 'services' && resource === 'specs';
   const hasGroup = parts.length >= 5 && parent !== 'services';
   return {
-    kind: 'storage',
-    problem: 'unreadable',
-    path,
+    ...UNREADABLE,
     group: hasGroup ? parent : undefined,
     resource: parts.length < 4 ? undefined : isService ? 'services' : resource,
     name: parts.length < 4 ? undefined : name,
   };
 }
 
-/** Says neither type nor name, for example `illegal base64 data at input byte 4` of a bad object. */
-function unreadable(): ErrorDetail {
-  return { kind: 'storage', problem: 'unreadable', ...NOWHERE };
+interface Target {
+  resource: string;
+  group: string;
+  name: string | undefined;
 }
 
-const NOWHERE = { path: undefined, group: undefined, resource: undefined, name: undefined };
-
-/** apiserver pkg/storage/cacher/ready.go. */
-function initializing(): ErrorDetail {
-  return { kind: 'storage', problem: 'initializing', ...NOWHERE };
-}
-
-/** apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …` */
-function invalid(text: string, at: number): ErrorDetail | undefined {
-  const target = targetBefore(text, at);
-  if (target?.name === undefined) return undefined;
-  const message = text.slice(at + ' is invalid: '.length);
-  return { kind: 'invalid', objectKind: target.resource, name: target.name, message };
-}
-
-/** apimachinery pkg/api/errors/errors.go, NewNotFound: `secrets "x" not found` */
-function notFound(text: string, at: number): ErrorDetail | undefined {
-  const target = targetBefore(text, at);
-  if (target?.name === undefined) return undefined;
-  return { kind: 'not-found', resource: target.resource, group: target.group, name: target.name };
-}
-
-/** `secrets`, `leases.coordination.k8s.io` or `secrets "name"`, ending at `end`. */
-function targetBefore(
-  text: string,
-  end: number,
-): { resource: string; group: string; name: string | undefined } | undefined {
+/**
+ * `secrets`, `leases.coordination.k8s.io` or `secrets "name"`, ending at `end`. For a collection delete the
+ * name is literally "Unknown".
+ */
+function targetBefore(text: string, end: number): Target | undefined {
   if (end < 1) return undefined;
   let head = text.slice(0, end);
   let name: string | undefined;
@@ -470,22 +429,15 @@ function targetBefore(
     head = head.slice(0, open).replace(/\\$/, '').trimEnd();
   }
   const type = head.slice(head.lastIndexOf(' ') + 1);
-  const dot = type.indexOf('.');
-  if (type === '') return undefined;
-  return dot < 0
-    ? { resource: type, group: '', name }
-    : { resource: type.slice(0, dot), group: type.slice(dot + 1), name };
+  const [resource = '', ...group] = type.split('.');
+  return type === '' ? undefined : { resource, group: group.join('.'), name };
 }
 
 const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
 const SERVICE_HOST = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:[.:/]|$)/;
 
 /** Where a webhook call went and what became of it: `: Post "https://a.b.svc:443/x": <cause>`. */
-function readWebhookCall(rest: string): {
-  cause: CallFailure;
-  service: ServiceRef | undefined;
-  url: string | undefined;
-} {
+function readWebhookCall(rest: string): WebhookCall {
   const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
   const host = url === undefined ? null : SERVICE_HOST.exec(url);
   const service = host?.[1] && host[2] ? { namespace: host[2], name: host[1] } : undefined;
@@ -514,9 +466,5 @@ export type AdmissionError = Extract<
 
 /** Whoever refuses a request of the API server on the way to storage. */
 export function isAdmissionError(error: ContentError): error is AdmissionError {
-  return (
-    error.kind === 'webhook-unreachable' ||
-    error.kind === 'webhook-denied' ||
-    error.kind === 'policy-denied'
-  );
+  return /^(?:webhook-unreachable|webhook-denied|policy-denied)$/.test(error.kind);
 }

@@ -1,8 +1,8 @@
 import {
   type Diagnosis,
   type Edge,
+  FINDING_CODES,
   type Finding,
-  type FindingCode,
   NAMESPACE,
 } from '../model/finding.ts';
 import { idOf, type RuleResult } from './context.ts';
@@ -211,44 +211,13 @@ function merge(a: RuleResult, b: RuleResult): RuleResult {
   };
 }
 
-/**
- * What a person has to fix first: the namespace's own finalizers, then what stops every namespace of
- * the cluster, then pods (nothing else goes before them), then single objects, the largest first.
- */
-const ORDER: readonly FindingCode[] = [
-  'namespace-controller-inactive',
-  'apiservice-unavailable',
-  'discovery-failed',
-  'conversion-webhook-failing',
-  'storage-unreadable',
-  'api-failing',
-  'pod-node-unavailable',
-  'pod-not-confirmed',
-  'admission-webhook-failing',
-  'admission-denied',
-  'deletion-forbidden',
-  'owner-failing',
-  'owner-missing',
-  'owner-scaled-to-zero',
-  'owner-not-ready',
-  'owner-unknown',
-  'owner-running',
-  'namespace-finalizer',
-  'namespace-spec-finalizer',
-  'object-finalizer',
-  'volume-in-use',
-  'crd-terminating',
-  'pod-grace-period',
-  'content-deleting',
-  'unexplained',
-];
-
+/** As the codes are listed, and within a code the largest first. */
 function rankBy(byId: ReadonlyMap<string, RuleResult>): (id: string) => number {
   const ranks = new Map<string, number>();
   for (const [id, { code, count = 1 }] of byId) {
-    ranks.set(id, ORDER.indexOf(code) - (1 - 1 / count));
+    ranks.set(id, FINDING_CODES.indexOf(code) - (1 - 1 / count));
   }
-  return (id) => ranks.get(id) ?? ORDER.length;
+  return (id) => ranks.get(id) ?? FINDING_CODES.length;
 }
 
 function compare(a: string, b: string): number {

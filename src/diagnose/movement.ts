@@ -32,7 +32,7 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
   if (!isHeld && totalOf(now) === 0 && had > 0 && allRead(now)) {
     return { kind: 'shrinking', before: had, now: 0, comparedMs };
   }
-  return { kind: 'none', comparedMs };
+  return { kind: 'none' };
 }
 
 /** Until its first pass the controller has written nothing: 5 s by design, more under load. */

@@ -46,21 +46,25 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
+/** Who is there at all, and what says that Kubernetes' own controllers work. */
+const BASIS = ['namespaces', 'leases'] as const;
+/** Whom the API server asks, or what it judges by, before anything is changed. */
+const ADMISSION = [
+  'validatingWebhooks',
+  'mutatingWebhooks',
+  'validatingPolicies',
+  'validatingPolicyBindings',
+  'mutatingPolicies',
+  'mutatingPolicyBindings',
+] as const;
+const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
+
 /** What prevents deletions that nobody has asked for yet. */
 function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
-  wanted.cluster.push(
-    'namespaces',
-    'leases',
-    'apiServices',
-    'clusterRoles',
-    'clusterRoleBindings',
-    'conversions',
-    ...WEBHOOKS,
-    ...POLICIES,
-    ...WORKLOAD_SOURCES,
-  );
+  wanted.cluster.push(...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION);
+  wanted.cluster.push(...WORKLOAD_SOURCES);
   wanted.places.push({ namespace: own, sources: ['services', 'roles', 'roleBindings'] });
   for (const { conversionService } of listed(now.cluster.conversions)) {
     const namespace = conversionService?.namespace;
@@ -107,14 +111,6 @@ const NAMELESS: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']
   'timeout',
 ]);
 
-const WEBHOOKS = ['validatingWebhooks', 'mutatingWebhooks'] as const;
-const POLICIES = [
-  'validatingPolicies',
-  'validatingPolicyBindings',
-  'mutatingPolicies',
-  'mutatingPolicyBindings',
-] as const;
-
 /** Groups that fail, errors of the namespace controller, and whether it works at all. */
 function wantForApis(context: Context, wanted: Wanted): void {
   const { now, conditions } = context;
@@ -130,16 +126,16 @@ function wantForApis(context: Context, wanted: Wanted): void {
   );
   const isAlone = isLeftAlone(context);
   if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
-  wanted.cluster.push('namespaces', 'leases');
+  wanted.cluster.push(...BASIS);
   if (isAlone) {
-    wanted.cluster.push(...WEBHOOKS, ...POLICIES, ...WORKLOAD_SOURCES);
+    wanted.cluster.push(...ADMISSION, ...WORKLOAD_SOURCES);
     wantServers(context, wanted, 'UPDATE', FINALIZE, now.namespace);
   }
   if (failsDiscovery || failsLists || errors.some(({ kind }) => NAMELESS.has(kind))) {
     wanted.cluster.push('apiServices');
   }
   const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
-  if (isRefused) wanted.cluster.push(...WEBHOOKS, ...POLICIES);
+  if (isRefused) wanted.cluster.push(...ADMISSION);
   const initializing =
     errors.some(isInitializing) ||
     now.content.some(({ read }) => !read.ok && /re\)initializing/.test(read.failure.message));
@@ -206,18 +202,8 @@ const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
-  wanted.cluster.push(
-    'namespaces',
-    'leases',
-    'definitions',
-    'apiServices',
-    'clusterRoles',
-    'clusterRoleBindings',
-    'clusterServiceVersions',
-    ...WORKLOAD_SOURCES,
-    ...WEBHOOKS,
-    ...POLICIES,
-  );
+  wanted.cluster.push(...BASIS, 'definitions', 'apiServices', ...RIGHTS, 'clusterServiceVersions');
+  wanted.cluster.push(...WORKLOAD_SOURCES, ...ADMISSION);
   wanted.places.push({ namespace: own, sources: [...OWN_RIGHTS] });
   const places = new Set<string>();
   for (const one of held) {
@@ -329,7 +315,7 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const { cluster } = context.now;
   const services = cluster.apiServices;
   if (object === undefined || object.uid === '') return;
-  if ([...WEBHOOKS, ...POLICIES].some((key) => cluster[key] === undefined)) return;
+  if ([...ADMISSION].some((key) => cluster[key] === undefined)) return;
   // Whether an aggregated server takes dry runs seriously is known only to itself.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
   const asked = askedAbout(context, 'UPDATE', held.type, object);

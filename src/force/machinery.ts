@@ -5,8 +5,8 @@ import { collectionPath } from '../kubernetes/paths.ts';
 import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
 import { type Read, read } from '../model/read.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
-import type { Reading } from '../observe/collections.ts';
-import { CLUSTER, readSource, type Source } from '../observe/sources.ts';
+import { CLUSTER, type Source } from '../model/sources.ts';
+import { type Reading, readSource } from '../observe/collections.ts';
 
 /** Something of the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
 interface Registration {
@@ -17,7 +17,7 @@ interface Registration {
   namespaceSelector?: LabelRequirement[];
 }
 
-export interface Registrations {
+interface Registrations {
   all: Registration[];
   /** Without these reads nobody can say that nothing depends on a namespace. */
   unread: string[];

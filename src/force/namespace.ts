@@ -1,13 +1,18 @@
 import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
-import { finalizerWriters, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import {
+  finalizerWriters,
+  namespaceFacts,
+  objectFacts,
+  removalPatch,
+  typeName,
+} from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/policy.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
-import { removalPatch } from '../observe/objects.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
 import {
   KUBERNETES_FINALIZER,
@@ -103,7 +108,8 @@ function requestFor(
       label === undefined
         ? []
         : [{ op: 'test', path: `/metadata/labels/${key}`, value: label.value }];
-    const removal = removalPatch(namespace.uid, entriesOf(object, step), finalizer);
+    const own = { uid: namespace.uid, finalizers: entriesOf(object, step) };
+    const removal = removalPatch(own, [finalizer]);
     return { method: 'PATCH', path, body: [...test, ...removal] };
   }
   // Exactly what was read, UID and resourceVersion included, without this entry: labels, annotations and

@@ -8,12 +8,12 @@ import {
   PODS,
   type PodFacts,
   podFacts,
+  removalPatch,
   type TypeRef,
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import { readList } from '../observe/collections.ts';
-import { removalPatch } from '../observe/objects.ts';
 import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
 import { atMostEvery, type Run, runStep, type Step } from './step.ts';
@@ -66,10 +66,10 @@ function finalizerStep(run: Run, action: FinalizerAction): Step<ObjectFacts> {
     type: typeName(type),
     read: (name) => readObjects(run, type, (item) => objectFacts(item, type), true, name),
     wants,
-    request: ({ name, uid, finalizers }) => ({
+    request: (object) => ({
       method: 'PATCH',
-      path: objectPath(type, run.plan.namespace.name, name),
-      body: removalPatch(uid, finalizers, finalizer),
+      path: objectPath(type, run.plan.namespace.name, object.name),
+      body: removalPatch(object, [finalizer]),
     }),
     done: 'removed',
     afterwards: (object) => {

@@ -77,7 +77,7 @@ export interface NamespaceAction extends Action {
 /** The entry of spec.finalizers that belongs to Kubernetes' own namespace controller. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
 
-export interface PlanInput {
+interface PlanInput {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
   policy: ActivePolicy;

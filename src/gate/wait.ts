@@ -88,36 +88,32 @@ export class Follower {
   last: NamespaceFacts;
   /** Why the last GET gave no answer; undefined while reading works. */
   trouble: ReadFailure | undefined;
+  private readonly end = new AbortController();
+  private readonly ending = Promise.withResolvers<Ended>();
+  private readonly onChange: OnChange;
   /** Settles once, never rejects. */
-  readonly ended: Promise<Ended>;
-  settle: (ended: Ended) => void = () => undefined;
+  readonly ended = this.ending.promise;
+  /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
+  readonly over = this.end.signal;
   /** One read now, to be sure before a verdict; those that are asked at the same time share it. */
   confirm: () => Promise<void> = async () => undefined;
-  private readonly end = new AbortController();
-  private readonly onChange: OnChange;
 
   constructor(start: NamespaceFacts, onChange: OnChange, signal: AbortSignal) {
     this.name = start.name;
     this.uid = start.uid;
     this.last = start;
     this.onChange = onChange;
-    this.ended = new Promise((resolve) => {
-      this.settle = (value) => {
-        resolve(value);
-        this.end.abort();
-      };
-    });
     signal.addEventListener('abort', () => this.stop(), { once: true });
     if (signal.aborted) this.stop();
   }
 
-  stop(): void {
-    this.settle({ how: 'stopped' });
+  settle(ended: Ended): void {
+    this.ending.resolve(ended);
+    this.end.abort();
   }
 
-  /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
-  get over(): AbortSignal {
-    return this.end.signal;
+  stop(): void {
+    this.settle({ how: 'stopped' });
   }
 
   take(now: Read<NamespaceFacts | undefined>): void {
@@ -225,8 +221,6 @@ function followGroup(group: readonly Follower[], deps: FollowDeps): void {
       let openedAt = Number.POSITIVE_INFINITY;
       const result = await api.watch(NAMESPACES, {
         ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
-        // Unset: the server starts from its most recent state, so an old version cannot be "too old".
-        resourceVersion: '',
         signal,
         onOpen: () => {
           for (const one of some) watched.add(one);

@@ -21,8 +21,11 @@ export interface KubernetesApi {
    * Items are handed over as they come and not kept, so memory does not grow with the collection.
    */
   list(path: string, options: ListOptions): Promise<Read<ListEnd>>;
-  /** Changes of a collection from `resourceVersion` on, until the server or the signal ends it. */
-  watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>>;
+  /**
+   * Changes of a collection from now on, until the server, the signal or an error event ends it: whoever
+   * follows it has to look again then. Only one that is not accepted, or sends garbage, is a failed read.
+   */
+  watch(path: string, options: WatchOptions): Promise<Read<undefined>>;
   /** Every resource type that the server serves, and the group-versions that could not be read. */
   discover(options?: CallOptions): Promise<Read<Discovery>>;
   /** A mutation (or a review). Sent once: what became of it after an error is for the caller to read. */
@@ -66,7 +69,6 @@ export interface ListOptions extends CallOptions {
 }
 
 export interface ListEnd {
-  resourceVersion: string;
   /** False when `maxItems` ended it. */
   complete: boolean;
   /** The server's own `remainingItemCount` when it ended early; a lower bound at best. */
@@ -75,20 +77,16 @@ export interface ListEnd {
 
 export interface WatchOptions extends CallOptions {
   fieldSelector?: string;
-  resourceVersion: string;
   /** Called once when the server has accepted the watch. */
   onOpen?: () => void;
   onEvent: (event: WatchEvent) => void;
 }
 
-/** `error` carries a Status as object; code 410 means that `resourceVersion` is too old. */
+/** `ERROR` carries a Status as object. */
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   object: JsonObject;
 }
-
-/** Why a watch that had been accepted ended. */
-export type WatchEnd = 'closed' | 'aborted' | 'expired';
 
 export interface Mutation {
   /** A PATCH is a JSON Patch, which pins identity by `test`. */

@@ -1,6 +1,6 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import { systemClock } from '../base/time.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { failed, type Read } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { chooseProxy } from './connections.ts';
 import { keepCredentials } from './credentials.ts';
@@ -58,8 +58,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
         accept: PLAIN_JSON,
       } as const;
       const opened = await transport.open(request, options);
-      if (opened.ok) return readEvents(opened.value, options);
-      return opened.failure.status === 410 ? read('expired') : failed(opened.failure);
+      return opened.ok ? readEvents(opened.value, options) : failed(opened.failure);
     },
     discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
     async send(mutation, options = {}) {

@@ -30,15 +30,10 @@ export interface Login {
   expiresAt: number;
 }
 
-export interface Credentials {
-  /** Fresh enough to be sent. Throws an `ActionError` when there is nothing to be had. */
-  current(): Promise<Login>;
-  /** After a 401 for these: something else to try, if there is. */
-  after(rejected: Login): Promise<Login | undefined>;
-}
+export type Credentials = ReturnType<typeof keepCredentials>;
 
 /** What KubeConfig makes of the chosen user; throws an `ActionError` for one that cannot log in. */
-export function keepCredentials(session: Session): Credentials {
+export function keepCredentials(session: Session) {
   const { access, clock, redactor } = session;
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
@@ -57,7 +52,8 @@ export function keepCredentials(session: Session): Credentials {
     return running;
   };
   return {
-    async current() {
+    /** Fresh enough to be sent. Throws an `ActionError` when there is nothing to be had. */
+    async current(): Promise<Login> {
       if (login !== undefined && clock.now() < login.renewAt) return login;
       try {
         return await renew();
@@ -68,7 +64,8 @@ export function keepCredentials(session: Session): Credentials {
         return login;
       }
     },
-    async after(rejected) {
+    /** After a 401 for these: something else to try, if there is. */
+    async after(rejected: Login): Promise<Login | undefined> {
       const isOther = ({ tls, headers }: Login): boolean =>
         tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);
       if (login !== undefined && isOther(login)) return login;

@@ -9,7 +9,7 @@ import {
   stringAt,
 } from '../base/json.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import type { ListEnd, ListOptions, WatchEnd, WatchEvent, WatchOptions } from './api.ts';
+import type { ListEnd, ListOptions, WatchEvent, WatchOptions } from './api.ts';
 import { withQuery } from './paths.ts';
 
 /** Without the plain type at the end, servers that cannot do the other one answer 406. */
@@ -55,14 +55,13 @@ export async function listPages(
     room -= items.length;
 
     const next = stringAt(page, 'metadata', 'continue') || undefined;
-    const resourceVersion = stringAt(page, 'metadata', 'resourceVersion') ?? '';
     if (room < 0 || (room === 0 && next !== undefined)) {
       // Servers do not count for lists with a selector (metav1.ListMeta, remainingItemCount).
       const beyond = next === undefined ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
       const remaining = beyond === undefined ? {} : { remaining: beyond - room };
-      return read({ resourceVersion, complete: false, ...remaining });
+      return read({ complete: false, ...remaining });
     }
-    if (next === undefined) return read({ resourceVersion, complete: true });
+    if (next === undefined) return read({ complete: true });
     if (next === token) return notAList(path, 'the same page over and over');
     token = next;
   }
@@ -85,21 +84,18 @@ const OVERDUE_MS = 15_000;
 /** Twice the largest object that etcd takes, with its old version and some air. */
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
 
-export function watchPath(path: string, options: WatchOptions): string {
+/** Without a version the server starts from its latest state, so an old one cannot be "too old". */
+export function watchPath(path: string, { fieldSelector }: WatchOptions): string {
   return withQuery(path, {
     watch: 1,
     allowWatchBookmarks: 'true',
     timeoutSeconds: WATCH_SECONDS,
-    fieldSelector: options.fieldSelector,
-    resourceVersion: options.resourceVersion === '' ? undefined : options.resourceVersion,
+    fieldSelector,
   });
 }
 
-/**
- * Reads events until the stream ends. Silence is normal: a namespace that hangs sends nothing. An
- * accepted watch that breaks is `closed`, like one that the server ends; both mean "look again".
- */
-export async function readEvents(body: Readable, options: WatchOptions): Promise<Read<WatchEnd>> {
+/** Reads events until the stream ends. Silence is normal: a namespace that hangs sends nothing. */
+export async function readEvents(body: Readable, options: WatchOptions): Promise<Read<undefined>> {
   const overdue = setTimeout(() => body.destroy(), WATCH_SECONDS * 1_000 + OVERDUE_MS);
   try {
     options.onOpen?.();
@@ -110,16 +106,13 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
         return failed({ kind: 'unreadable', message });
       }
       options.onEvent(event);
-      if (options.signal?.aborted) return read('aborted');
-      if (event.type === 'ERROR') {
-        return read(numberAt(event.object, 'code') === 410 ? 'expired' : 'closed');
-      }
+      if (options.signal?.aborted || event.type === 'ERROR') break;
     }
   } finally {
     clearTimeout(overdue);
     body.on('error', () => undefined).destroy();
   }
-  return read(options.signal?.aborted ? 'aborted' : 'closed');
+  return read(undefined);
 }
 
 async function* lines(body: Readable): AsyncGenerator<string> {

@@ -1,21 +1,20 @@
 import type { JsonObject } from '../base/json.ts';
-import type { Mutation, ResourceType } from './api.ts';
-
-type TypeName = Pick<ResourceType, 'group' | 'version' | 'resource'>;
+import type { TypeRef } from '../model/facts.ts';
+import type { Mutation } from './api.ts';
 
 export function namespacePath(name: string): string {
   return `/api/v1/namespaces/${segment(name)}`;
 }
 
 /** Without a namespace: all objects of a cluster-scoped type, or of all namespaces. */
-export function collectionPath(type: TypeName, namespace?: string): string {
+export function collectionPath(type: TypeRef, namespace?: string): string {
   const version = segment(type.version);
   const root = type.group === '' ? `/api/${version}` : `/apis/${segment(type.group)}/${version}`;
   const scope = namespace === undefined ? '' : `/namespaces/${segment(namespace)}`;
   return `${root}${scope}/${segment(type.resource)}`;
 }
 
-export function objectPath(type: TypeName, namespace: string | undefined, name: string): string {
+export function objectPath(type: TypeRef, namespace: string | undefined, name: string): string {
   return `${collectionPath(type, namespace)}/${segment(name)}`;
 }
 

@@ -197,6 +197,12 @@ export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'versio
   return group === '' ? version : `${group}/${version}`;
 }
 
+/** API group of `apps/v1`; empty for the core group. */
+export function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/');
+  return slash < 0 ? '' : apiVersion.slice(0, slash);
+}
+
 const objectMetadata = shape({
   /** Empty for cluster-scoped objects. */
   ...PLACED,
@@ -219,24 +225,37 @@ export function objectFacts(
   return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
 }
 
-/** What may run a controller, from its pod template or from the pod itself. */
-export interface TemplateFacts {
-  /** ServiceAccount of the pods, in their namespace. */
-  account: string;
-  podLabels: Record<string, string>;
-  /** Names that its program may go by: containers, commands, images. */
-  programs: string[];
-  /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
-  watches: string[] | undefined;
+/**
+ * Takes every occurrence of these finalizers out of the list as it was read, in one patch: each removal
+ * moves what comes after it, so that two patches would invalidate each other. If the object was replaced
+ * or its list has moved, a `test` fails and the server answers 422 without changing anything.
+ */
+export function removalPatch(
+  { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,
+  remove: readonly string[],
+): JsonObject[] {
+  const indexes = finalizers.flatMap((entry, index) => (remove.includes(entry) ? [index] : []));
+  const path = (index: number): string => `/metadata/finalizers/${index}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizers[index] })),
+    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
+  ];
 }
 
-function templateFacts(template: Json | undefined, namespace: string): TemplateFacts {
+/** What may run a controller, from its pod template or from the pod itself. */
+export type TemplateFacts = ReturnType<typeof templateFacts>;
+
+function templateFacts(template: Json | undefined, namespace: string) {
   const containers = arrayAt(template, 'spec', 'containers');
   const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
   return {
+    /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
     podLabels: recordAt(template, 'metadata', 'labels'),
+    /** Names that its program may go by: containers, commands, images. */
     programs: [...new Set(containers.flatMap(programsOf))].filter((name) => name !== ''),
+    /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
   };
 }
@@ -367,18 +386,12 @@ const workloadState = shape({
   owner: (object) => ownerReferences(object).find(({ controller }) => controller),
 });
 
-export interface WorkloadFacts extends TemplateFacts, ReturnType<typeof workloadState> {
-  apiVersion: string;
-  kind: string;
-  /** Replicas, nodes or runs that are wanted and ready. A suspended CronJob or Job wants none. */
-  wanted: number;
-  ready: number;
-  nodeSelector: Record<string, string>;
-}
+/** `wanted` and `ready`: replicas, nodes or runs. A suspended CronJob or Job wants none. */
+export type WorkloadFacts = ReturnType<ReturnType<typeof workloadFacts>>;
 
-export function workloadFacts(kind: string): (object: JsonObject) => WorkloadFacts {
-  const isBatch = kind === 'Job' || kind === 'CronJob';
-  return (object) => {
+export function workloadFacts(kind: string) {
+  const apiVersion: string = kind === 'Job' || kind === 'CronJob' ? 'batch/v1' : 'apps/v1';
+  return (object: JsonObject) => {
     const template =
       kind === 'CronJob'
         ? at(object, 'spec', 'jobTemplate', 'spec', 'template')
@@ -388,7 +401,7 @@ export function workloadFacts(kind: string): (object: JsonObject) => WorkloadFac
     return {
       ...templateFacts(template, state.namespace),
       ...state,
-      apiVersion: isBatch ? 'batch/v1' : 'apps/v1',
+      apiVersion,
       kind,
       wanted,
       ready,
@@ -647,7 +660,6 @@ const matchRule = shape({
   apiGroups: texts('apiGroups'),
   apiVersions: texts('apiVersions'),
   resources: texts('resources'),
-  resourceNames: texts('resourceNames'),
   /** `*`, `Cluster` or `Namespaced`. */
   scope: text('scope', '*'),
 });
@@ -770,14 +782,12 @@ export const leaseFacts = shape({
 });
 
 /** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */
-export type ClusterServiceVersionFacts = ReturnType<typeof clusterServiceVersionFacts>;
 export const clusterServiceVersionFacts = shape({
   ...PLACED,
   owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),
   deployments: textOfEach('spec.install.spec.deployments', 'name'),
 });
 
-export type AttachmentFacts = ReturnType<typeof attachmentFacts>;
 export const attachmentFacts = shape({
   ...NAME,
   attacher: text('spec.attacher'),

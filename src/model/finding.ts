@@ -1,30 +1,32 @@
-import type { Condition } from './snapshot.ts';
-
-/** The public vocabulary of findings: README, outputs, reports and tests use exactly these. */
+/**
+ * The public vocabulary of findings: README, outputs, reports and tests use exactly these. In the order in
+ * which a person has to fix them: what stops every namespace of the cluster, then pods (nothing else goes
+ * before them), then what holds single objects.
+ */
 export const FINDING_CODES = [
-  'object-finalizer',
-  'namespace-finalizer',
-  'namespace-spec-finalizer',
+  'namespace-controller-inactive',
+  'apiservice-unavailable',
+  'discovery-failed',
+  'conversion-webhook-failing',
+  'storage-unreadable',
+  'api-failing',
+  'pod-node-unavailable',
+  'pod-not-confirmed',
+  'admission-webhook-failing',
+  'admission-denied',
+  'deletion-forbidden',
+  'owner-failing',
   'owner-missing',
   'owner-scaled-to-zero',
   'owner-not-ready',
-  'owner-failing',
-  'owner-running',
   'owner-unknown',
-  'apiservice-unavailable',
-  'discovery-failed',
-  'api-failing',
-  'conversion-webhook-failing',
-  'admission-webhook-failing',
-  'admission-denied',
-  'pod-grace-period',
-  'pod-node-unavailable',
-  'pod-not-confirmed',
+  'owner-running',
+  'namespace-finalizer',
+  'namespace-spec-finalizer',
+  'object-finalizer',
   'volume-in-use',
   'crd-terminating',
-  'deletion-forbidden',
-  'storage-unreadable',
-  'namespace-controller-inactive',
+  'pod-grace-period',
   'content-deleting',
   'unexplained',
 ] as const;
@@ -109,7 +111,6 @@ export interface Diagnosis {
   deadlocks: string[][];
   queued: QueuedContent[];
   notInspected: NotInspected[];
-  conditions: Condition[];
   /** Lines in which the namespace's conditions and what was found contradict each other. */
   contradictions: string[];
   /** Other namespaces that are Terminating and, by their own conditions, wait for the same cause. */
@@ -149,7 +150,7 @@ export interface NotInspected {
 
 /** Whether things still happen, from comparing two looks. */
 export type Movement =
-  | { kind: 'none'; comparedMs: number }
+  | { kind: 'none' }
   | { kind: 'unknown' }
   /** The namespace controller begins 5 s after the request, and has not yet. */
   | { kind: 'starting' }

@@ -37,7 +37,7 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
 }
 
 /** How a name is allowed: by an entry that spells it out, or only by one with a wildcard. */
-export type Permission = 'exactly' | 'by-pattern';
+type Permission = 'exactly' | 'by-pattern';
 
 export function permissionFor(patterns: readonly string[], name: string): Permission | undefined {
   if (patterns.some((pattern) => !pattern.includes('*') && pattern === name)) return 'exactly';

@@ -86,29 +86,6 @@ export interface NamespaceResult {
   refusal?: string;
 }
 
-/** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */
-export interface Report extends Pick<RunResult, 'outcome' | 'sharedCauses'> {
-  schemaVersion: 1;
-  generatedAt: string;
-  gate: { version: string };
-  cluster: { server: string; version: string };
-  namespaces: ReportNamespace[];
-  /** Namespaces that a limit kept out of the run; absent where there was none. */
-  leftOut?: { what: string; reason: string }[];
-}
-
-export interface ReportNamespace
-  extends Pick<
-      NamespaceResult,
-      'name' | 'uid' | 'outcome' | 'conditions' | 'timeline' | 'forced' | 'order' | 'deletions'
-    >,
-    Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses' | 'deadlocks' | 'queued'> {
-  elapsedSeconds: number;
-  deletionTimestamp: string | null;
-  notInspected: { what: string; reason: string }[];
-  leftBehind: Omit<LeftBehind, 'breaksOthers' | 'isGoing'>[];
-}
-
 /** What force-finalizing did or would do; `report.json` carries it as it is. */
 export interface ForceRecord {
   mode: 'plan' | 'objects' | 'namespace';

@@ -1,30 +1,23 @@
 import type {
-  ApiServiceFacts,
-  AttachmentFacts,
   BindingFacts,
-  ClusterServiceVersionFacts,
   DefinitionDetail,
-  DefinitionFacts,
   EventFacts,
   Identity,
-  LeaseFacts,
   NamespaceFacts,
   NodeFacts,
   ObjectDetail,
   ObjectFacts,
   PodFacts,
-  PolicyBindingFacts,
-  PolicyFacts,
   ResourceType,
   RoleFacts,
-  ServiceFacts,
-  WebhookFacts,
   WorkloadFacts,
 } from './facts.ts';
 import type { NotInspected } from './finding.ts';
 import type { Read, ReadFailure } from './read.ts';
+import type { ClusterSources, PlaceSources } from './sources.ts';
 
 export type * from './facts.ts';
+export type { ClusterSources, PlaceSources };
 
 /**
  * Plain data read from the cluster at one time. Every source keeps its read status; a source that was
@@ -83,46 +76,6 @@ export interface Unread extends NotInspected {
 export const MAX_EXAMPLES = 10;
 export const MAX_PODS = 2_000;
 
-/** Collections of the whole cluster that a diagnosis may need, by the key of their source. */
-export interface ClusterSources {
-  namespaces: NamespaceFacts[];
-  apiServices: ApiServiceFacts[];
-  /** Metadata of all CRDs: their schemas are big, and who installed them stands in the metadata. */
-  definitions: DefinitionFacts[];
-  validatingWebhooks: WebhookFacts[];
-  mutatingWebhooks: WebhookFacts[];
-  validatingPolicies: PolicyFacts[];
-  validatingPolicyBindings: PolicyBindingFacts[];
-  mutatingPolicies: PolicyFacts[];
-  mutatingPolicyBindings: PolicyBindingFacts[];
-  deployments: WorkloadFacts[];
-  statefulSets: WorkloadFacts[];
-  daemonSets: WorkloadFacts[];
-  replicaSets: WorkloadFacts[];
-  jobs: WorkloadFacts[];
-  cronJobs: WorkloadFacts[];
-  /** Read only where everybody may be a controller, by a binding to all accounts. */
-  pods: PodFacts[];
-  clusterRoles: RoleFacts[];
-  clusterRoleBindings: BindingFacts[];
-  leases: LeaseFacts[];
-  clusterServiceVersions: ClusterServiceVersionFacts[];
-  /** CRDs with a conversion webhook. */
-  conversions: DefinitionDetail[];
-  volumeAttachments: AttachmentFacts[];
-  /** One node tells whether they are a cloud provider's, whose own controllers run out of sight. */
-  providerNodes: { providerId: string }[];
-}
-
-/** Collections of one namespace. */
-export interface PlaceSources {
-  roles: RoleFacts[];
-  roleBindings: BindingFacts[];
-  pods: PodFacts[];
-  services: ServiceFacts[];
-  events: EventFacts[];
-}
-
 export interface FailedGroup {
   group: string;
   version: string;
@@ -149,11 +102,9 @@ export interface ContentCount {
   sample?: ObjectFacts;
 }
 
-/** Objects of one type with the same finalizers. Ten thousand are one group. */
+/** Objects of one type with the same finalizers, written by the same managers. Ten thousand are one group. */
 export interface ObjectGroup {
   finalizers: string[];
-  /** Field manager per finalizer, the same for all objects of the group. */
-  managers: Record<string, string>;
   count: number;
   /** Earliest deletionTimestamp of the group; empty where nothing is terminating. */
   since: string;
@@ -170,7 +121,6 @@ export type Trial =
 
 /** Who was in the namespace when the gate began, before its content was deleted. */
 export interface Baseline {
-  at: string;
   workloads: Read<WorkloadFacts[]>;
   roles: Read<RoleFacts[]>;
   roleBindings: Read<BindingFacts[]>;

@@ -1,8 +1,10 @@
 import { isObject, type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
-import { type Read, read } from '../model/read.ts';
-import type { TypeRef } from '../model/snapshot.ts';
+import type { ObjectDetail, TypeRef } from '../model/facts.ts';
+import { type Read, type ReadFailure, read } from '../model/read.ts';
+import type { Unread } from '../model/snapshot.ts';
+import { MANY, type Source } from '../model/sources.ts';
 
 /** As many as the client sends at once: more would delay the calls that notice the end. */
 const WIDTH = 8;
@@ -166,4 +168,81 @@ export async function listIn(
   };
   await inParallel(namespaces, listOne, isSlow ? 1 : WIDTH);
   return ends;
+}
+
+/** How a failed read stands under "not inspected", with the right that was missing. */
+export function unreadOf(
+  source: string,
+  what: string,
+  result: Read<unknown>,
+  type: Pick<TypeRef, 'group' | 'resource'>,
+  verb = 'list',
+): Unread[] {
+  if (result.ok) return [];
+  const { failure } = result;
+  return [{ source, what, reason: failure.message, ...missingRight(failure, type, verb) }];
+}
+
+export function missingRight(
+  failure: ReadFailure,
+  { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
+  verb = 'list',
+): Pick<Unread, 'grant'> {
+  return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
+}
+
+/** What was read, and what of it is missing. */
+export interface Answer<T> {
+  value: T;
+  unread?: Unread[];
+  /** What objects say that were read on the way, by UID. */
+  details?: Record<string, Read<ObjectDetail>>;
+}
+
+/** The whole collection, or why not. */
+export async function readSource<T>(
+  key: string,
+  source: Source<T>,
+  { api, signal }: Reading,
+): Promise<Answer<Read<T[]>>> {
+  const path = collectionPath(source.type);
+  const listed = await readList(api, path, source.parse, { ...source.options, signal });
+  return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
+}
+
+/** The collections of these namespaces. */
+export async function readPlaces<T>(
+  key: string,
+  source: Source<T>,
+  namespaces: readonly string[],
+  deps: Reading,
+): Promise<Map<string, Answer<Read<T[]>>>> {
+  const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
+  const { type, parse, options } = source;
+  const listing = {
+    maxItems: options.maxItems,
+    maxInAll: Math.min(MANY, 5 * options.maxItems),
+    onItem: (namespace: string, item: JsonObject) =>
+      found.get(namespace)?.push(...([parse(item)].flat() as T[])),
+    onRestart: (namespace: string) => found.set(namespace, []),
+  };
+  const ends = await listIn(type, namespaces, listing, deps);
+  return new Map(
+    [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
+  );
+}
+
+function answerOf<T>(
+  key: string,
+  { label, type, options }: Source<T>,
+  end: Read<{ complete: boolean }>,
+  found: T[],
+  namespace?: string,
+): Answer<Read<T[]>> {
+  const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
+  if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
+  if (end.value.complete || options.maxItems === 1) return { value: read(found) };
+  const what = `more ${label} ${place}`;
+  const reason = `only the first ${found.length} are read`;
+  return { value: read(found), unread: [{ source: key, what, reason }] };
 }

@@ -9,11 +9,13 @@ import {
   objectDetail,
   objectFacts,
   type ResourceType,
+  removalPatch,
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import {
+  type Answer,
   FEW,
   inParallel,
   listIn,
@@ -21,8 +23,8 @@ import {
   PAGE,
   type Reading,
   readList,
+  unreadOf,
 } from './collections.ts';
-import { type Answer, unreadOf } from './sources.ts';
 
 /**
  * Single objects, for all namespaces of an examination at once. Read by `list` throughout: it is what the
@@ -212,24 +214,8 @@ function removal({ type, object, finalizer }: Wanted['trials'][number]): Mutatio
   return {
     method: 'PATCH',
     path: objectPath(type, object.namespace || undefined, object.name),
-    body: removalPatch(object.uid, object.finalizers, finalizer),
+    body: removalPatch(object, [finalizer]),
   };
-}
-
-/** Takes every occurrence of `finalizer` out of the list as it was read, and nothing if it moved. */
-export function removalPatch(
-  uid: string,
-  finalizers: readonly string[],
-  finalizer: string,
-): JsonObject[] {
-  const indexes = finalizers.flatMap((entry, index) => (entry === finalizer ? [index] : []));
-  const path = (index: number): string => `/metadata/finalizers/${index}`;
-  return [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    ...indexes.map((index) => ({ op: 'test', path: path(index), value: finalizer })),
-    // From the end: each removal moves what comes after it.
-    ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
-  ];
 }
 
 /** Would the API server let these objects be deleted? Each is tried with its UID as precondition. */

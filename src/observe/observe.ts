@@ -20,18 +20,9 @@ import {
   type Unread,
   type Wanted,
 } from '../model/snapshot.ts';
-import type { Reading } from './collections.ts';
+import { CLAIMS, CLUSTER, PLACE, type Source } from '../model/sources.ts';
+import { type Answer, type Reading, readPlaces, readSource, unreadOf } from './collections.ts';
 import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
-import {
-  type Answer,
-  CLAIMS,
-  CLUSTER,
-  PLACE,
-  readPlaces,
-  readSource,
-  type Source,
-  unreadOf,
-} from './sources.ts';
 import { type Swept, sweep, sweepableTypes } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
@@ -326,7 +317,6 @@ export async function readBaselines(
     const lists = workloads.map((list) => list(name));
     const said = events(name);
     return {
-      at: serverTimestamp(deps),
       workloads:
         lists.find((list) => !list.ok) ??
         read(lists.flatMap((list) => (list.ok ? list.value : []))),

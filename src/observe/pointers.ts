@@ -11,8 +11,8 @@ import {
 } from '../model/facts.ts';
 import type { LeftBehind } from '../model/result.ts';
 import type { Unread } from '../model/snapshot.ts';
-import type { Reading } from './collections.ts';
-import { MANY, missingRight, typeNamed } from './sources.ts';
+import { MANY, typeNamed } from '../model/sources.ts';
+import { missingRight, type Reading } from './collections.ts';
 
 /** Something cluster-scoped that points into a namespace. */
 export interface Pointer {

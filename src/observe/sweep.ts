@@ -9,8 +9,8 @@ import {
   type TypeContent,
   type Unread,
 } from '../model/snapshot.ts';
-import { inParallel, listIn, type Reading } from './collections.ts';
-import { PODS, readPlaces, unreadOf } from './sources.ts';
+import { PODS } from '../model/sources.ts';
+import { inParallel, listIn, type Reading, readPlaces, unreadOf } from './collections.ts';
 
 /** What was found in one namespace. */
 export interface Swept {
@@ -131,17 +131,12 @@ class Fold {
     const facts = objectFacts(item, this.type);
     if (isSample) count.sample = facts;
     if (!isTerminating && !isGuarded) return;
-    const managers = Object.fromEntries(
-      facts.writers.map((writer) => [writer.finalizer, writer.manager]),
-    );
-    const key = JSON.stringify([
-      isTerminating,
-      ...facts.finalizers.map((name) => [name, managers[name]]),
-    ]);
+    const writers = facts.writers.map(({ finalizer, manager }) => [finalizer, manager]);
+    const key = JSON.stringify([isTerminating, facts.finalizers, writers]);
     let group = this.groups.get(key);
     if (group === undefined) {
       const began = isTerminating ? since : '';
-      group = { finalizers: facts.finalizers, managers, count: 0, since: began, examples: [] };
+      group = { finalizers: facts.finalizers, count: 0, since: began, examples: [] };
       this.groups.set(key, group);
       (isTerminating ? count.terminating : count.guarded).push(group);
     }

@@ -75,7 +75,7 @@ function missingRight(
       PERMISSION_LINES,
     ];
   }
-  const has = kind === 'classic' ? (failure.scopes?.has ?? '') : '';
+  const has = kind === 'classic' ? (failure.scopes ?? '') : '';
   return [`${NEEDS[kind]}${has === '' ? '' : `; it has: ${has}`}.`];
 }
 

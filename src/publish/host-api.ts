@@ -14,34 +14,14 @@ export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 export type Got<T> = { ok: true; value: T } | { ok: false; failure: ApiFailure };
 
 export interface ApiFailure extends ReadFailure {
-  /** OAuth scopes of the token and those that would do, as GitHub says them of a classic token. */
-  scopes?: { has: string; needs: string };
+  /** OAuth scopes of the token, as GitHub says them of a classic one. */
+  scopes?: string;
 }
 
-export interface Comment {
-  id: number;
-  /** Its address for people. */
-  url: string;
-  body: string;
-  author: string;
-  /** "Bot", "User"; undefined on hosts that do not tell. */
-  authorType: string | undefined;
-}
+export type Comment = NonNullable<ReturnType<typeof toComment>>;
+export type PullRequest = NonNullable<ReturnType<typeof toPull>>;
 
-export interface PullRequest {
-  number: number;
-  /** "owner/name" of the repository it wants to change. */
-  baseRepository: string;
-  headSha: string;
-  headBranch: string;
-  headOwner: string;
-  isMerged: boolean;
-  mergeCommitSha: string | undefined;
-  /** ms since the epoch; undefined while it is open. */
-  closedAt: number | undefined;
-}
-
-export interface HostApiOptions {
+interface HostApiOptions {
   host: Host;
   token: string;
   /** "owner/name". */
@@ -272,15 +252,14 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   }
   const said = stringAt(response, 'data', 'message');
   const message = clean(said ?? 'the answer is no JSON of such a host');
-  const has = stringAt(response, 'headers', 'x-oauth-scopes');
-  const needs = stringAt(response, 'headers', 'x-accepted-oauth-scopes') ?? '';
+  const scopes = stringAt(response, 'headers', 'x-oauth-scopes');
   return {
     kind: isThrottled(status, response, message)
       ? 'throttled'
       : (KINDS[status] ?? failureKindOf(status)),
     status,
     message: `${status} ${message}`,
-    ...(has === undefined ? {} : { scopes: { has: clean(has), needs: clean(needs) } }),
+    ...(scopes === undefined ? {} : { scopes: clean(scopes) }),
   };
 }
 
@@ -347,14 +326,16 @@ async function pullsOfBranch(
   return found;
 }
 
-function toComment(data: Json): Comment | undefined {
+function toComment(data: Json) {
   const id = numberAt(data, 'id');
   if (id === undefined) return undefined;
   return {
     id,
+    /** Its address for people. */
     url: stringAt(data, 'html_url') ?? '',
     body: stringAt(data, 'body') ?? '',
     author: stringAt(data, 'user', 'login') ?? '',
+    /** "Bot", "User"; undefined on hosts that do not tell. */
     authorType: stringAt(data, 'user', 'type'),
   };
 }
@@ -364,13 +345,14 @@ function toPulls(data: unknown): PullRequest[] | undefined {
   return data.map((item) => toPull(item as Json)).filter((pull) => pull !== undefined);
 }
 
-function toPull(data: Json): PullRequest | undefined {
+function toPull(data: Json) {
   const number = numberAt(data, 'number');
   if (number === undefined) return undefined;
   const ref = stringAt(data, 'head', 'ref') ?? '';
   const closedAt = Date.parse(stringAt(data, 'closed_at') ?? '');
   return {
     number,
+    /** "owner/name" of the repository it wants to change. */
     baseRepository: stringAt(data, 'base', 'repo', 'full_name') ?? '',
     headSha: stringAt(data, 'head', 'sha') ?? '',
     // Once the branch is gone, Gitea has only the label left to tell its name (services/convert/pull.go).
@@ -381,6 +363,7 @@ function toPull(data: Json): PullRequest | undefined {
       '',
     isMerged: stringAt(data, 'merged_at') !== undefined,
     mergeCommitSha: stringAt(data, 'merge_commit_sha'),
+    /** ms since the epoch; undefined while it is open. */
     closedAt: Number.isNaN(closedAt) ? undefined : closedAt,
   };
 }

@@ -72,12 +72,6 @@ export interface CommentInputs {
   selector: string;
 }
 
-/** Paths of what was written; empty for what could not be. */
-export interface WrittenFiles {
-  reportJsonPath: string;
-  reportMarkdownPath: string;
-}
-
 /**
  * Writes the report files, the job summary and the comment. Never throws and never changes the
  * verdict: what cannot be published is a warning that says what would help.
@@ -94,8 +88,8 @@ export class Publisher {
     this.#clock = deps.clock ?? systemClock;
   }
 
-  /** Report files and job summary. */
-  async files(given: Told): Promise<WrittenFiles> {
+  /** Report files and job summary. Paths of what was written; empty for what could not be. */
+  async files(given: Told) {
     const told = this.#redacted(given);
     const context = this.#context();
     const write = async (name: string, text: (view: View) => string): Promise<string> =>

@@ -3,13 +3,13 @@ import type { ApiFailure, Got, HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent, HostKind } from './run.ts';
 
 /** A way from an event to its pull request. */
-export type Lead =
+type Lead =
   | { by: 'number'; number: number }
   | { by: 'commit'; sha: string }
   /** With a commit, that has to be the head; without one, the branch is gone. */
   | { by: 'branch'; owner: string; branch: string; sha?: string };
 
-export interface Leads {
+interface Leads {
   /** In order: the first that leads anywhere counts. */
   leads: Lead[];
   /** What to say when none does. */
@@ -222,7 +222,7 @@ function ownerOf(event: HostEvent): string {
   return event.repository.split('/')[0] ?? '';
 }
 
-export type FoundPullRequest =
+type FoundPullRequest =
   | { kind: 'found'; number: number }
   | { kind: 'none'; reason: string }
   | { kind: 'failed'; what: string; failure: ApiFailure };

@@ -20,7 +20,7 @@ export interface CommentTask {
 }
 
 /** Its address, empty where there is none and may be none; or what could not be done. */
-export type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFailure };
+type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFailure };
 
 /** Who writes at the same time has read and written within this. */
 const SETTLE_MS = 1_000;

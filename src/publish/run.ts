@@ -7,54 +7,14 @@ import { isVersionFrom, shorten } from '../base/text.ts';
 export type HostKind = 'github' | 'gitea' | 'forgejo';
 
 /** Where the workflow runs; everything about it comes from the environment. */
-export interface Host {
-  kind: HostKind;
-  /** As a sentence names it. */
-  name: 'GitHub' | 'Gitea' | 'Forgejo';
-  /** Both without a slash at the end. */
-  serverUrl: string;
-  apiUrl: string;
-  /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
-  hasSummary: boolean;
-}
-
-/** The event that started the workflow. */
-export interface HostEvent {
-  /** `GITHUB_EVENT_NAME`; in a called workflow that of the caller, or "workflow_call" on Gitea. */
-  name: string;
-  payload: Json;
-  /** `GITHUB_SHA`. */
-  sha: string;
-  /** `GITHUB_REF`. */
-  ref: string;
-  actor: string;
-  /** "owner/name". */
-  repository: string;
-}
-
+export type Host = ReturnType<typeof readHost>;
 /** One attempt of one job of one workflow run. */
-export interface WorkflowRun {
-  host: Host;
-  event: HostEvent;
-  /** Digits, ascending in time; empty where the host does not tell. A run number is per workflow. */
-  id: string;
-  attempt: number;
-  number: string;
-  /** "run 812, attempt 1". */
-  label: string;
-  /** "preview / teardown (eu)", as checks are called on GitHub. */
-  where: string;
-  /** Hashes: what the job is called may be anything. */
-  workflow: string;
-  job: string;
-  /** What the three above are made of; Gitea's runner says nothing of a workflow without a name. */
-  names: { workflow: string; job: string; matrix: readonly string[] };
-  /** When the job began, ms since the epoch. */
-  startedAt: number | undefined;
-}
+export type WorkflowRun = NonNullable<ReturnType<typeof readWorkflowRun>>;
+/** The event that started the workflow. */
+export type HostEvent = WorkflowRun['event'];
 
 /** The workflow run that this process belongs to; `undefined` outside of one. */
-export function readWorkflowRun(env: Environment, matrix: string): WorkflowRun | undefined {
+export function readWorkflowRun(env: Environment, matrix: string) {
   const repository = env['GITHUB_REPOSITORY'] ?? '';
   const name = env['GITHUB_EVENT_NAME'] ?? '';
   if (!/^[^/\s]+\/[^/\s]+$/.test(repository) || name === '') return undefined;
@@ -64,34 +24,40 @@ export function readWorkflowRun(env: Environment, matrix: string): WorkflowRun |
   return {
     host: readHost(env),
     event: {
+      /** In a called workflow that of the caller, or "workflow_call" on Gitea. */
       name,
       payload: readPayload(eventPath),
       sha: env['GITHUB_SHA'] ?? '',
       ref: env['GITHUB_REF'] ?? '',
       actor: env['GITHUB_ACTOR'] ?? '',
+      /** "owner/name". */
       repository,
     },
+    /** Digits, ascending in time; empty where the host does not tell. A run number is per workflow. */
     id,
     attempt,
     number,
+    /** "run 812, attempt 1". */
     label: `run ${number === '' ? '?' : number}, attempt ${attempt}`,
     ...identity({
       workflow: env['GITHUB_WORKFLOW'] ?? '',
       job: env['GITHUB_JOB'] ?? '',
       matrix: matrixValues(matrix),
     }),
+    /** When the job began, ms since the epoch. */
     startedAt: startOf(eventPath),
   };
 }
 
-type Identity = Pick<WorkflowRun, 'where' | 'workflow' | 'job' | 'names'>;
-
-function identity(names: WorkflowRun['names']): Identity {
+function identity(names: { workflow: string; job: string; matrix: readonly string[] }) {
   const { workflow, job, matrix } = names;
   return {
+    /** "preview / teardown (eu)", as checks are called on GitHub. */
     where: describeJob(workflow, job, matrix),
+    /** Hashes: what the job is called may be anything. */
     workflow: hash(workflow),
     job: hash([workflow, job, matrix]),
+    /** What the three above are made of; Gitea's runner says nothing of a workflow without a name. */
     names,
   };
 }
@@ -101,17 +67,20 @@ export function calledAfter(file: string, run: WorkflowRun): WorkflowRun {
   return { ...run, ...identity({ ...run.names, workflow: file }) };
 }
 
-function readHost(env: Environment): Host {
+function readHost(env: Environment) {
   // Forgejo's runner says that it is Gitea's as well (forgejo/runner, internal/app/run/runner.go).
   const isForgejo = env['FORGEJO_ACTIONS'] === 'true';
   const isGitea = env['GITEA_ACTIONS'] === 'true';
-  const kind = isForgejo ? 'forgejo' : isGitea ? 'gitea' : 'github';
+  const kind: HostKind = isForgejo ? 'forgejo' : isGitea ? 'gitea' : 'github';
   const isGithub = kind === 'github';
   return {
     kind,
+    /** As a sentence names it. */
     name: NAMES[kind],
+    /** Both without a slash at the end. */
     serverUrl: address(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
     apiUrl: address(env['GITHUB_API_URL'], isGithub ? 'https://api.github.com' : ''),
+    /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
     hasSummary: isGithub && Boolean(env['GITHUB_STEP_SUMMARY']),
   };
 }

@@ -1,9 +1,10 @@
+import { groupOf } from '../model/facts.ts';
 import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult, SharedCause } from '../model/result.ts';
 
 /** What both a diagnosis and report.json have. */
-export type Graph = Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'>;
+type Graph = Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'>;
 
 /** A root cause of one namespace, with the way that leads from the namespace to it. */
 export interface Root {
@@ -79,11 +80,8 @@ export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): b
 }
 
 function isSameSubject(a: Subject, b: Subject): boolean {
-  const group = ({ apiVersion }: Subject): string =>
-    apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
-  return (
-    a.kind === b.kind && a.name === b.name && a.namespace === b.namespace && group(a) === group(b)
-  );
+  const isSameType = a.kind === b.kind && groupOf(a.apiVersion) === groupOf(b.apiVersion);
+  return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
 export interface Place {

@@ -1,5 +1,5 @@
 import { plainText, shorten } from '../base/text.ts';
-import { OUTCOMES, type Outcome } from '../model/outcome.ts';
+import { OUTCOMES } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { isHeld } from './causes.ts';
 import type { View } from './view.ts';
@@ -8,49 +8,18 @@ import type { View } from './view.ts';
  * What one job of one run reported, as the comment remembers it: for its history, and, as long as
  * nobody has looked there again, for its rows.
  */
-export interface Teardown extends Speaker {
-  /** ISO 8601. */
-  at: string;
-  /** "error": the gate could not work, so nothing is known. */
-  outcome: Outcome | 'error';
-  /** By its outcome, whatever `fail-on` makes of it. */
-  isPass: boolean;
-  seconds: number;
-  /** UID of kube-system; empty where it could not be read, and where no cluster could. */
-  cluster: string;
-  /** Hash of the API server's address; empty where no cluster could be reached. */
-  address: string;
-  /** The cluster was made by the job that reported, and goes with it. */
-  isOwnCluster: boolean;
-  /** Namespaces that did not pass. */
-  left: string[];
-  /** Others have seen since that all of these are gone. */
-  isSettled: boolean;
-  /** Code and subject of the first root cause; empty when there was none. */
-  code: string;
-  subject: string;
-}
+export type Teardown = {
+  [K in keyof typeof FIELDS]: Exclude<ReturnType<(typeof FIELDS)[K]>, undefined>;
+};
 
 /** Who reports. */
-export interface Speaker {
-  /** Id of the workflow run, digits only; empty where the host does not tell. */
-  run: string;
-  attempt: number;
-  /** Of the run within its workflow, for people. */
-  number: string;
-  /** Hashes of the workflow, and of the workflow, the job and its matrix. */
-  workflow: string;
-  job: string;
-  /** "preview / teardown (eu)". */
-  where: string;
-  /** Hash of the namespaces and the selector as the workflow has them; empty where they are not known. */
-  scope: string;
-  /** The same for people. */
-  about: string;
-}
+export type Speaker = Pick<
+  Teardown,
+  'run' | 'attempt' | 'number' | 'workflow' | 'job' | 'where' | 'scope' | 'about'
+>;
 
 /** Runs of the same workflow that may pass over a job before nobody waits for its word any longer. */
-export const MISSED_RUNS = 3;
+const MISSED_RUNS = 3;
 const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
 const MAX_HISTORY = 20;
 /** Of the comment, for its memory; an entry takes about 700. */
@@ -278,24 +247,40 @@ const digits = like(/^\d{1,19}$/);
 const id = like(/^[A-Za-z0-9-]{1,64}$/);
 
 /** By field: what is wrong and has to be there makes the entry worthless; the rest is left empty. */
-const FIELDS: { [K in keyof Teardown]-?: (value: unknown) => Teardown[K] | undefined } = {
+const FIELDS = {
+  /** Id of the workflow run, digits only; empty where the host does not tell. */
   run: digits,
   attempt: finite,
+  /** Of the run within its workflow, for people. */
   number: digits,
+  /** Hashes of the workflow, and of the workflow, the job and its matrix. */
   workflow: id,
   job: id,
+  /** "preview / teardown (eu)". */
   where: text,
+  /** Hash of the namespaces and the selector as the workflow has them; empty where they are not known. */
   scope: id,
+  /** The same for people. */
   about: text,
+  /** ISO 8601. */
   at: like(/^[0-9T:.Z+-]{1,40}$/),
-  outcome: (value) => [...OUTCOMES, 'error' as const].find((known) => known === value),
-  isPass: (value) => (typeof value === 'boolean' ? value : undefined),
+  /** "error": the gate could not work, so nothing is known. */
+  outcome: (value: unknown) => [...OUTCOMES, 'error' as const].find((known) => known === value),
+  /** By its outcome, whatever `fail-on` makes of it. */
+  isPass: (value: unknown) => (typeof value === 'boolean' ? value : undefined),
   seconds: finite,
+  /** UID of kube-system; empty where it could not be read, and where no cluster could. */
   cluster: id,
+  /** Hash of the API server's address; empty where no cluster could be reached. */
   address: id,
-  isOwnCluster: (value) => value === true,
-  left: (value) => (Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined),
-  isSettled: (value) => value === true,
+  /** The cluster was made by the job that reported, and goes with it. */
+  isOwnCluster: (value: unknown) => value === true,
+  /** Namespaces that did not pass. */
+  left: (value: unknown) =>
+    Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined,
+  /** Others have seen since that all of these are gone. */
+  isSettled: (value: unknown) => value === true,
+  /** Code and subject of the first root cause; empty when there was none. */
   code: text,
   subject: text,
 };

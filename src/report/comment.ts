@@ -62,7 +62,7 @@ export function failureStory(failure: Failure, context: RenderContext): string {
   ].join('\n\n');
 }
 
-export interface CommentContent {
+interface CommentContent {
   key: string;
   /** Shows its writer that a comment is its own. */
   signature: string | undefined;

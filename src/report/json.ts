@@ -1,33 +1,39 @@
 import type { Finding, NotInspected } from '../model/finding.ts';
-import type { NamespaceResult, Report, ReportNamespace, RunResult } from '../model/result.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { View } from './view.ts';
 
 export function reportJson({ run }: View): string {
   return `${JSON.stringify(buildReport(run), null, 2)}\n`;
 }
 
-/** report.json: what was found, word for word. Texts are not escaped here; secrets are taken out before. */
-export function buildReport(result: RunResult): Report {
+/** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */
+export type Report = ReturnType<typeof buildReport>;
+export type ReportNamespace = Report['namespaces'][number];
+
+/** What was found, word for word. Texts are not escaped here; secrets are taken out before. */
+export function buildReport(result: RunResult) {
+  const { cluster, leftOut } = result;
   return {
-    schemaVersion: 1,
+    schemaVersion: 1 as const,
     generatedAt: result.finishedAt,
     gate: { version: result.gateVersion },
-    cluster: { server: result.cluster.server, version: result.cluster.version },
+    cluster: { server: cluster.server, version: cluster.version },
     outcome: result.outcome,
     namespaces: result.namespaces.map(namespaceReport),
     sharedCauses: result.sharedCauses.map(({ finding, namespaces }) => ({
       finding: findingReport(finding),
       namespaces,
     })),
-    ...(result.leftOut === undefined ? {} : { leftOut: result.leftOut.map(withoutGrant) }),
+    // Namespaces that a limit kept out of the run; absent where there was none.
+    ...(leftOut === undefined ? {} : { leftOut: leftOut.map(withoutGrant) }),
   };
 }
 
-function withoutGrant({ what, reason }: NotInspected): { what: string; reason: string } {
+function withoutGrant({ what, reason }: NotInspected) {
   return { what, reason };
 }
 
-function namespaceReport(namespace: NamespaceResult): ReportNamespace {
+function namespaceReport(namespace: NamespaceResult) {
   const { diagnosis, deletions, leftBehind = [], leftBehindUnread = [], order } = namespace;
   return {
     name: namespace.name,

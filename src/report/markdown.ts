@@ -223,7 +223,7 @@ export function table(header: readonly string[], rows: readonly (readonly string
 }
 
 /** Something to copy. A fence where that is safe, since GitHub gives it a copy button and colours. */
-export function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''): string {
+function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''): string {
   const lines = text.map((line) => shorten(plainText(line), MAX_COMMAND_CHARS));
   const isOrdinary = lines.every((line) => /^[ -~]*$/.test(line) && !/[`<]/.test(line));
   const block = isOrdinary

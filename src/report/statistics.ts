@@ -2,8 +2,8 @@ import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
-import type { Report, ReportNamespace } from '../model/result.ts';
 import { type Root, rootsOf } from './causes.ts';
+import type { Report, ReportNamespace } from './json.ts';
 import { table } from './markdown.ts';
 import {
   counted,
@@ -16,37 +16,6 @@ import {
   type Words,
 } from './words.ts';
 
-/** What many reports say together: how deletions end, how long they take, what holds them. */
-export interface Statistics {
-  reports: number;
-  /** Namespaces that somebody waited for. */
-  teardowns: number;
-  outcomes: { outcome: string; count: number }[];
-  /** Of teardowns that ended in `deleted` or `recreated`; undefined without any. */
-  deletionSeconds: { median: number; p90: number; longest: number } | undefined;
-  /** What holds most namespaces first. */
-  causes: CauseCount[];
-}
-
-export interface CauseCount {
-  code: string;
-  /** The finalizer where there is one, else the thing itself. */
-  what: string;
-  /** Namespaces that it held: one that is in the report of every week is one. */
-  namespaces: number;
-  /** Reports that have it. */
-  reports: number;
-  /** Teardowns in which it was a root cause. */
-  hangs: number;
-  /** Share of all teardowns, 0 to 1. */
-  share: number;
-  /** Median time that those teardowns took before the gate gave up on them. */
-  medianSeconds: number;
-  /** Since when it has held anything, as far as the reports know: ISO 8601. */
-  since: string;
-  lastSeen: string;
-}
-
 /** Nobody waited for these; a forecast is none either. */
 const NO_TEARDOWN: readonly Outcome[] = ['not-found', 'not-terminating', 'clear', 'would-hang'];
 
@@ -56,7 +25,8 @@ interface Seen {
   root: Root;
 }
 
-export function summarizeReports(reports: readonly Report[]): Statistics {
+/** What many reports say together: how deletions end, how long they take, what holds them. */
+export function summarizeReports(reports: readonly Report[]) {
   const teardowns = reports.flatMap((report) =>
     report.namespaces
       .filter(({ outcome }) => !NO_TEARDOWN.includes(outcome))
@@ -73,8 +43,10 @@ export function summarizeReports(reports: readonly Report[]): Statistics {
   });
   return {
     reports: reports.length,
+    /** Namespaces that somebody waited for. */
     teardowns: teardowns.length,
     outcomes: countBy(teardowns.map(({ namespace }) => namespace.outcome)),
+    /** Of teardowns that ended in `deleted` or `recreated`. */
     deletionSeconds:
       gone.length === 0
         ? undefined
@@ -83,6 +55,7 @@ export function summarizeReports(reports: readonly Report[]): Statistics {
             p90: percentile(gone, 0.9),
             longest: Math.max(...gone),
           },
+    /** What holds most namespaces first. */
     causes: [...Map.groupBy(seen, ({ root }) => root.key).values()]
       .map((group) => causeCount(group, teardowns.length))
       .sort(
@@ -94,22 +67,27 @@ export function summarizeReports(reports: readonly Report[]): Statistics {
   };
 }
 
-function causeCount(group: readonly Seen[], teardowns: number): CauseCount {
+function causeCount(group: readonly Seen[], teardowns: number) {
   const [{ namespace, root }] = group as [Seen];
   const unique = (values: unknown[]): number => new Set(values).size;
   const times = group.map(({ report }) => report.generatedAt).sort();
   const began = group.flatMap((one) => one.namespace.deletionTimestamp ?? []).sort();
   return {
     code: root.finding.code,
+    /** The finalizer where there is one, else the thing itself. */
     what: whatOf(root.finding, namespace.name),
+    /** One that is in the report of every week is one. */
     namespaces: unique(group.map((one) => `${one.namespace.name} ${one.namespace.uid}`)),
     reports: unique(group.map(({ report }) => report)),
+    /** Teardowns in which it was a root cause, and their share of all, 0 to 1. */
     hangs: group.length,
     share: group.length / teardowns,
+    /** What those teardowns took before the gate gave up on them. */
     medianSeconds: percentile(
       group.map((one) => one.namespace.elapsedSeconds),
       0.5,
     ),
+    /** Since when it has held anything, as far as the reports know: ISO 8601. */
     since: began[0] ?? times[0] ?? '',
     lastSeen: times.at(-1) ?? '',
   };
@@ -123,7 +101,10 @@ function whatOf({ finalizer, subject }: Finding, home: string): string {
     : `${subject.kind} ${subject.name}`;
 }
 
-function countBy(values: readonly string[]): { outcome: string; count: number }[] {
+type Statistics = ReturnType<typeof summarizeReports>;
+type CauseCount = Statistics['causes'][number];
+
+function countBy(values: readonly string[]) {
   return [...Map.groupBy(values, (value) => value)]
     .map(([outcome, all]) => ({ outcome, count: all.length }))
     .sort((a, b) => b.count - a.count || (a.outcome < b.outcome ? -1 : 1));
@@ -141,8 +122,18 @@ export function renderStatistics(statistics: Statistics, format: keyof typeof FO
   return FORMATS[format](statistics);
 }
 
-const HEADER =
-  'root cause,what,namespaces,reports,share of teardowns,median wait,since,last seen'.split(',');
+/** For people, in this order. */
+const COLUMNS: Record<string, (cause: CauseCount) => string> = {
+  'root cause': ({ code }) => code,
+  what: ({ what }) => what,
+  namespaces: ({ namespaces }) => formatCount(namespaces),
+  reports: ({ reports }) => formatCount(reports),
+  'share of teardowns': ({ share }) => `${Math.round(share * 100)}%`,
+  'median wait': ({ medianSeconds }) => seconds(medianSeconds),
+  since: ({ since }) => since.slice(0, 10),
+  'last seen': ({ lastSeen }) => lastSeen.slice(0, 10),
+};
+const HEADER = Object.keys(COLUMNS);
 
 function headlines(statistics: Statistics): Words[] {
   const { deletionSeconds: took } = statistics;
@@ -165,16 +156,7 @@ function headlines(statistics: Statistics): Words[] {
 }
 
 function cells(cause: CauseCount): string[] {
-  return [
-    cause.code,
-    cause.what,
-    formatCount(cause.namespaces),
-    formatCount(cause.reports),
-    `${Math.round(cause.share * 100)}%`,
-    seconds(cause.medianSeconds),
-    cause.since.slice(0, 10),
-    cause.lastSeen.slice(0, 10),
-  ].map((text) => shorten(plainText(text), 100));
+  return Object.values(COLUMNS).map((cell) => shorten(plainText(cell(cause)), 100));
 }
 
 function statisticsText(statistics: Statistics): string {
@@ -200,22 +182,23 @@ function statisticsMarkdown(statistics: Statistics): string {
 }
 
 /** For spreadsheets: raw numbers, and no text that one would take for a formula. */
-function statisticsCsv(statistics: Statistics): string {
-  const rows = statistics.causes.map((cause) => [
-    cause.code,
-    cause.what,
-    String(cause.hangs),
-    cause.share.toFixed(4),
-    String(cause.medianSeconds),
-    cause.lastSeen,
-    String(cause.namespaces),
-    String(cause.reports),
-    cause.since,
-  ]);
-  const header = 'code,what,hangs,share,median_seconds,last_seen,namespaces,reports,since'.split(
-    ',',
-  );
-  return [header, ...rows].map((row) => `${row.map(csvField).join(',')}\r\n`).join('');
+const CSV_COLUMNS: Record<string, (cause: CauseCount) => string | number> = {
+  code: ({ code }) => code,
+  what: ({ what }) => what,
+  hangs: ({ hangs }) => hangs,
+  share: ({ share }) => share.toFixed(4),
+  median_seconds: ({ medianSeconds }) => medianSeconds,
+  last_seen: ({ lastSeen }) => lastSeen,
+  namespaces: ({ namespaces }) => namespaces,
+  reports: ({ reports }) => reports,
+  since: ({ since }) => since,
+};
+
+function statisticsCsv({ causes }: Statistics): string {
+  const rows = causes.map((cause) => Object.values(CSV_COLUMNS).map((cell) => String(cell(cause))));
+  return [Object.keys(CSV_COLUMNS), ...rows]
+    .map((row) => `${row.map(csvField).join(',')}\r\n`)
+    .join('');
 }
 
 function csvField(value: string): string {

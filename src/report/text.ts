@@ -25,20 +25,14 @@ export function renderText(view: View): string {
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
-export interface LogEnd {
-  lines: string[];
-  groups: { title: string; lines: string[] }[];
-  annotations: Annotation[];
-}
-
-export interface Annotation {
+interface Annotation {
   level: 'error' | 'warning' | 'notice';
   title: string;
   message: string;
 }
 
 /** What the step log ends with: what became of each namespace, why, what is behind it folded, annotations. */
-export function renderLogLines(view: View): LogEnd {
+export function renderLogLines(view: View) {
   const { namespaces } = view;
   const isMany = namespaces.length > 1;
   const looked = namespaces.filter(({ result }) => result.diagnosis !== undefined);

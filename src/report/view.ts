@@ -9,7 +9,7 @@ import {
   type RemedyRole,
 } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
-import type { LeftBehind, NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
+import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
 import { type Cause, causesOf, isHeld, isOwnerOfItself, type Place } from './causes.ts';
 import {
   asSentence,
@@ -47,36 +47,6 @@ const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
-
-/**
- * What is told about a run, computed once for all renderers: plain data whose texts are in pieces, in the
- * order in which it is told. Secrets have to be out of the result before.
- */
-export interface View {
-  run: RunResult;
-  mark: string;
-  headline: Words;
-  /** For the comment on a pull request, where another says it better. */
-  commentHeadline: Words;
-  whyTitle: string;
-  /** What holds most namespaces first; then what needs telling although nothing holds it. */
-  causes: CauseView[];
-  /** How many there are, told or not. */
-  causeCount: number;
-  /** The worst first. */
-  namespaces: NamespaceView[];
-  /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
-  notSeen: Words[];
-  /** RBAC rules that would show it, as lines of YAML; none where a cause says them. */
-  rules: string[];
-  /** How much waits behind what is told. */
-  queued: Words;
-  /** Words of the trade that the causes use, explained once each. */
-  terms: Words[];
-  /** What breaks others first. */
-  leftBehind: { namespace: string; entry: LeftBehind }[];
-  inspectedTypes: number;
-}
 
 /** Equal causes, told once for everywhere they are. */
 export interface CauseView {
@@ -116,29 +86,6 @@ export interface Action {
   others: string[];
 }
 
-/** A link of a chain and what it rests on. */
-export interface Proof {
-  subject: Words;
-  /** "for 4m 51s"; empty where it is not known since when. */
-  age: string;
-  lines: Words[];
-}
-
-export interface NamespaceView {
-  result: NamespaceResult;
-  mark: string;
-  /** "is stuck". */
-  state: string;
-  headline: Words;
-  /** Why, as one sentence without a full stop; empty when nothing explains it. */
-  sentence: Words;
-  /** What holds it, or another thing to tell, by their titles. */
-  titles: Words;
-  /** What moves, where no cause says it. */
-  notes: Words[];
-  rows: Row[];
-}
-
 /** One edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
 export interface Row {
   from: string;
@@ -156,7 +103,15 @@ export interface Row {
   isKnown: boolean;
 }
 
-export function viewOf(run: RunResult): View {
+export type View = ReturnType<typeof viewOf>;
+export type NamespaceView = ReturnType<typeof namespaceView>;
+export type Proof = ReturnType<typeof proofOf>;
+
+/**
+ * What is told about a run, computed once for all renderers: plain data whose texts are in pieces, in the
+ * order in which it is told. Secrets have to be out of the result before.
+ */
+export function viewOf(run: RunResult) {
   const ordered = worstFirst(run.namespaces);
   const [first] = ordered;
   const isForecast = run.kind === 'forecast';
@@ -181,18 +136,27 @@ export function viewOf(run: RunResult): View {
     run,
     mark: markOf(run.outcome, run.verdict),
     headline,
+    /** For the comment on a pull request, where another says it better. */
     commentHeadline: isForecast ? forecastWords(ordered, run) : headline,
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
+    /** What holds most namespaces first; then what needs telling although nothing holds it. */
     causes: [
       ...distinct(told.map((cause) => causeView(cause, run, orderFor(cause, all)))),
       ...situations,
     ],
+    /** How many there are, told or not. */
     causeCount: all.length + situations.length,
+    /** The worst first. */
     namespaces,
+    /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
     notSeen: notSeenSentences(unread),
+    /** RBAC rules that would show it, as lines of YAML; none where a cause says them. */
     rules: actions.some((one) => one.rules !== undefined) ? [] : rules,
+    /** How much waits behind what is told. */
     queued: queuedWords(ordered.filter(isHeld)),
+    /** Words of the trade that the causes use, explained once each. */
     terms: termsOf(told),
+    /** What breaks others first. */
     leftBehind: ordered
       .flatMap(({ name: namespace, leftBehind = [] }) =>
         leftBehind.map((entry) => ({ namespace, entry })),
@@ -342,7 +306,8 @@ function alsoHere(places: Cause['places']): Words {
   ];
 }
 
-function proofOf(link: Finding, waits: Finding | undefined, scene: Scene): Proof {
+/** A link of a chain and what it rests on. */
+function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
   const examples = (link.examples ?? []).map(({ name: example }) => [exact(example)]);
   const { code, evidence, finalizer = '' } = link;
@@ -353,6 +318,7 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene): Proof
     subject: capitalized(
       code === 'object-finalizer' ? [...subject, ', finalizer ', exact(finalizer)] : subject,
     ),
+    /** "for 4m 51s"; empty where it is not known since when. */
     age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
     lines: [
       ...lines.map((line): Words => [said(withAges(line, scene.now))]),
@@ -604,7 +570,7 @@ function namespaceView(
   causes: readonly Cause[],
   situations: readonly CauseView[],
   run: RunResult,
-): NamespaceView {
+) {
   const { diagnosis, name: home } = result;
   const scene: Scene = { home, now: run.finishedAt };
   const [state, detail] = stateOf(result, run);
@@ -624,13 +590,16 @@ function namespaceView(
     mark: markOf(result.outcome, result.verdict),
     state,
     headline: ['Namespace ', exact(home), ` ${state}${detail}`],
+    /** Why, as one sentence without a full stop; empty when nothing explains it. */
     sentence:
       first !== undefined
         ? [...asSentence(chainClauses(first.links, scene)), ...more]
         : diagnosis === undefined
           ? []
           : (unseenWords(diagnosis) ?? asSentence(situation?.clauses ?? [])),
+    /** What holds it, or another thing to tell, by their titles. */
     titles: first === undefined ? (situation?.title ?? []) : [...listWords(titles), ...others],
+    /** What moves, where no cause says it. */
     notes:
       diagnosis !== undefined && first !== undefined && isHeld(result)
         ? movementClauses(diagnosis, run)

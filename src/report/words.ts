@@ -5,7 +5,7 @@ import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
  * own words, what is shown letter by letter (a name as kubectl takes it, the words of somebody else), or a
  * sentence of the diagnosis, which has names in it.
  */
-export type Word =
+type Word =
   | string
   | { strong: Words }
   | { exact: string }

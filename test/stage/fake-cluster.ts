@@ -7,7 +7,6 @@ import type {
   ListOptions,
   Mutation,
   ResourceType,
-  WatchEnd,
   WatchEvent,
   WatchOptions,
 } from '../../src/kubernetes/api.ts';
@@ -177,23 +176,23 @@ export class FakeCluster implements KubernetesApi {
     let handed = 0;
     for (const [key, object] of this.#objects) {
       if (!isIn(key, path) || !matches(object, options.labelSelector)) continue;
-      if (handed++ === options.maxItems) return read({ resourceVersion: '1', complete: false });
+      if (handed++ === options.maxItems) return read({ complete: false });
       options.onItem(structuredClone(object));
     }
-    return read({ resourceVersion: '1', complete: true });
+    return read({ complete: true });
   }
 
-  async watch(path: string, options: WatchOptions): Promise<Read<WatchEnd>> {
+  async watch(path: string, options: WatchOptions): Promise<Read<undefined>> {
     const given = this.#ask(`WATCH ${path}`, options);
     if (given !== undefined && !given.ok) return given;
     if (this.watchMode === 'forbidden') return failed(FORBIDDEN);
     if (this.watchMode !== 'mute') options.onOpen?.();
-    if (this.watchMode === 'ends') return read('closed');
+    if (this.watchMode === 'ends') return read(undefined);
     this.#watchers.add(options);
     const closed = this.#close.signal;
     await aborted(AbortSignal.any([closed, ...(options.signal ? [options.signal] : [])]));
     this.#watchers.delete(options);
-    return read(closed.aborted ? 'closed' : 'aborted');
+    return read(undefined);
   }
 
   async discover(options: CallOptions = {}): Promise<Read<Discovery>> {

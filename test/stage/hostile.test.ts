@@ -94,7 +94,7 @@ class HostileCluster extends FakeCluster {
         return failed({ kind: 'server-error', status: 500, message: failure });
       }
       for (const item of items) options.onItem(structuredClone(item));
-      return read({ resourceVersion: '1', complete: true });
+      return read({ complete: true });
     };
     this.get = async () => {
       const [first] = next();

@@ -24,8 +24,6 @@ describe('parseConditions as a whole', () => {
       discoveryFailures: [],
       remaining: [],
       finalizersRemaining: [],
-      unparsed: [],
-      unknownTypes: [],
     });
   });
 
@@ -35,34 +33,16 @@ describe('parseConditions as a whole', () => {
       discoveryFailures: [],
       remaining: [],
       finalizersRemaining: [],
-      unparsed: [],
-      unknownTypes: [],
     });
   });
 
-  test('names types that others put there and takes nothing from them', () => {
+  test('takes nothing from types that others put there', () => {
     const parsed = parseConditions([
       isTrue('example.com/Frozen', 'pods. has 5 resource instances'),
       isTrue('constructor', 'x'),
     ]);
     expect(parsed.present).toBe(false);
-    expect(parsed.unknownTypes).toEqual(['example.com/Frozen', 'constructor']);
     expect(parsed.remaining).toEqual([]);
-  });
-
-  test('shows a known type whose status is neither True nor False', () => {
-    const parsed = parseConditions([
-      { type: 'NamespaceContentRemaining', status: 'Unknown', reason: '', message: 'who knows' },
-    ]);
-    expect(parsed.unparsed).toEqual(['NamespaceContentRemaining=Unknown: who knows']);
-  });
-
-  test('keeps the words of a parsing failure', () => {
-    const message = 'unexpected GroupVersion string: a/b/c';
-    expect(
-      parseConditions([isTrue('NamespaceDeletionGroupVersionParsingFailure', message)])
-        .parsingFailure,
-    ).toBe(message);
   });
 });
 
@@ -105,19 +85,13 @@ describe('NamespaceContentRemaining', () => {
   ])('reads $from', ({ message, entries }) => {
     const parsed = remaining(message);
     expect(parsed.remaining).toEqual(entries);
-    expect(parsed.unparsed).toEqual([]);
   });
 
-  test('shows entries that it does not understand and keeps the others', () => {
+  test('leaves out entries that it does not understand and keeps the others', () => {
     const parsed = remaining(
       'Some resources are remaining: pods. has many resource instances, kialis.kiali.io has 1 resource instances',
     );
     expect(parsed.remaining).toEqual([{ group: 'kiali.io', resource: 'kialis', count: 1 }]);
-    expect(parsed.unparsed).toEqual(['pods. has many resource instances']);
-  });
-
-  test('shows a message in words that it has never seen', () => {
-    expect(remaining('3 objects left').unparsed).toEqual(['3 objects left']);
   });
 });
 
@@ -164,7 +138,6 @@ describe('NamespaceFinalizersRemaining', () => {
   ])('reads $from', ({ message, entries }) => {
     const parsed = finalizers(message);
     expect(parsed.finalizersRemaining).toEqual(entries);
-    expect(parsed.unparsed).toEqual([]);
   });
 });
 
@@ -253,15 +226,7 @@ describe('NamespaceDeletionDiscoveryFailure', () => {
   ])('reads $from', ({ message, failures }) => {
     const parsed = discovery(message);
     expect(parsed.discoveryFailures).toEqual(failures);
-    expect(parsed.unparsed).toEqual([]);
     expect(parsed.discoveryRaw).toBeUndefined();
-  });
-
-  test('also shows the message when the number of groups does not fit what was found', () => {
-    const message = `${prefix(3)}a.example.com/v1: gone`;
-    const parsed = discovery(message);
-    expect(parsed.discoveryFailures).toHaveLength(1);
-    expect(parsed.unparsed).toEqual([message]);
   });
 
   test('keeps the raw error when discovery failed as a whole', () => {
@@ -274,24 +239,17 @@ describe('NamespaceDeletionContentFailure', () => {
   const content = (message: string) =>
     parseConditions([isTrue('NamespaceDeletionContentFailure', message)]);
 
-  test('has the number of types that fail, the raw text and what the errors say', () => {
+  test('has what the errors say', () => {
     const message =
       'Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
-    const parsed = content(message);
-    expect(parsed.contentFailure).toMatchObject({
-      raw: message,
-      types: 1,
-      errors: [{ kind: 'unexpected-items', resource: 'pods', group: '', version: 'v1', count: 1 }],
+    expect(content(message).contentFailure).toMatchObject({
+      errors: [{ kind: 'unexpected-items', count: 1 }],
     });
-    expect(parsed.unparsed).toEqual([]);
   });
 
-  test('classifies a message without the known prefix all the same, and shows it', () => {
+  test('classifies a message without the known prefix all the same', () => {
     const message = 'admission webhook "a.example.com" denied the request: no';
-    const parsed = content(message);
-    expect(parsed.contentFailure?.types).toBeUndefined();
-    expect(parsed.contentFailure?.errors[0]?.kind).toBe('webhook-denied');
-    expect(parsed.unparsed).toEqual([message]);
+    expect(content(message).contentFailure?.errors[0]?.kind).toBe('webhook-denied');
   });
 });
 
@@ -316,17 +274,6 @@ describe('hostile messages', () => {
           );
         },
       ),
-    );
-  });
-
-  test('drops no True message of a type whose words it does not know', () => {
-    fc.assert(
-      fc.property(fc.string({ minLength: 1 }), (text) => {
-        fc.pre(!text.includes(' resource instances'));
-        expect(remaining(text).unparsed).toEqual([text]);
-        expect(finalizers(text).unparsed).toEqual([text]);
-        expect(discovery(text).discoveryRaw).toBe(text);
-      }),
     );
   });
 

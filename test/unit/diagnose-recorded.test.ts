@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
-import type { ReportNamespace } from '../../src/model/result.ts';
+import type { ReportNamespace } from '../../src/report/json.ts';
 import type { Client } from '../cluster/client.ts';
 import { differences } from '../cluster/compare.ts';
 import type { Scenario } from '../cluster/scenario.ts';
@@ -29,7 +29,7 @@ function diagnosisOf({ before, now }: RecordedLooks): Diagnosis {
 function reportOf(looks: RecordedLooks): ReportNamespace {
   const { namespace } = looks.now;
   const diagnosis = diagnosisOf(looks);
-  const { findings, blockers, rootCauses, deadlocks, queued, notInspected, conditions } = diagnosis;
+  const { findings, blockers, rootCauses, deadlocks, queued, notInspected } = diagnosis;
   return {
     name: namespace.name,
     uid: namespace.uid,
@@ -42,7 +42,7 @@ function reportOf(looks: RecordedLooks): ReportNamespace {
     deadlocks,
     queued,
     notInspected,
-    conditions,
+    conditions: namespace.conditions,
     timeline: [],
     forced: null,
     leftBehind: [],

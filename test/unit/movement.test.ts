@@ -31,7 +31,7 @@ function movement(before: TypeContent[] | undefined, now: TypeContent[]): Moveme
   return diagnose(snapshot({ content: now }), then).movement;
 }
 
-const NONE: Movement = { kind: 'none', comparedMs: GAP_MS };
+const NONE: Movement = { kind: 'none' };
 const shrinking = (before: number, now: number): Movement => ({
   kind: 'shrinking',
   before,

@@ -157,7 +157,7 @@ function caused(given: Partial<Finding>, more: Partial<Diagnosis> = {}): Diagnos
     findings: [finding('held', ['cause'], {}), finding('cause', [], given)],
     blockers: ['held'],
     rootCauses: ['cause'],
-    movement: { kind: 'none', comparedMs: 30_000 },
+    movement: { kind: 'none' },
     ...more,
   };
 }

@@ -473,7 +473,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
         apiGroups,
         apiVersions: ['*'],
         resources: ['*'],
-        resourceNames: [],
         scope: '*',
       },
     ],
@@ -604,8 +603,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
 export function look(world: World): Snapshot {
   const { all, object } = build(world);
   const type = world.type === 'custom' ? WIDGETS : CONFIG_MAPS;
-  const [finalizer = ''] = object.finalizers;
-  const [writer] = object.writers;
   const now: Snapshot = {
     takenAt: NOW,
     namespace: namespaceFacts(),
@@ -614,7 +611,6 @@ export function look(world: World): Snapshot {
       contentOf(type, [
         {
           finalizers: object.finalizers,
-          managers: writer === undefined ? {} : { [finalizer]: writer.manager },
           count: 1,
           since: object.deletionTimestamp ?? '',
           examples: [object],

@@ -81,9 +81,8 @@ describe('report.json', () => {
 
 describe('the schema', () => {
   test('has exactly the finding codes of the program', () => {
-    expect(readSchema().$defs['finding']).toMatchObject({
-      properties: { code: { enum: [...FINDING_CODES] } },
-    });
+    const finding = readSchema().$defs['finding'] as { properties: { code: { enum: string[] } } };
+    expect(finding.properties.code.enum.sort()).toEqual([...FINDING_CODES].sort());
   });
 
   test('has exactly the outcomes of the program', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Report } from '../../src/model/result.ts';
-import { buildReport } from '../../src/report/json.ts';
+import { buildReport, type Report } from '../../src/report/json.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import {
   deadApiService,

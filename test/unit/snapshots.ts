@@ -11,7 +11,7 @@ import type {
   Snapshot,
   TypeContent,
 } from '../../src/model/snapshot.ts';
-import { CLUSTER, PLACE } from '../../src/observe/sources.ts';
+import { CLUSTER, PLACE } from '../../src/model/sources.ts';
 
 /** Snapshots for one question at a time. What whole clusters look like is recorded, not built. */
 
@@ -129,7 +129,6 @@ export function group(
         }));
   return {
     finalizers,
-    managers: Object.fromEntries(writers.map((entry) => [entry.finalizer, entry.manager])),
     count,
     since: DELETED_AT,
     examples: called.map((name) => objectFacts(type, name, { finalizers, writers })),

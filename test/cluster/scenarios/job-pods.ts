@@ -3,7 +3,7 @@ import { createWebhook, refusesUpdate, webhookRef } from '../admission.ts';
 import { type KubeObject, type Ref, refOf } from '../client.ts';
 import { podSpec } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { startStandIn } from '../servers/stand-in.ts';
+import { containerStatus, startStandIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
@@ -83,16 +83,7 @@ async function finish(world: World, running: KubeObject): Promise<void> {
   await world.client.patchStatus(refOf(running), {
     phase: 'Succeeded',
     conditions: arrayAt(running, 'status', 'conditions'),
-    containerStatuses: [
-      {
-        name: 'main',
-        image: 'example.com/none:1',
-        imageID: '',
-        ready: false,
-        restartCount: 0,
-        state: { terminated: { exitCode: 0, reason: 'Completed' } },
-      },
-    ],
+    containerStatuses: [containerStatus({ terminated: { exitCode: 0, reason: 'Completed' } })],
   });
 }
 

@@ -1,11 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stringAt } from '../../../src/base/json.ts';
+import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { byService, createPolicy, createWebhook, webhookRef } from '../admission.ts';
 import { refOf } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
 import { apiService, apiServiceRef, customObject, customType, service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
-import { createDeadNode, runningStatus, runPodsIn, startStandIn } from '../servers/stand-in.ts';
+import {
+  containerStatus,
+  createDeadNode,
+  runningStatus,
+  runPodsIn,
+  startStandIn,
+  unready,
+} from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { FINALIZERS, podRef, ref } from './links.ts';
@@ -340,42 +347,28 @@ const firstPod = (world: World, { namespace }: Operator) =>
     return pods.find(({ status }) => stringAt(status ?? null, 'phase') !== 'Failed');
   });
 
-const CONTAINER = {
-  name: 'main',
-  image: 'example.com/none:1',
-  imageID: '',
-  ready: false,
-  restartCount: 0,
-};
+/** What the kubelet says of the operator's pod. */
+const reported =
+  (status: JsonObject): Step =>
+  async (world, operator) =>
+    world.client.patchStatus(refOf(await firstPod(world, operator)), status);
 
-const unready: Scenario[] = [
+const notReady: Scenario[] = [
   situation({
     id: 'init-image',
     title: 'an init container of the operator waits for its image',
     unscheduled: true,
-    afterwards: async (world, operator) => {
-      const pod = await firstPod(world, operator);
-      await world.client.patchStatus(refOf(pod), {
-        phase: 'Pending',
-        conditions: [
-          { type: 'PodScheduled', status: 'True' },
-          {
-            type: 'Initialized',
-            status: 'False',
-            reason: 'ContainersNotInitialized',
-            message: 'containers with incomplete status: [certs]',
-          },
-        ],
-        initContainerStatuses: [
-          {
-            ...CONTAINER,
-            name: 'certs',
-            state: { waiting: { reason: 'ImagePullBackOff', message: 'Back-off pulling image' } },
-          },
-        ],
-        containerStatuses: [{ ...CONTAINER, state: { waiting: { reason: 'PodInitializing' } } }],
-      });
-    },
+    afterwards: reported({
+      phase: 'Pending',
+      conditions: unready('Initialized'),
+      initContainerStatuses: [
+        containerStatus(
+          { waiting: { reason: 'ImagePullBackOff', message: 'Back-off pulling image' } },
+          { name: 'certs' },
+        ),
+      ],
+      containerStatuses: [containerStatus({ waiting: { reason: 'PodInitializing' } })],
+    }),
     owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/Back-off pulling/] })],
     cure: releaseGuarded,
     beyondCommands: 'somebody has to bring the image',
@@ -409,22 +402,13 @@ const unready: Scenario[] = [
     title: 'the pod of the operator waits for a Secret that its volume names',
     unscheduled: true,
     afterwards: async (world, operator) => {
-      const pod = await firstPod(world, operator);
-      await world.client.patchStatus(refOf(pod), {
+      await reported({
         phase: 'Pending',
-        conditions: [
-          { type: 'PodScheduled', status: 'True' },
-          {
-            type: 'Ready',
-            status: 'False',
-            reason: 'ContainersNotReady',
-            message: 'containers with unready status: [main]',
-          },
-        ],
-        containerStatuses: [{ ...CONTAINER, state: { waiting: { reason: 'ContainerCreating' } } }],
-      });
+        conditions: unready('Ready'),
+        containerStatuses: [containerStatus({ waiting: { reason: 'ContainerCreating' } })],
+      })(world, operator);
       await createEvent(world, {
-        about: refOf(pod),
+        about: refOf(await firstPod(world, operator)),
         component: 'kubelet',
         instance: 'node-1',
         reason: 'FailedMount',
@@ -439,24 +423,11 @@ const unready: Scenario[] = [
     id: 'probe-fails',
     title: 'the operator runs and is never ready: its probe fails',
     unscheduled: true,
-    afterwards: async (world, operator) => {
-      const pod = await firstPod(world, operator);
-      const words = {
-        reason: 'ContainersNotReady',
-        message: 'containers with unready status: [main]',
-      };
-      await world.client.patchStatus(refOf(pod), {
-        phase: 'Running',
-        conditions: [
-          { type: 'PodScheduled', status: 'True' },
-          { type: 'Ready', status: 'False', ...words },
-          { type: 'ContainersReady', status: 'False', ...words },
-        ],
-        containerStatuses: [
-          { ...CONTAINER, state: { running: { startedAt: '2026-01-01T00:00:00Z' } } },
-        ],
-      });
-    },
+    afterwards: reported({
+      phase: 'Running',
+      conditions: unready('Ready', 'ContainersReady'),
+      containerStatuses: [containerStatus({ running: { startedAt: '2026-01-01T00:00:00Z' } })],
+    }),
     owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/unready status/] })],
     cure: releaseGuarded,
     beyondCommands: 'nobody knows what its probe asks for',
@@ -675,4 +646,4 @@ const roots: Scenario[] = [
   }),
 ];
 
-export const strangers = [...writers, ...clouds, ...scopes, ...unready, ...obstacles, ...roots];
+export const strangers = [...writers, ...clouds, ...scopes, ...notReady, ...obstacles, ...roots];

@@ -2,6 +2,7 @@ import { byService, createWebhook } from '../admission.ts';
 import { accountSubject, grant, pluralOf, podSpec, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
+import { containerStatus, unready } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { ref } from './links.ts';
 import {
@@ -278,20 +279,15 @@ const twice: Scenario[] = [
 const crash: Step = (world, operator) =>
   world.client.patchStatus(ref('v1', 'Pod', operator.namespace, operator.name), {
     phase: 'Running',
-    conditions: [
-      { type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'main' },
-      { type: 'ContainersReady', status: 'False', reason: 'ContainersNotReady' },
-    ],
+    conditions: unready('Ready', 'ContainersReady'),
     containerStatuses: [
-      {
-        name: 'main',
-        image: 'example.com/none:1',
-        imageID: '',
-        ready: false,
-        restartCount: 9,
-        state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } },
-        lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'no license' } },
-      },
+      containerStatus(
+        { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } },
+        {
+          restartCount: 9,
+          lastState: { terminated: { exitCode: 1, reason: 'Error', message: 'no license' } },
+        },
+      ),
     ],
   });
 

@@ -128,6 +128,27 @@ export function runningStatus(podIP = '198.51.100.7'): JsonObject {
   };
 }
 
+/** Of the container `main`, as the kubelet reports one that is not ready. */
+export function containerStatus(state: JsonObject, more: JsonObject = {}): JsonObject {
+  const image = { image: 'example.com/none:1', imageID: '' };
+  return { name: 'main', ...image, ready: false, restartCount: 0, state, ...more };
+}
+
+/** Conditions of a pod whose containers, these or those that come before them, are not ready. */
+export function unready(...types: string[]): JsonObject[] {
+  const told = types.map((type) => ({
+    type,
+    status: 'False',
+    ...(type === 'Initialized'
+      ? {
+          reason: 'ContainersNotInitialized',
+          message: 'containers with incomplete status: [certs]',
+        }
+      : { reason: 'ContainersNotReady', message: 'containers with unready status: [main]' }),
+  }));
+  return [{ type: 'PodScheduled', status: 'True' }, ...told];
+}
+
 export async function reportNode(
   client: Client,
   name: string,

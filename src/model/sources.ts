@@ -1,6 +1,4 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
-import type { ListOptions } from '../kubernetes/api.ts';
-import { collectionPath } from '../kubernetes/paths.ts';
 import {
   apiServiceFacts,
   attachmentFacts,
@@ -12,7 +10,6 @@ import {
   identity,
   leaseFacts,
   namespaceFacts,
-  type ObjectDetail,
   podFacts,
   policyBindingFacts,
   policyFacts,
@@ -21,10 +18,7 @@ import {
   type TypeRef,
   webhookFacts,
   workloadFacts,
-} from '../model/facts.ts';
-import { type Read, type ReadFailure, read } from '../model/read.ts';
-import type { ClusterSources, PlaceSources, Unread } from '../model/snapshot.ts';
-import { listIn, type Reading, readList } from './collections.ts';
+} from './facts.ts';
 
 /**
  * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
@@ -35,7 +29,11 @@ export interface Source<T> {
   label: string;
   type: TypeRef;
   parse: (item: JsonObject) => T | T[];
-  options: Pick<ListOptions, 'metadataOnly' | 'fieldSelector' | 'labelSelector' | 'limit'> & {
+  options: {
+    metadataOnly?: boolean;
+    fieldSelector?: string;
+    labelSelector?: string;
+    limit?: number;
     maxItems: number;
   };
   /** Served by some clusters only: where discovery does not know it, there is nothing to read. */
@@ -81,9 +79,11 @@ const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
 export const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
 
-export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][number]> } = {
+/** Collections of the whole cluster that a diagnosis may need. */
+export const CLUSTER = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
   apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
+  // Their schemas are big, and who installed them stands in the metadata.
   definitions: source(...CRDS, definitionFacts, { metadataOnly: true }),
   validatingWebhooks: webhooks('ValidatingWebhookConfiguration'),
   mutatingWebhooks: webhooks('MutatingWebhookConfiguration'),
@@ -97,6 +97,7 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
   replicaSets: workloads('apps/v1', 'ReplicaSet'),
   jobs: workloads('batch/v1', 'Job'),
   cronJobs: workloads('batch/v1', 'CronJob'),
+  // Read only where everybody may be a controller, by a binding to all accounts.
   pods: PODS,
   clusterRoles: source(RBAC, 'ClusterRole', roleFacts),
   clusterRoleBindings: source(RBAC, 'ClusterRoleBinding', bindingFacts),
@@ -118,6 +119,7 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
     { labelSelector: '!olm.copiedFrom', limit: 50, isOptional: true },
   ),
   volumeAttachments: source('storage.k8s.io/v1', 'VolumeAttachment', attachmentFacts),
+  // One node tells whether they are a cloud provider's, whose own controllers run out of sight.
   providerNodes: source(
     'v1',
     'Node',
@@ -129,7 +131,8 @@ export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][nu
 /** Whose volumes are whose, once they are gone. */
 export const CLAIMS = source('v1', 'PersistentVolumeClaim', identity, { metadataOnly: true });
 
-export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]> } = {
+/** Collections of one namespace. */
+export const PLACE = {
   roles: source(RBAC, 'Role', roleFacts),
   roleBindings: source(RBAC, 'RoleBinding', bindingFacts),
   pods: PODS,
@@ -137,79 +140,6 @@ export const PLACE: { [K in keyof PlaceSources]: Source<PlaceSources[K][number]>
   events: source('v1', 'Event', eventFacts, { label: 'events', maxItems: 5_000 }),
 };
 
-/** How a failed read stands under "not inspected", with the right that was missing. */
-export function unreadOf(
-  source: string,
-  what: string,
-  result: Read<unknown>,
-  type: Pick<TypeRef, 'group' | 'resource'>,
-  verb = 'list',
-): Unread[] {
-  if (result.ok) return [];
-  const { failure } = result;
-  return [{ source, what, reason: failure.message, ...missingRight(failure, type, verb) }];
-}
-
-export function missingRight(
-  failure: ReadFailure,
-  { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
-  verb = 'list',
-): Pick<Unread, 'grant'> {
-  return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
-}
-
-/** What was read, and what of it is missing. */
-export interface Answer<T> {
-  value: T;
-  unread?: Unread[];
-  /** What objects say that were read on the way, by UID. */
-  details?: Record<string, Read<ObjectDetail>>;
-}
-
-/** The whole collection, or why not. */
-export async function readSource<T>(
-  key: string,
-  source: Source<T>,
-  { api, signal }: Reading,
-): Promise<Answer<Read<T[]>>> {
-  const path = collectionPath(source.type);
-  const listed = await readList(api, path, source.parse, { ...source.options, signal });
-  return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
-}
-
-/** The collections of these namespaces. */
-export async function readPlaces<T>(
-  key: string,
-  source: Source<T>,
-  namespaces: readonly string[],
-  deps: Reading,
-): Promise<Map<string, Answer<Read<T[]>>>> {
-  const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
-  const { type, parse, options } = source;
-  const listing = {
-    maxItems: options.maxItems,
-    maxInAll: Math.min(MANY, 5 * options.maxItems),
-    onItem: (namespace: string, item: JsonObject) =>
-      found.get(namespace)?.push(...([parse(item)].flat() as T[])),
-    onRestart: (namespace: string) => found.set(namespace, []),
-  };
-  const ends = await listIn(type, namespaces, listing, deps);
-  return new Map(
-    [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
-  );
-}
-
-function answerOf<T>(
-  key: string,
-  { label, type, options }: Source<T>,
-  end: Read<{ complete: boolean }>,
-  found: T[],
-  namespace?: string,
-): Answer<Read<T[]>> {
-  const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
-  if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
-  if (end.value.complete || options.maxItems === 1) return { value: read(found) };
-  const what = `more ${label} ${place}`;
-  const reason = `only the first ${found.length} are read`;
-  return { value: read(found), unread: [{ source: key, what, reason }] };
-}
+type Facts<T> = { [K in keyof T]: T[K] extends Source<infer F> ? F[] : never };
+export type ClusterSources = Facts<typeof CLUSTER>;
+export type PlaceSources = Facts<typeof PLACE>;
