@@ -93,7 +93,7 @@ export function attribute(context: Context, held: Held): Attribution {
   const signs = signsOfLife(context, held, all);
   const reservations = [...gaps, ...textsOf(signs)];
   const gone = goneOwner(context, held, able);
-  const isKnowable = gone !== undefined || hasPlace(context, held);
+  const isKnowable = gone !== undefined || hasPlace(context, held) || hasLed(context, held);
   const isAnybodyThere = present.some(hasIdentity) || signs.some(({ isLife }) => isLife);
   const common = { unread, reservations };
   return !isAnybodyThere && gaps.length === 0 && isKnowable
@@ -434,10 +434,11 @@ function isNear(candidate: Candidate, owner: Candidate): boolean {
 }
 
 /** A tool without a watch acts when it is told to; a known product looks after its own finalizers. */
-function isSomebodyElse(held: Held, { name }: Actor, rights: Rights): boolean {
+function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): boolean {
   if (rights.change !== undefined && rights.watch === undefined) return true;
   if (rights.change === 'named' || rights.watch === 'named') return false;
-  const products = isTelling(name) ? productsOf(name) : [];
+  const names = [name, ...programs].filter((own) => !isOfAnyController(own));
+  const products = names.flatMap(productsOf);
   const own = catalogued(held);
   return products.length > 0 && !products.some((product) => product.owner === own?.owner);
 }
@@ -529,6 +530,13 @@ function goneOwner(
       actor === undefined && (rights.reconciles || evidence.some(({ kind }) => kind === 'refusal')),
   );
   return accounts.length === 1 ? accounts[0] : undefined;
+}
+
+/** What wrote the finalizer led in this cluster, by a Lease that it has left behind. */
+function hasLed(context: Context, held: Held): boolean {
+  return leasesOfWriters(context, held).some(
+    (lease) => !isFresh(context, lease) && holderOf(context, lease) === undefined,
+  );
 }
 
 /** A place where the owner would have to be: its type is defined here, or its product has known names. */
