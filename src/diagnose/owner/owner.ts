@@ -51,7 +51,14 @@ import {
   POD_TYPE,
   writerOf,
 } from './held.ts';
-import { boundPartners, childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
+import {
+  boundPartners,
+  childrenOf,
+  type Link,
+  needsHere,
+  partnerLinks,
+  partnersOf,
+} from './partners.ts';
 import {
   cureRemedies,
   knownRemedies,
@@ -408,6 +415,20 @@ function notReady(
   ];
 }
 
+/** Its vague words say that it waits for what is told for itself: `Waiting for AcmeCluster to be deleted`. */
+function isWaiting(context: Context, held: Held, { kind, text }: Refusal['error']): boolean {
+  if (kind !== 'other') return false;
+  const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
+  return text
+    .split('\n')
+    .filter((line) => /\bwait(?:s|ing)?\b/i.test(line))
+    .some((line) =>
+      awaited.some(({ object }) =>
+        new RegExp(`\\b${RegExp.escape(object.kind)}s?\\b`, 'i').test(line),
+      ),
+    );
+}
+
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
 function running(
   context: Context,
@@ -418,7 +439,9 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
-  const refusals = refusalsFor(context, held);
+  const refusals = refusalsFor(context, held).filter(
+    ({ error }) => !isWaiting(context, held, error),
+  );
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
@@ -792,7 +815,8 @@ function unknown(
   const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
   const names = listWords(shown.map(pointerText));
   const isPowerless = telling.length === 1 && telling[0]?.rights.change === undefined;
-  const absent = telling.length === 0 ? absentWriter(context, held) : undefined;
+  const absent =
+    telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
   const why =
     unread.length > 0
       ? `who should remove it cannot be told: ${notRead(unread)}`
