@@ -202,7 +202,10 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
-  const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
+  // By a rule for all types, a policy engine watches them as well: only the product itself has lost a right.
+  const worksOnIt =
+    (rights.watch === 'named' && evidence.some(isIdentity)) ||
+    (rights.watch !== undefined && evidence.some(isOfCatalogue));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -266,6 +269,10 @@ function hasIdentity({ evidence }: Candidate): boolean {
 
 function isIdentity({ strength }: Evidence): boolean {
   return strength !== 'hint';
+}
+
+function isOfCatalogue({ kind }: Evidence): boolean {
+  return kind === 'catalogue';
 }
 
 /** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
@@ -503,7 +510,8 @@ function pointedTo(candidates: readonly Candidate[]): Sign[] {
     // Who is only called so is not named as the owner, and reason enough to keep hands off.
     const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
     if (actor === undefined || !mayRun(actor) || pointer === undefined) return [];
-    const isLife = pointer.strength === 'direct' && mayActOtherwise(candidate);
+    const isTold = pointer.strength === 'direct' || evidence.some(isOfCatalogue);
+    const isLife = isTold && mayActOtherwise(candidate);
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
 }

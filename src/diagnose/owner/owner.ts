@@ -415,18 +415,30 @@ function notReady(
   ];
 }
 
-/** Its vague words say that it waits for what is told for itself: `Waiting for AcmeCluster to be deleted`. */
-function isWaiting(context: Context, held: Held, { kind, text }: Refusal['error']): boolean {
-  if (kind !== 'other') return false;
+/**
+ * What is refused, but for vague words of a status that says that it waits for what is told for itself: `Waiting for
+ * AcmeCluster to be deleted`.
+ */
+function troublesOf(context: Context, held: Held): Refusal[] {
+  const refusals = refusalsFor(context, held);
   const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
-  return text
-    .split('\n')
+  if (refusals.length === 0 || awaited.length === 0) return refusals;
+  const said = held.objects.flatMap(({ uid }) => {
+    const read = context.now.details[uid];
+    if (read?.ok !== true) return [];
+    return [...read.value.texts, ...read.value.conditions.map(({ message }) => message)];
+  });
+  const waits = said
+    .flatMap((text) => text.split('\n'))
     .filter((line) => /\bwait(?:s|ing)?\b/i.test(line))
     .some((line) =>
       awaited.some(({ object }) =>
         new RegExp(`\\b${RegExp.escape(object.kind)}s?\\b`, 'i').test(line),
       ),
     );
+  const isVague = ({ error: { kind, text } }: Refusal): boolean =>
+    kind === 'other' && said.some((words) => words.includes(text));
+  return waits ? refusals.filter((refusal) => !isVague(refusal)) : refusals;
 }
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
@@ -439,9 +451,7 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
-  const refusals = refusalsFor(context, held).filter(
-    ({ error }) => !isWaiting(context, held, error),
-  );
+  const refusals = troublesOf(context, held);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
