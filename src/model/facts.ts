@@ -779,6 +779,10 @@ export const leaseFacts = shape({
   holder: textIfAny('spec.holderIdentity'),
   renewTime: textIfAny('spec.renewTime'),
   durationSeconds: number('spec.leaseDurationSeconds'),
+  /** Field managers: client libraries call themselves after the program. */
+  writers: (lease): string[] | undefined => [
+    ...new Set(managedFields(lease).flatMap((entry) => stringAt(entry, 'manager') ?? [])),
+  ],
 });
 
 /** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */

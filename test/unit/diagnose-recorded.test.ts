@@ -136,3 +136,19 @@ test('what controls the owner itself may undo what is done by hand, and is named
   const wake = remedies.find(({ text }) => text.startsWith('Scale Deployment'));
   expect(wake?.text).toMatch(/\. Subscription widgets controls it and may set that back/);
 });
+
+test('a Lease that is called after something else is that of the program that wrote it', () => {
+  const { now, before } = readRecordedLook('not-leading');
+  const { leases } = now.cluster;
+  const own = (leases?.ok ? leases.value : []).find(({ name }) => name === 'widget-operator');
+  if (own === undefined) throw new Error('no Lease was recorded');
+  own.name = 'csi-example-com';
+  const [unknown, known] = [['main'], ['widget-operator']].map((writers) => {
+    own.writers = writers;
+    const { findings } = diagnose(now, before);
+    return findings.find(({ code }) => code.startsWith('owner-'))?.message;
+  });
+
+  expect(unknown).not.toContain('Lease');
+  expect(known).toContain('if it leads by Lease widget-system/csi-example-com, nobody does');
+});

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
 import { isPermanent, patternVeto } from '../../src/model/outcome.ts';
-import { look, ownerName, type World, worlds } from './owner-worlds.ts';
+import { look, OWNER, ownerName, type World, worlds } from './owner-worlds.ts';
 import { EARLIER } from './snapshots.ts';
 
 const RUNS = { numRuns: 3_000 };
@@ -73,6 +73,20 @@ describe('in any cluster', () => {
       if (state !== 'runs' && state !== 'outside' && state !== 'crashes') return;
       expect(isPermanent(diagnosis)).toBe(false);
       expect(patternVeto(diagnosis, held)).toBeDefined();
+    });
+  });
+
+  test('how the owner spells its name as a field manager changes nothing', () => {
+    const spelled = (text: string): string =>
+      text.replaceAll(`"manager":"${OWNER}"`, '"manager":"KeeperOperator"');
+    always(({ owner }, world) => {
+      const other = diagnose(JSON.parse(spelled(JSON.stringify(look(world)))), undefined);
+      const found = other.findings.find(({ code }) => code.startsWith('owner-'));
+      expect([found?.code, found?.subject, found?.certainty]).toEqual([
+        owner?.code,
+        owner?.subject,
+        owner?.certainty,
+      ]);
     });
   });
 

@@ -182,7 +182,7 @@ function made(world: World): World {
 }
 
 export const GADGETS = typeOf('gadgets.org', 'gadgets', 'Gadget');
-const OWNER = 'keeper-operator';
+export const OWNER = 'keeper-operator';
 const OPS = 'ops';
 /** Of the namespace in which everybody else runs. */
 const TOOLS = 'tools';
@@ -487,6 +487,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     holder: `${pod === '' ? `${OWNER}-5d8f7-x2x4z` : pod}_6a1c7be2`,
     renewTime,
     durationSeconds: 15,
+    writers: [world.writer === 'generic' ? 'manager' : OWNER],
   });
   for (const one of evidence) {
     switch (one) {

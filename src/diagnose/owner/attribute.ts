@@ -93,7 +93,7 @@ export function attribute(context: Context, held: Held): Attribution {
   const signs = signsOfLife(context, held, all);
   const reservations = [...gaps, ...textsOf(signs)];
   const gone = goneOwner(context, held, able);
-  const isKnowable = gone !== undefined || hasPlace(context, held);
+  const isKnowable = gone !== undefined || hasPlace(context, held) || hasLed(context, held);
   const isAnybodyThere = present.some(hasIdentity) || signs.some(({ isLife }) => isLife);
   const common = { unread, reservations };
   return !isAnybodyThere && gaps.length === 0 && isKnowable
@@ -202,7 +202,10 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
-  const worksOnIt = rights.watch === 'named' && evidence.some(isIdentity);
+  // By a rule for all types, a policy engine watches them as well: only the product itself has lost a right.
+  const worksOnIt =
+    (rights.watch === 'named' && evidence.some(isIdentity)) ||
+    (rights.watch !== undefined && evidence.some(isOfCatalogue));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -266,6 +269,10 @@ function hasIdentity({ evidence }: Candidate): boolean {
 
 function isIdentity({ strength }: Evidence): boolean {
   return strength !== 'hint';
+}
+
+function isOfCatalogue({ kind }: Evidence): boolean {
+  return kind === 'catalogue';
 }
 
 /** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
@@ -434,10 +441,11 @@ function isNear(candidate: Candidate, owner: Candidate): boolean {
 }
 
 /** A tool without a watch acts when it is told to; a known product looks after its own finalizers. */
-function isSomebodyElse(held: Held, { name }: Actor, rights: Rights): boolean {
+function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): boolean {
   if (rights.change !== undefined && rights.watch === undefined) return true;
   if (rights.change === 'named' || rights.watch === 'named') return false;
-  const products = isTelling(name) ? productsOf(name) : [];
+  const names = [name, ...programs].filter((own) => !isOfAnyController(own));
+  const products = names.flatMap(productsOf);
   const own = catalogued(held);
   return products.length > 0 && !products.some((product) => product.owner === own?.owner);
 }
@@ -502,7 +510,8 @@ function pointedTo(candidates: readonly Candidate[]): Sign[] {
     // Who is only called so is not named as the owner, and reason enough to keep hands off.
     const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
     if (actor === undefined || !mayRun(actor) || pointer === undefined) return [];
-    const isLife = pointer.strength === 'direct' && mayActOtherwise(candidate);
+    const isTold = pointer.strength === 'direct' || evidence.some(isOfCatalogue);
+    const isLife = isTold && mayActOtherwise(candidate);
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
 }
@@ -529,6 +538,13 @@ function goneOwner(
       actor === undefined && (rights.reconciles || evidence.some(({ kind }) => kind === 'refusal')),
   );
   return accounts.length === 1 ? accounts[0] : undefined;
+}
+
+/** What wrote the finalizer led in this cluster, by a Lease that it has left behind. */
+function hasLed(context: Context, held: Held): boolean {
+  return leasesOfWriters(context, held).some(
+    (lease) => !isFresh(context, lease) && holderOf(context, lease) === undefined,
+  );
 }
 
 /** A place where the owner would have to be: its type is defined here, or its product has known names. */

@@ -112,8 +112,18 @@ export function namesOf({ programs, account, annotations, labels }: Actor): stri
   return [...names, ...bare].filter(isTelling).map(programOf);
 }
 
-function goesBy(actor: Actor, name: string): boolean {
-  return namesOf(actor).includes(programOf(name));
+/** `PrometheusOperator` is what a program may call itself that is installed as `prometheus-operator`. */
+function isSameProgram(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((name) =>
+    programOf(name)
+      .toLowerCase()
+      .replace(/[-_. ]/g, ''),
+  );
+  return one === other;
+}
+
+export function goesBy(actor: Actor, name: string): boolean {
+  return namesOf(actor).some((own) => isSameProgram(own, name));
 }
 
 function fromWriter(context: Context, held: Held): Pointer[] {
@@ -147,7 +157,9 @@ function fromWriter(context: Context, held: Held): Pointer[] {
 /** Neither it nor its account is called so, only what it runs: that may be a framework (`kopf run handlers.py`). */
 function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
   const program = programOf(manager);
-  return ![name, account.name].some((own) => own.includes(program) || program.includes(own));
+  return ![name, account.name].some(
+    (own) => own.includes(program) || program.includes(own) || isSameProgram(own, manager),
+  );
 }
 
 function fromStatusWriters(context: Context, held: Held): Pointer[] {
@@ -199,7 +211,7 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[]
       isOfDomain ||
       isOfType ||
       isOfTask ||
-      managers.some((manager) => programOf(manager) === programOf(component))
+      managers.some((manager) => isSameProgram(manager, component))
     );
   };
   return eventsAbout(context, held)
@@ -341,11 +353,13 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
   );
 }
 
-/** Leases that are called as what wrote the finalizer, wherever that runs. */
+/** Leases that are called as what wrote the finalizer, or that it writes, wherever it runs. */
 export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
   const manager = tellingWriter(held);
   if (manager === '') return [];
-  return listed(now.cluster.leases).filter(({ name }) => programOf(name) === programOf(manager));
+  return listed(now.cluster.leases).filter(({ name, writers = [] }) =>
+    [name, ...writers].some((one) => isSameProgram(one, manager)),
+  );
 }
 
 /** Who was seen and holds it: `<pod>_<uuid>`, as client-go makes it. */

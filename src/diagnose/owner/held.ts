@@ -63,7 +63,8 @@ export function isOfControllerManager(held: Held): boolean {
 /** As in `widget-operator`; many have to do with built-in types. */
 export function isCalledAfterType({ type: { kind, group } }: Held, name: string): boolean {
   const words = [kind.toLowerCase(), ...group.split('.').slice(0, 1)];
-  return !isBuiltIn(group) && words.some((word) => word.length > 2 && name.includes(word));
+  const lower = name.toLowerCase();
+  return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
 }
 
 /** A cloud provider runs what belongs into kube-system, or is managed, where nobody can see it. */

@@ -23,9 +23,24 @@ import { classifyErrorText, isAdmissionError } from '../errors.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
-import { type Actor, accountText, actorSubject, actorText, isAlive } from './actors.ts';
+import {
+  type Actor,
+  accountText,
+  actorSubject,
+  actorsOf,
+  actorText,
+  isAlive,
+  isPresent,
+} from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
-import { isFresh, leasesOf, pointerText } from './evidence.ts';
+import {
+  goesBy,
+  isFresh,
+  leasesOf,
+  leasesOfWriters,
+  pointerText,
+  tellingWriter,
+} from './evidence.ts';
 import {
   catalogued,
   type Held,
@@ -36,7 +51,14 @@ import {
   POD_TYPE,
   writerOf,
 } from './held.ts';
-import { boundPartners, childrenOf, type Link, needsHere, partnerLinks } from './partners.ts';
+import {
+  boundPartners,
+  childrenOf,
+  type Link,
+  needsHere,
+  partnerLinks,
+  partnersOf,
+} from './partners.ts';
 import {
   cureRemedies,
   knownRemedies,
@@ -393,6 +415,32 @@ function notReady(
   ];
 }
 
+/**
+ * What is refused, but for vague words of a status that says that it waits for what is told for itself: `Waiting for
+ * AcmeCluster to be deleted`.
+ */
+function troublesOf(context: Context, held: Held): Refusal[] {
+  const refusals = refusalsFor(context, held);
+  const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
+  if (refusals.length === 0 || awaited.length === 0) return refusals;
+  const said = held.objects.flatMap(({ uid }) => {
+    const read = context.now.details[uid];
+    if (read?.ok !== true) return [];
+    return [...read.value.texts, ...read.value.conditions.map(({ message }) => message)];
+  });
+  const waits = said
+    .flatMap((text) => text.split('\n'))
+    .filter((line) => /\bwait(?:s|ing)?\b/i.test(line))
+    .some((line) =>
+      awaited.some(({ object }) =>
+        new RegExp(`\\b${RegExp.escape(object.kind)}s?\\b`, 'i').test(line),
+      ),
+    );
+  const isVague = ({ error: { kind, text } }: Refusal): boolean =>
+    kind === 'other' && said.some((words) => words.includes(text));
+  return waits ? refusals.filter((refusal) => !isVague(refusal)) : refusals;
+}
+
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
 function running(
   context: Context,
@@ -403,7 +451,7 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
-  const refusals = refusalsFor(context, held);
+  const refusals = troublesOf(context, held);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
@@ -678,7 +726,7 @@ function missing(
     (gone !== undefined
       ? actorText(gone)
       : definition === undefined
-        ? `what has set ${finalizer}`
+        ? `what has set ${finalizer}${tellingWriter(held) === '' ? '' : ` as field manager "${tellingWriter(held)}"`}`
         : `the controller of ${held.subject.kind}`);
   const subject: Subject =
     gone !== undefined
@@ -755,7 +803,8 @@ function purposeOf(held: Held): string[] {
 }
 
 function staleLeases(context: Context, held: Held): string[] {
-  return leasesOf(context, meantBy(context, held)).map(
+  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)];
+  return [...new Set(leases)].map(
     ({ namespace, name, holder, renewTime }) =>
       `Lease ${namespace}/${name} was last renewed at ${renewTime}${holder === undefined ? '' : ` by ${holder}`}`,
   );
@@ -776,6 +825,8 @@ function unknown(
   const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
   const names = listWords(shown.map(pointerText));
   const isPowerless = telling.length === 1 && telling[0]?.rights.change === undefined;
+  const absent =
+    telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
   const why =
     unread.length > 0
       ? `who should remove it cannot be told: ${notRead(unread)}`
@@ -785,9 +836,11 @@ function unknown(
           ? `what was read points to ${names}, so who should remove it cannot be told`
           : isPowerless
             ? `what was read points to ${names}, but shows no right of it to remove it`
-            : candidates.length > 0
-              ? `nothing in the cluster shows who should remove it; ${names} could`
-              : 'nothing in the cluster shows who should remove it';
+            : absent !== undefined
+              ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
+              : candidates.length > 0
+                ? `nothing in the cluster shows who should remove it; ${names} could`
+                : 'nothing in the cluster shows who should remove it';
   return {
     code: 'owner-unknown',
     subject,
@@ -812,6 +865,9 @@ function unknown(
     certainty: 'unknown',
     remedies: [
       ...knownRemedies(held, 'now'),
+      ...(absent === undefined
+        ? []
+        : [role('now', { text: `Start what calls itself "${absent}" again, wherever it ran` })]),
       role('look', {
         text: `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
         command: kubectl(
@@ -826,6 +882,13 @@ function unknown(
       ...removal,
     ],
   };
+}
+
+/** It has a name of its own, which nobody who is there has. */
+function absentWriter(context: Context, held: Held): string | undefined {
+  const name = tellingWriter(held);
+  const isThere = actorsOf(context).some((actor) => isPresent(actor) && goesBy(actor, name));
+  return name === '' || isThere ? undefined : name;
 }
 
 /** A claim may wait for its volume to be detached. */

@@ -110,7 +110,7 @@ export function rightsOf(
     if (!isFor(grant.subject, grant.namespace, account)) continue;
     rights.impersonates ||= mayImpersonate(grant.rule);
     rights.worksElsewhere ||= grant.rule.apiGroups.some(
-      (group) => group !== type.group && !isBuiltIn(group),
+      (group) => group !== '*' && group !== type.group && !isBuiltIn(group),
     );
     if (!reachesPlace(context, grant.namespace, type)) continue;
     const { rule, because } = grant;

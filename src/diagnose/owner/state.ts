@@ -9,7 +9,7 @@ import {
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
-import { eventsAbout, isFresh, namesOf } from './evidence.ts';
+import { eventsAbout, goesBy, isFresh, namesOf } from './evidence.ts';
 import type { Held } from './held.ts';
 import { parentsOf } from './partners.ts';
 
@@ -280,9 +280,11 @@ export function lostLease(
 
 /**
  * How much of a Lease's name is that of a workload or its program; `acme-x-manager` leads by `x-manager` as well. A
- * name of one word tells nothing but at home.
+ * name of one word tells nothing but at home. It is more to have written it: a storage sidecar's Lease is called after
+ * the driver.
  */
 function fitOf(actor: Actor, lease: LeaseFacts): number {
+  const isWriter = lease.writers?.some((writer) => goesBy(actor, writer)) === true;
   const names = namesOf(actor).filter((name) => name.includes('-'));
   if (lease.namespace === actor.namespace) names.push(actor.name);
   const shared = names.map((name) =>
@@ -292,8 +294,11 @@ function fitOf(actor: Actor, lease: LeaseFacts): number {
         ? lease.name.length
         : 0,
   );
-  return Math.max(0, ...shared);
+  return Math.max(0, ...shared) + (isWriter ? WRITTEN : 0);
 }
+
+/** More than any name. */
+const WRITTEN = 1_000;
 
 /**
  * One of its pods holds it: client-go adds an ID to the name, cert-manager words. Pods of a StatefulSet are called
