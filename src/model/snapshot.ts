@@ -101,6 +101,8 @@ export interface ClusterSources {
   replicaSets: WorkloadFacts[];
   jobs: WorkloadFacts[];
   cronJobs: WorkloadFacts[];
+  /** Of types that others have brought: Argo Rollouts, CloneSets, DeploymentConfigs. */
+  otherWorkloads: WorkloadFacts[];
   /** Read only where everybody may be a controller, by a binding to all accounts. */
   pods: PodFacts[];
   clusterRoles: RoleFacts[];

@@ -27,6 +27,7 @@ import {
   CLAIMS,
   CLUSTER,
   PLACE,
+  readOtherWorkloads,
   readPlaces,
   readSource,
   type Source,
@@ -153,6 +154,7 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       placeOf: ({ cluster }) => cluster,
       read: (keys) =>
         each(keys, async (key): Promise<Answer<Read<unknown[]>>> => {
+          if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
           const source: Source<unknown> = CLUSTER[key];
           if (!source.isOptional) return readSource(key, source, deps);
           const { group, resource } = source.type;

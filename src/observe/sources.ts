@@ -1,8 +1,9 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import { at, isObject, type JsonObject, stringAt } from '../base/json.ts';
 import type { ListOptions } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
   apiServiceFacts,
+  apiVersionOf,
   attachmentFacts,
   bindingFacts,
   clusterServiceVersionFacts,
@@ -16,15 +17,18 @@ import {
   podFacts,
   policyBindingFacts,
   policyFacts,
+  type ResourceType,
   roleFacts,
   serviceFacts,
   type TypeRef,
+  typeName,
+  type WorkloadFacts,
   webhookFacts,
   workloadFacts,
 } from '../model/facts.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ClusterSources, PlaceSources, Unread } from '../model/snapshot.ts';
-import { listIn, type Reading, readList } from './collections.ts';
+import { inParallel, listIn, type Reading, readList } from './collections.ts';
 
 /**
  * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
@@ -68,7 +72,7 @@ function plural(kind: string): string {
 }
 
 const workloads = (apiVersion: string, kind: string) =>
-  source(apiVersion, kind, workloadFacts(kind));
+  source(apiVersion, kind, workloadFacts(apiVersion, kind));
 const webhooks = (kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration') =>
   source(ADMISSION, kind, webhookFacts(kind));
 const policies = (kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy') =>
@@ -81,7 +85,9 @@ const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
 export const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
 
-export const CLUSTER: { [K in keyof ClusterSources]: Source<ClusterSources[K][number]> } = {
+export const CLUSTER: {
+  [K in Exclude<keyof ClusterSources, 'otherWorkloads'>]: Source<ClusterSources[K][number]>;
+} = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
   apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
   definitions: source(...CRDS, definitionFacts, { metadataOnly: true }),
@@ -175,6 +181,29 @@ export async function readSource<T>(
   const path = collectionPath(source.type);
   const listed = await readList(api, path, source.parse, { ...source.options, signal });
   return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
+}
+
+/** What scales and makes pods from a template, of any type that is not read by its name. */
+export async function readOtherWorkloads(
+  types: readonly ResourceType[],
+  deps: Reading,
+): Promise<Answer<Read<WorkloadFacts[]>>> {
+  const key = 'otherWorkloads';
+  const kinds = types.filter(
+    ({ scales, namespaced, group, verbs }) =>
+      scales && namespaced && group !== 'apps' && verbs.includes('list'),
+  );
+  const answers = await inParallel(kinds, (type) => {
+    const facts = workloadFacts(apiVersionOf(type), type.kind);
+    const parse = (item: JsonObject): WorkloadFacts[] =>
+      isObject(at(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
+    const options = { maxItems: MANY };
+    return readSource(key, { label: typeName(type), type, parse, options, isOptional: true }, deps);
+  });
+  return {
+    value: read(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
+    unread: answers.flatMap(({ unread = [] }) => unread),
+  };
 }
 
 /** The collections of these namespaces. */

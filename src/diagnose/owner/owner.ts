@@ -403,7 +403,7 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
-  const refusals = refusalsFor(context, held);
+  const refusals = refusalsFor(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
@@ -412,7 +412,7 @@ function running(
       {
         ...common,
         code: 'owner-running',
-        message: `${duty} and runs, but is told to leave ${object.kind} ${object.name} alone: ${by}`,
+        message: `${duty} and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} told to leave ${object.kind} ${object.name} alone: ${by}`,
         evidence: [...common.evidence, `${object.kind} ${object.name}: ${by}`],
         remedies: [
           resumeRemedy(typeOf(context, object) ?? held.type, object, by),
