@@ -11,7 +11,7 @@ import {
   serviceText,
 } from './context.ts';
 import type { CallFailure } from './errors.ts';
-import { type Actor, actorText, behindService } from './owner/actors.ts';
+import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './owner/actors.ts';
 
 /** What stands behind a Service that the API server calls: a webhook, a conversion, an extension API. */
 export interface Backend {
@@ -52,7 +52,11 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   if (place.pods?.ok !== true) return backend(undefined, WHY[failure ?? 'other']);
   const actor = actors.find(({ isGone }) => !isGone);
   if (actor === undefined) {
-    return backend(true, 'which has no ready endpoints, and selects pods that nothing makes');
+    const { cluster } = context.now;
+    const isKnown =
+      cluster.deployments && WORKLOAD_SOURCES.every((key) => cluster[key]?.ok ?? true);
+    const none = isKnown ? ', and selects pods that nothing makes' : '';
+    return backend(true, `which has no ready endpoints${none}`);
   }
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready`;

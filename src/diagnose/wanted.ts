@@ -39,6 +39,10 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     trials: [],
     deletions: [],
   };
+  // What the kubelet says about them.
+  if (wanted.nodes.length > 0) {
+    wanted.places.push({ namespace: now.namespace.name, sources: ['events'] });
+  }
   wantForApis(context, wanted);
   if (now.forecast !== undefined) wantForForecast(context, now.forecast, wanted);
   const held = heldBy(context);
@@ -156,7 +160,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
     const isAsked = !read.ok || groups.includes(type.group);
     if (isAsked && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
   }
-  wantBackends(context, wanted, errors, isRefused || failsDiscovery || initializing);
+  wantBackends(context, wanted, errors);
 }
 
 /** Services that the API server calls, and the workloads behind them. */
@@ -164,7 +168,6 @@ function wantBackends(
   { now, conditions }: Context,
   wanted: Wanted,
   errors: readonly ContentError[],
-  isCalled: boolean,
 ): void {
   const named = errors.flatMap((error) =>
     error.kind === 'webhook-unreachable' || error.kind === 'conversion-failed'
@@ -184,7 +187,7 @@ function wantBackends(
   );
   const namespaces = new Set([...named, ...apis, ...conversions]);
   wanted.places.push(...[...namespaces].map(backendsIn));
-  if (isCalled && namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
+  if (namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
 }
 
 function backendsIn(namespace: string): Wanted['places'][number] {

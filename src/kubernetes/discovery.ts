@@ -102,7 +102,8 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
 
 /** The `resources` of either document: the aggregated one has its own names for the same fields. */
 function typesOf(document: Json, group: string, version: string): ResourceType[] {
-  return arrayAt(document, 'resources').flatMap((entry) => {
+  const entries = arrayAt(document, 'resources');
+  return entries.flatMap((entry) => {
     const resource = stringAt(entry, 'resource') ?? stringAt(entry, 'name') ?? '';
     const kind = stringAt(entry, 'responseKind', 'kind') ?? stringAt(entry, 'kind') ?? '';
     const namespaced =
@@ -110,6 +111,10 @@ function typesOf(document: Json, group: string, version: string): ResourceType[]
     const isSubresource = resource.includes('/');
     // Without a kind client-go leaves it out as well, and so does the namespace controller.
     if (resource === '' || kind === '' || isSubresource) return [];
-    return [{ group, version, resource, kind, namespaced, verbs: stringsAt(entry, 'verbs') }];
+    const scales =
+      arrayAt(entry, 'subresources').some((one) => stringAt(one, 'subresource') === 'scale') ||
+      entries.some((one) => stringAt(one, 'name') === `${resource}/scale`);
+    const verbs = stringsAt(entry, 'verbs');
+    return [{ group, version, resource, kind, namespaced, verbs, ...(scales && { scales }) }];
   });
 }

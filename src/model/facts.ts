@@ -182,6 +182,8 @@ export interface ResourceType {
   kind: string;
   namespaced: boolean;
   verbs: string[];
+  /** Its objects have replicas, which `kubectl scale` changes. */
+  scales?: true;
 }
 
 /** What names a resource type; more is welcome and ignored. */
@@ -389,8 +391,7 @@ const workloadState = shape({
 /** `wanted` and `ready`: replicas, nodes or runs. A suspended CronJob or Job wants none. */
 export type WorkloadFacts = ReturnType<ReturnType<typeof workloadFacts>>;
 
-export function workloadFacts(kind: string) {
-  const apiVersion: string = kind === 'Job' || kind === 'CronJob' ? 'batch/v1' : 'apps/v1';
+export function workloadFacts(apiVersion: string, kind: string) {
   return (object: JsonObject) => {
     const template =
       kind === 'CronJob'
@@ -519,12 +520,22 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     reference(detail, field, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
   });
-  walk(at(object, 'status'), 'status', 0, (field, key, value) => {
+  walk(at(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
     const isText = typeof value === 'string' && STATUS_TEXT.test(key) && !/conditions/.test(field);
-    if (isText && value !== '' && detail.texts.length < MAX_TEXTS) detail.texts.push(value);
+    if (!isText || value === '' || detail.texts.length >= MAX_TEXTS) return;
+    const state = failedState(beside);
+    detail.texts.push(state === undefined ? value : `${state}: ${value}`);
   });
   return detail;
+}
+
+/** `phase: DeleteFailed`, `state: Error`: what stands beside it says why. */
+function failedState(status: Json): string | undefined {
+  return Object.entries(isObject(status) ? status : {})
+    .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
+    .filter((value) => typeof value === 'string')
+    .find((value) => /(?<!^no[ _-]?)(?:error|failed|failure)$/i.test(value));
 }
 
 function mention({ mentions }: ObjectDetail, value: string): void {
@@ -570,7 +581,7 @@ function walk(
   value: Json | undefined,
   field: string,
   depth: number,
-  visit: (field: string, key: string, value: Json) => void,
+  visit: (field: string, key: string, value: Json, beside: Json) => void,
 ): void {
   if (depth > MAX_DEPTH) return;
   const entries: [string, string, Json | undefined][] = Array.isArray(value)
@@ -580,7 +591,7 @@ function walk(
         .map(([key, item]) => [`${field}.${key}`, key, item]);
   for (const [place, key, item] of entries) {
     if (item === undefined) continue;
-    visit(place, key, item);
+    visit(place, key, item, value ?? null);
     walk(item, place, depth + 1, visit);
   }
 }

@@ -16,6 +16,7 @@ import {
   roleFacts,
   serviceFacts,
   type TypeRef,
+  type WorkloadFacts,
   webhookFacts,
   workloadFacts,
 } from './facts.ts';
@@ -66,7 +67,7 @@ function plural(kind: string): string {
 }
 
 const workloads = (apiVersion: string, kind: string) =>
-  source(apiVersion, kind, workloadFacts(kind));
+  source(apiVersion, kind, workloadFacts(apiVersion, kind));
 const webhooks = (kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration') =>
   source(ADMISSION, kind, webhookFacts(kind));
 const policies = (kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy') =>
@@ -141,5 +142,8 @@ export const PLACE = {
 };
 
 type Facts<T> = { [K in keyof T]: T[K] extends Source<infer F> ? F[] : never };
-export type ClusterSources = Facts<typeof CLUSTER>;
+export type ClusterSources = Facts<typeof CLUSTER> & {
+  /** Of types that others have brought: Argo Rollouts, CloneSets, DeploymentConfigs. */
+  otherWorkloads: WorkloadFacts[];
+};
 export type PlaceSources = Facts<typeof PLACE>;

@@ -1,7 +1,15 @@
-import { isObject, type JsonObject, stringAt } from '../base/json.ts';
+import { at, isObject, type JsonObject, stringAt } from '../base/json.ts';
 import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
-import type { ObjectDetail, TypeRef } from '../model/facts.ts';
+import {
+  apiVersionOf,
+  type ObjectDetail,
+  type ResourceType,
+  type TypeRef,
+  typeName,
+  type WorkloadFacts,
+  workloadFacts,
+} from '../model/facts.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import type { Unread } from '../model/snapshot.ts';
 import { MANY, type Source } from '../model/sources.ts';
@@ -208,6 +216,29 @@ export async function readSource<T>(
   const path = collectionPath(source.type);
   const listed = await readList(api, path, source.parse, { ...source.options, signal });
   return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
+}
+
+/** What scales and makes pods from a template, of any type that is not read by its name. */
+export async function readOtherWorkloads(
+  types: readonly ResourceType[],
+  deps: Reading,
+): Promise<Answer<Read<WorkloadFacts[]>>> {
+  const key = 'otherWorkloads';
+  const kinds = types.filter(
+    ({ scales, namespaced, group, verbs }) =>
+      scales && namespaced && group !== 'apps' && verbs.includes('list'),
+  );
+  const answers = await inParallel(kinds, (type) => {
+    const facts = workloadFacts(apiVersionOf(type), type.kind);
+    const parse = (item: JsonObject): WorkloadFacts[] =>
+      isObject(at(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
+    const options = { maxItems: MANY };
+    return readSource(key, { label: typeName(type), type, parse, options, isOptional: true }, deps);
+  });
+  return {
+    value: read(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
+    unread: answers.flatMap(({ unread = [] }) => unread),
+  };
 }
 
 /** The collections of these namespaces. */

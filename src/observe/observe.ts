@@ -21,7 +21,14 @@ import {
   type Wanted,
 } from '../model/snapshot.ts';
 import { CLAIMS, CLUSTER, PLACE, type Source } from '../model/sources.ts';
-import { type Answer, type Reading, readPlaces, readSource, unreadOf } from './collections.ts';
+import {
+  type Answer,
+  type Reading,
+  readOtherWorkloads,
+  readPlaces,
+  readSource,
+  unreadOf,
+} from './collections.ts';
 import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
 import { type Swept, sweep, sweepableTypes } from './sweep.ts';
 
@@ -144,6 +151,7 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       placeOf: ({ cluster }) => cluster,
       read: (keys) =>
         each(keys, async (key): Promise<Answer<Read<unknown[]>>> => {
+          if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
           const source: Source<unknown> = CLUSTER[key];
           if (!source.isOptional) return readSource(key, source, deps);
           const { group, resource } = source.type;

@@ -261,6 +261,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     replicaSets: [],
     jobs: [],
     cronJobs: [],
+    otherWorkloads: [],
     pods: [],
     clusterRoles: [],
     clusterRoleBindings: [],

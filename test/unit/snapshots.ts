@@ -165,7 +165,7 @@ export function snapshot(given: Partial<Snapshot> = {}): Snapshot {
     discovery: read({ types: content.map(({ type }) => type), failedGroups: [] }),
     content,
     pods: read([]),
-    cluster: emptySources<ClusterSources>(CLUSTER),
+    cluster: emptySources<ClusterSources>({ ...CLUSTER, otherWorkloads: {} }),
     places: { [DEMO]: emptySources<PlaceSources>(PLACE) },
     nodes: {},
     definitions: {},

@@ -14,6 +14,8 @@ import type { Account } from './rights.ts';
  * from its pods upwards and from the lists of workloads downwards.
  */
 export interface Actor {
+  /** Undefined: it was not read itself, what it controls speaks for it. */
+  uid?: string;
   apiVersion: string;
   kind: string;
   namespace: string;
@@ -45,6 +47,7 @@ const WORKLOADS = [
   'replicaSets',
   'jobs',
   'cronJobs',
+  'otherWorkloads',
 ] as const satisfies (keyof ClusterSources)[];
 
 export const WORKLOAD_SOURCES: readonly (keyof ClusterSources)[] = WORKLOADS;
@@ -69,13 +72,15 @@ function findActors(context: Context): Actor[] {
   const found = new Map<string, Actor>();
   const add = (actor: Actor): Actor => {
     const key = keyOf(actor);
-    const known = found.get(key);
+    // What is left of a ReplicaSet may belong to a Deployment that is there.
+    const known = found.get(keyOf({ ...actor, isGone: false })) ?? found.get(key);
     if (known !== undefined) return known;
     found.set(key, actor);
     return actor;
   };
   for (const workload of workloads) {
     const { owner } = workload;
+    if (isOver(workload)) continue;
     if (owner !== undefined && byUid.has(owner.uid)) continue;
     // What an operator of operators has made for an object of its own is still what runs the program.
     if (owner === undefined || !isReplicaSet(workload)) add(ofWorkload(workload));
@@ -87,22 +92,30 @@ function findActors(context: Context): Actor[] {
     }
   }
   for (const pod of podsOf(context)) {
-    const top = topOf(pod, byUid);
+    const top = topOf(pod, byUid, now);
     if (top === undefined) continue;
     const actor = add(top.actor);
     actor.pods.push(pod);
     for (const program of pod.programs) {
       if (!actor.programs.includes(program)) actor.programs.push(program);
     }
-    if (top.isCounted) continue;
-    actor.wanted++;
-    if (pod.ready) actor.ready++;
+    if (!top.isCounted) actor.wanted++;
+    // Workloads of other types count in words of their own, or not at all.
+    actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
   return [...found.values(), ...departed(context, byUid)];
 }
 
-function keyOf({ kind, namespace, name }: Pick<Actor, 'kind' | 'namespace' | 'name'>): string {
-  return `${kind} ${namespace}/${name}`;
+function keyOf({ kind, namespace, name, isGone }: Actor): string {
+  return `${kind} ${namespace}/${name} ${isGone}`;
+}
+
+/** A Job that has ended makes no pods any more; a suspended one may. */
+function isOver({ kind, conditions }: WorkloadFacts): boolean {
+  return (
+    kind === 'Job' &&
+    conditions.some(({ type, status }) => /^(?:Complete|Failed)$/.test(type) && status === 'True')
+  );
 }
 
 function isReplicaSet({ kind }: WorkloadFacts): boolean {
@@ -123,15 +136,22 @@ function podsOf({ now }: Context): PodFacts[] {
 function topOf(
   pod: PodFacts,
   byUid: ReadonlyMap<string, WorkloadFacts>,
+  now: Context['now'],
 ): { actor: Actor; isCounted: boolean } | undefined {
   const isEnded = pod.phase === 'Succeeded' || pod.phase === 'Failed';
   const controller = pod.ownerReferences.find((owner) => owner.controller);
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
-    return isEnded ? undefined : { actor: ofPod(pod), isCounted: false };
+    const isGone = isLeaving(pod);
+    return isEnded ? undefined : { actor: { ...ofPod(pod), isGone }, isCounted: false };
   }
   let top = byUid.get(controller.uid);
-  if (top === undefined) return { actor: ofReference(controller, pod), isCounted: false };
+  if (top === undefined) {
+    const list = WORKLOAD_OF[controller.kind];
+    const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);
+    const actor = ofReference(isGone ? aboveSet(controller, pod) : controller, pod);
+    return { actor: { ...actor, isGone }, isCounted: isGone };
+  }
   for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
     if (above === undefined) {
@@ -140,7 +160,28 @@ function topOf(
     }
     top = above;
   }
+  if (isOver(top)) return undefined;
   return { actor: ofWorkload(top), isCounted: true };
+}
+
+const WORKLOAD_OF: Partial<Record<string, keyof ClusterSources>> = {
+  ReplicaSet: 'replicaSets',
+  StatefulSet: 'statefulSets',
+  DaemonSet: 'daemonSets',
+  Job: 'jobs',
+};
+
+/** A Deployment calls its ReplicaSets after itself and the hash of their template. */
+function aboveSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
+  const suffix = `-${labels['pod-template-hash']}`;
+  return controller.kind === 'ReplicaSet' && controller.name.endsWith(suffix)
+    ? { ...controller, kind: 'Deployment', name: controller.name.slice(0, -suffix.length) }
+    : controller;
+}
+
+/** On its way out and not ready, with nobody who makes another one: what is left of something that was deleted. */
+function isLeaving({ deletionTimestamp, ready }: PodFacts): boolean {
+  return deletionTimestamp !== undefined && !ready;
 }
 
 function ofWorkload(workload: WorkloadFacts): Actor {

@@ -13,6 +13,7 @@ import {
 } from './actors.ts';
 import {
   type Evidence,
+  goesBy,
   holderOf,
   isFresh,
   isOfAnyController,
@@ -286,7 +287,7 @@ function choose(
   );
   if (direct.length > 0) {
     const candidate = most(direct, 'direct') ?? most(direct, 'identity');
-    if (candidate === undefined) return undefined;
+    if (candidate === undefined || isReplaced(held, candidate, candidates)) return undefined;
     const contradicts = candidates.some(
       (other) =>
         other !== candidate && kindsOf(other, 'identity') > kindsOf(candidate, 'identity') + 1,
@@ -324,6 +325,32 @@ function choose(
   return only !== undefined && others.length === 0 && isRuled
     ? { candidate: only, isClear: false }
     : undefined;
+}
+
+/**
+ * It sleeps, and somebody else with rights on the type, by another account, has written the status since the
+ * deletion: whether that one has taken over cannot be told.
+ */
+function isReplaced(
+  held: Held,
+  { actor: asleep, account }: Candidate,
+  candidates: readonly Candidate[],
+): boolean {
+  if (asleep === undefined || isAlive(asleep)) return false;
+  const late = held.objects.flatMap(({ statusWriters }) =>
+    statusWriters.flatMap(({ manager, time }) =>
+      Date.parse(time ?? '') > Date.parse(held.since) ? [manager] : [],
+    ),
+  );
+  return candidates.some(
+    ({ actor, account: other, rights, evidence }) =>
+      actor !== undefined &&
+      isAlive(actor) &&
+      rights.change === 'named' &&
+      evidence.some(({ kind }) => kind === 'status') &&
+      late.some((manager) => goesBy(actor, manager)) &&
+      (other?.namespace !== account?.namespace || other?.name !== account?.name),
+  );
 }
 
 /**

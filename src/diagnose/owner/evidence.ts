@@ -178,8 +178,8 @@ function fromStatusWriters(context: Context, held: Held): Pointer[] {
 }
 
 /** Events about the held objects, from everywhere that was read and from before the deletion. */
-export function eventsAbout({ now }: Context, held: Held): EventFacts[] {
-  const uids = new Set(held.objects.map(({ uid }) => uid));
+export function eventsAbout({ now }: Context, { objects }: Pick<Held, 'objects'>): EventFacts[] {
+  const uids = new Set(objects.map(({ uid }) => uid));
   const all = Object.values(now.places).flatMap(({ events }) => listed(events));
   return [...all, ...listed(now.baseline?.events)].filter(({ regarding }) =>
     uids.has(regarding.uid),
@@ -232,7 +232,7 @@ const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|opera
  * Whose pod it is: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname, which is the
  * pod's name. Where the pod is gone, those whose pods are called so.
  */
-function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
+export function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
   if (instance === '') return [];
   const seen = actors.filter(({ pods }) =>
     pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
@@ -258,12 +258,16 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
     (manager !== '' && goesBy(actor, manager)) ||
     (known !== undefined && isOfProduct(known, actor));
   const isMeantElsewhere = actorsOf(context).some((actor) => !actor.isGone && isMeant(actor));
-  const said = held.objects.flatMap(({ uid }) => {
+  // Another program than the one that wrote the finalizer may have tried something of its own.
+  const isByWriter = (...names: string[]): boolean =>
+    manager === '' || !names.some(isTelling) || names.map(programOf).includes(programOf(manager));
+  const said = held.objects.flatMap(({ uid, statusWriters }) => {
     const detail = context.now.details[uid];
-    if (detail?.ok !== true) return [];
+    if (detail?.ok !== true || !isByWriter(...statusWriters.map((one) => one.manager))) return [];
     return [...detail.value.texts, ...detail.value.conditions.map(({ message }) => message)];
   });
-  const texts = [...said, ...eventsAbout(context, held).map(({ message }) => message)];
+  const reported = eventsAbout(context, held).filter(({ component }) => isByWriter(component));
+  const texts = [...said, ...reported.map(({ message }) => message)];
   const accounts = new Set(
     texts.flatMap((text) =>
       [...text.matchAll(/system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])/g)].map(

@@ -419,8 +419,8 @@ function notReady(
  * What is refused, but for vague words of a status that says that it waits for what is told for itself: `Waiting for
  * AcmeCluster to be deleted`.
  */
-function troublesOf(context: Context, held: Held): Refusal[] {
-  const refusals = refusalsFor(context, held);
+function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
+  const refusals = refusalsFor(context, held, owner);
   const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
   if (refusals.length === 0 || awaited.length === 0) return refusals;
   const said = held.objects.flatMap(({ uid }) => {
@@ -451,7 +451,7 @@ function running(
   duty: string,
   obstacles: RuleResult[],
 ): RuleResult[] {
-  const refusals = troublesOf(context, held);
+  const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
@@ -460,7 +460,7 @@ function running(
       {
         ...common,
         code: 'owner-running',
-        message: `${duty} and runs, but is told to leave ${object.kind} ${object.name} alone: ${by}`,
+        message: `${duty} and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} told to leave ${object.kind} ${object.name} alone: ${by}`,
         evidence: [...common.evidence, `${object.kind} ${object.name}: ${by}`],
         remedies: [
           resumeRemedy(typeOf(context, object) ?? held.type, object, by),

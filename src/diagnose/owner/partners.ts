@@ -26,9 +26,10 @@ export function partnerLinks(context: Context, held: Held): Link[] {
 
 /** Objects that a held one names and that are on their way out and held themselves. */
 export function partnersOf(
-  { now }: Context,
+  context: Context,
   held: Held,
 ): { object: ObjectFacts; because: string }[] {
+  const { now } = context;
   const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
   return held.objects.flatMap(({ uid, apiVersion }) => {
     const read = now.details[uid];
@@ -41,7 +42,11 @@ export function partnersOf(
           const partner = now.partners[key];
           const object = partner?.ok === true ? partner.value : undefined;
           const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
-          return isHeld ? [{ object, because: `${field} names it, and it ${fate}` }] : [];
+          // What a spec names is made from it, or shared by many, and then it is what waits for them.
+          const isOwn =
+            !field.startsWith('spec.') ||
+            (object !== undefined && namesBack(context, object, held));
+          return isHeld && isOwn ? [{ object, because: `${field} names it, and it ${fate}` }] : [];
         })
         .slice(0, 1),
     );
@@ -53,20 +58,22 @@ export function boundPartners(
   context: Context,
   held: Held,
 ): { object: ObjectFacts; because: string }[] {
-  return partnersOf(context, held).filter(({ object }) => {
-    const read = context.now.details[object.uid];
-    return (
-      read?.ok === true &&
-      read.value.references.some((back) =>
-        held.objects.some(
-          ({ kind, namespace, name }) =>
-            back.kind === kind &&
-            (back.namespace ?? object.namespace) === namespace &&
-            back.name === name,
-        ),
-      )
-    );
-  });
+  return partnersOf(context, held).filter(({ object }) => namesBack(context, object, held));
+}
+
+function namesBack({ now }: Context, object: ObjectFacts, { objects }: Held): boolean {
+  const read = now.details[object.uid];
+  const references = read?.ok === true ? read.value.references : [];
+  return objects.some(
+    ({ kind, namespace, name, uid }) =>
+      object.ownerReferences.some((owner) => owner.uid === uid) ||
+      references.some(
+        (back) =>
+          back.kind === kind &&
+          (back.namespace ?? object.namespace) === namespace &&
+          back.name === name,
+      ),
+  );
 }
 
 /** Terminating objects of the namespace that the held one owns, and that are held themselves. */

@@ -23,7 +23,7 @@ import { inShort, invalidity, type Refusal } from './state.ts';
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
 export function wakeRemedies(actor: Actor): Remedy[] {
-  const { kind, namespace, name, owner } = actor;
+  const { apiVersion, kind, namespace, name, owner, uid } = actor;
   const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
   const undone =
     owner?.controller === true
@@ -63,7 +63,19 @@ export function wakeRemedies(actor: Actor): Remedy[] {
         }),
       ];
     default:
-      return [role('now', { text: `Give ${actorText(actor)} replicas again; ${then}` })];
+      return [
+        role('now', {
+          text: `Give ${actorText(actor)} replicas again; ${then}`,
+          ...(uid !== undefined && {
+            command: kubectl(
+              'scale',
+              ...named(`${kind.toLowerCase()}.${apiVersion.split('/')[0]}`, name),
+              ...inNamespace(namespace),
+              '--replicas=1',
+            ),
+          }),
+        }),
+      ];
   }
 }
 
@@ -111,6 +123,10 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return role('now', {
     text,
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
+    // Of Jobs and what is like them it stops the work that they describe, not whoever looks after them.
+    ...(field.startsWith('spec.suspend') && {
+      risk: 'the work that it describes may begin as well',
+    }),
   });
 }
 

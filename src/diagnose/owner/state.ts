@@ -9,7 +9,7 @@ import {
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
-import { eventsAbout, goesBy, isFresh, namesOf } from './evidence.ts';
+import { eventsAbout, goesBy, isFresh, namesOf, ofInstance } from './evidence.ts';
 import type { Held } from './held.ts';
 import { parentsOf } from './partners.ts';
 
@@ -25,11 +25,14 @@ export interface Refusal {
   object: ObjectFacts;
 }
 
-/** What is refused now, for these objects; newest words first. Conflicts and retries are noise. */
-export function refusalsFor(context: Context, held: Held): Refusal[] {
+/**
+ * What is refused to `owner` now, for these objects; newest words first. Conflicts and retries are noise. Without an
+ * owner, kube-controller-manager is meant.
+ */
+export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusal[] {
   const said = held.objects.flatMap((object) => [
-    ...fromStatus(context, object),
-    ...fromEvents(context, held, object),
+    ...(isStatusOfOthers(context, owner, object) ? [] : fromStatus(context, object)),
+    ...fromEvents(context, held, owner, object),
     ...fromTrial(context, held, object),
   ]);
   const bySaying = new Map<string, (typeof said)[number]>();
@@ -55,6 +58,40 @@ function inKubernetes({ now }: Context, error: ContentError): ContentError {
     );
   };
   return isOurs() ? error : { kind: 'other', text, count };
+}
+
+/** Of kubelets and schedulers, which own no finalizers. */
+const OF_NODES = /^(?:kubelet|.*scheduler)$/;
+
+/** Of kube-controller-manager, as its controllers report (kubernetes pkg/controller, NewRecorder). */
+const OF_KUBERNETES =
+  /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
+
+/** Many report about an object: what another one cannot do is no refusal of what its owner does. */
+function isOfAnother(
+  context: Context,
+  owner: Actor | undefined,
+  component: string,
+  instance = '',
+): boolean {
+  if (OF_NODES.test(component)) return true;
+  const isOf = (actor: Actor): boolean =>
+    goesBy(actor, component) || ofInstance([actor], instance).length > 0;
+  if (owner === undefined || isOf(owner)) return false;
+  return OF_KUBERNETES.test(component) || actorsOf(context).some((one) => !one.isGone && isOf(one));
+}
+
+/** Nobody but others has written it since the deletion, or at all. */
+function isStatusOfOthers(
+  context: Context,
+  owner: Actor | undefined,
+  { deletionTimestamp, statusWriters }: ObjectFacts,
+): boolean {
+  const late = statusWriters.filter(
+    ({ time }) => Date.parse(time ?? '') >= Date.parse(deletionTimestamp ?? ''),
+  );
+  const writers = late.length > 0 ? late : statusWriters;
+  return writers.length > 0 && writers.every(({ manager }) => isOfAnother(context, owner, manager));
 }
 
 type Dated = Refusal & { at: string };
@@ -86,7 +123,8 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
     .filter((condition) => isFailure(condition) && isCurrent(condition, read.value, object))
     .flatMap((condition) => {
       const { type, status, reason, message, lastTransitionTime } = condition;
-      const source = `status condition ${type}=${status} (${reason}) of ${object.kind} ${object.name}`;
+      const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
+      const source = `status condition ${is} of ${object.kind} ${object.name}`;
       return refusal(message === '' ? reason : message, source, saysFailure(condition)).map(
         (error) => ({ ...error, object, at: lastTransitionTime ?? written ?? '' }),
       );
@@ -116,7 +154,9 @@ const ABNORMAL = /(?:fail|error|degraded|stalled|blocked|denied|refus|unable|con
 /** Conditions about the removal itself are True while it goes on, well or badly: their words tell. */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
 
-function isFailure({ type, status }: ObjectDetail['conditions'][number]): boolean {
+function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): boolean {
+  // Without a status it is there because it is so (Argo CD, ApplicationCondition).
+  const status = told === '' ? 'True' : told;
   if (ABNORMAL.test(type)) return status === 'True';
   return status !== 'True' || ABOUT_REMOVAL.test(type);
 }
@@ -150,7 +190,12 @@ function isCurrent(
   return true;
 }
 
-function fromEvents(context: Context, held: Held, object: ObjectFacts): Dated[] {
+function fromEvents(
+  context: Context,
+  held: Held,
+  owner: Actor | undefined,
+  object: ObjectFacts,
+): Dated[] {
   const began = Date.parse(object.deletionTimestamp ?? '');
   const isNew = ({ at }: EventFacts): boolean => Date.parse(at ?? '') >= began;
   const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
@@ -158,7 +203,12 @@ function fromEvents(context: Context, held: Held, object: ObjectFacts): Dated[] 
     place === object.namespace ? [] : listed(events).filter((event) => mentions(event, object)),
   );
   return [...about, ...elsewhere]
-    .filter((event) => event.type === 'Warning' && isNew(event))
+    .filter(
+      (event) =>
+        event.type === 'Warning' &&
+        isNew(event) &&
+        !isOfAnother(context, owner, event.component, event.instance),
+    )
     .flatMap((event) =>
       refusal(event.message, `Event ${event.reason} about ${object.kind} ${object.name}`, true).map(
         (error) => ({ ...error, object, at: event.at ?? '' }),

@@ -12,6 +12,8 @@ import {
 } from '../context.ts';
 import { isAdmissionError } from '../errors.ts';
 import { CONFIRMATION_MS } from '../movement.ts';
+import { eventsAbout } from '../owner/evidence.ts';
+import { inShort } from '../owner/state.ts';
 import { admissionResult } from './admission.ts';
 
 /** Pods that were asked to go. */
@@ -99,6 +101,23 @@ export function podOverdue(context: Context): RuleResult[] {
   return [...byNode].map(([name, pods]) => ofNode(context, name, pods));
 }
 
+/** What the kubelet has complained about since they were asked to go: containers, volumes, sandboxes. Newest first. */
+function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
+  const since = Math.min(
+    ...pods.map(
+      ({ deletionTimestamp, deletionGracePeriodSeconds = 0 }) =>
+        Date.parse(deletionTimestamp ?? '') - 1_000 * deletionGracePeriodSeconds,
+    ),
+  );
+  return eventsAbout(context, { objects: [...pods] })
+    .filter(({ component, type, at }) => {
+      const isNew = Date.parse(at ?? '') >= since;
+      return component === 'kubelet' && type === 'Warning' && isNew;
+    })
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
+    .map(({ reason, message }) => inShort(`${reason}: ${message}`));
+}
+
 function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
   const { now } = context;
   const first = pods[0] as PodFacts;
@@ -121,12 +140,16 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
   }
+  const said = troubleEnding(context, pods);
+  const why = said[0];
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
-    message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended`,
+    message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended${why === undefined ? '' : `: ${why}`}`,
+    ...(why === undefined ? {} : { quote: why }),
     evidence: [
       overdue,
+      ...said.slice(0, 5),
       read === undefined || !read.ok
         ? `node ${nodeName} could not be read${read?.ok === false ? `: ${read.failure.message}` : ''}`
         : nodeEvidence(nodeName, node),

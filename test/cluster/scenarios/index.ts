@@ -13,6 +13,7 @@ import { livingOwners } from './living-owners.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { neighbours } from './neighbours.ts';
+import { newcomers } from './newcomers.ts';
 import { obstacles } from './obstacles.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
@@ -38,6 +39,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...shapes,
   ...neighbours,
   ...strangers,
+  ...newcomers,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,

@@ -1,0 +1,467 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type JsonObject, stringAt } from '../../../src/base/json.ts';
+import { type Ref, refOf } from '../client.ts';
+import { customType, pod, podSpec, service, typeRef, workload } from '../objects.ts';
+import type { Expectation, Scenario } from '../scenario.ts';
+import { readyPods } from '../servers/operator-process.ts';
+import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import { CONTENT_FAILURE, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import {
+  argo,
+  FULL,
+  install,
+  type Operator,
+  type OperatorOptions,
+  operatorOf,
+  READ,
+  rule,
+  runPods,
+  uninstall,
+  workloadRef,
+} from './operator.ts';
+import { settledWithPod } from './pods.ts';
+import { settledOverdue } from './pods-and-nodes.ts';
+import {
+  either,
+  GUARDED,
+  guardedRef,
+  HANGS,
+  heldBy,
+  missingOrUnknown,
+  nobodyKnown,
+  owner,
+  release,
+  releaseGuarded,
+  restart,
+  type Step,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+import { createEvent } from './traces.ts';
+
+/** What teams with preview environments meet, told by people who have read none of the others. */
+
+const now = () => new Date().toISOString().replace(/\.\d+/, '');
+
+/** What no remedy may say. */
+const advisesNot =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const wrong = namespace.findings
+      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
+      .filter((text) => words.test(text));
+    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
+  };
+
+/** This is the status once the deletion has begun. */
+const status =
+  (words: () => JsonObject, manager?: string): Step =>
+  async (world, operator) => {
+    await world.terminating(guardedRef(world, operator));
+    await sleep(1_500);
+    const fieldManager = manager ?? operator.manager;
+    await world.client.patchStatus(guardedRef(world, operator), words(), { fieldManager });
+    await settledByFinalizer(world);
+  };
+
+const KRUISE = 'apps.kruise.io';
+const cloneSetRef = (world: World, { namespace, name }: Operator) =>
+  ref(`${world.domain(KRUISE)}/v1`, 'CloneSet', namespace, name);
+
+/** A type that scales as Deployments do. */
+function cloneSets(world: World): JsonObject {
+  const type = customType({ group: world.domain(KRUISE), kind: 'CloneSet' });
+  const { versions } = type['spec'] as { versions: { subresources: JsonObject }[] };
+  for (const { subresources } of versions) {
+    subresources['scale'] = {
+      specReplicasPath: '.spec.replicas',
+      statusReplicasPath: '.status.replicas',
+    };
+  }
+  return type;
+}
+
+const workloads: Scenario[] = [
+  situation({
+    id: 'clone-set-asleep',
+    title: 'the operator is a workload of a custom type, which has 0 replicas',
+    operator: { workload: 'Pod' },
+    afterwards: async (world, operator) => {
+      await world.createType(cloneSets(world));
+      const { apiVersion, kind, namespace = '', name } = cloneSetRef(world, operator);
+      const template = { metadata: { labels: { app: name } }, spec: podSpec(name) };
+      await world.create({
+        apiVersion,
+        kind,
+        metadata: { namespace, name },
+        spec: { replicas: 0, template },
+      });
+      await uninstall(world, operator, ['rights', 'account']);
+    },
+    owner: (world, operator) => [
+      {
+        code: 'owner-scaled-to-zero',
+        subject: cloneSetRef(world, operator),
+        finalizer: operator.finalizer,
+        advises: [/kubectl scale cloneset\./],
+      },
+    ],
+    cure: releaseGuarded,
+    beyondCommands: 'nobody here makes pods of such a workload',
+  }),
+  situation({
+    id: 'cleaned-up',
+    title: 'the operator is uninstalled; the Job that cleaned up after it is left, completed',
+    afterwards: async (world, operator) => {
+      await uninstall(world, operator, ['rights', 'account']);
+      const { namespace, account } = operator;
+      const job = ref('batch/v1', 'Job', namespace, 'widget-operator-uninstall');
+      await world.create(workload('Job', namespace, job.name, { podSpec: podSpec(account) }));
+      const running = await waitUntil('its pod', async () =>
+        (await world.client.list('v1', 'Pod', namespace)).find(
+          (one) => stringAt(one, 'status', 'phase') === 'Running',
+        ),
+      );
+      await world.client.patchStatus(refOf(running), { phase: 'Succeeded' });
+      await world.client.waitFor(job, 'is complete', (found) =>
+        JSON.stringify(found?.['status'] ?? '').includes('"Complete"'),
+      );
+    },
+    owner: 'owner-missing',
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'ghost-pod',
+    title: 'the operator is uninstalled; its last pod is terminating on a lost node',
+    unscheduled: true,
+    afterwards: async (world, operator) => {
+      const node = world.name('lost');
+      await createDeadNode(world, node);
+      const last = await waitUntil('its pod', async () => {
+        const [one] = await world.client.list('v1', 'Pod', operator.namespace);
+        return one;
+      });
+      await world.client.call('POST', await world.client.pathOf(refOf(last), 'binding'), {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name: last.metadata.name },
+        target: { apiVersion: 'v1', kind: 'Node', name: node },
+      });
+      // As the node lifecycle controller leaves them (pkg/util/node, MarkPodsNotReady).
+      await world.client.patchStatus(refOf(last), {
+        phase: 'Running',
+        conditions: [{ type: 'Ready', status: 'False' }],
+      });
+      await world.client.delete(workloadRef(operator), { propagationPolicy: 'Background' });
+      await world.terminating(refOf(last));
+    },
+    owner: (_, operator) => [ownerMissing(workloadRef(operator), operator.finalizer)],
+    cure: releaseGuarded,
+  }),
+];
+
+const moved = (world: World): OperatorOptions => ({
+  name: 'widget-controller',
+  namespace: world.name('widgets-new'),
+  scope: 'cluster',
+  type: false,
+});
+
+const configRef = (world: World, { group }: Operator): Ref => ({
+  apiVersion: `${group}/v1`,
+  kind: 'Config',
+  name: world.name('shared'),
+});
+
+const bystanders: Scenario[] = [
+  situation({
+    id: 'moved-elsewhere',
+    title: 'the operator has moved and runs by another name; the old one is left with 0 replicas',
+    operator: { replicas: 0 },
+    afterwards: async (world) => {
+      await world.ensureNamespace(moved(world).namespace ?? '');
+      await runPods(world, await install(world, moved(world)));
+    },
+    settle: status(() => ({ phase: 'Deleting' }), 'widget-controller'),
+    expect: either(
+      (world, { finalizer }) => ({
+        ...owner(operatorOf(world, moved(world)), 'owner-running'),
+        finalizer,
+      }),
+      nobodyKnown,
+    ),
+    cure: releaseGuarded,
+    beyondCommands: 'the stand-in of the one that runs does nothing',
+  }),
+  situation({
+    id: 'refused-another',
+    title: 'the operator is uninstalled; the object says what was refused to a GitOps agent',
+    bystanders: [
+      {
+        name: 'fleet-agent',
+        namespace: 'fleet-system',
+        rules: [rule('', ['configmaps'], FULL)],
+      },
+    ],
+    afterwards: (world, operator) => uninstall(world, operator),
+    settle: async (world, operator) => {
+      const { group } = operator;
+      const account = `system:serviceaccount:${world.name('fleet-system')}:fleet-agent`;
+      const message = `widgets.${group} "db" is forbidden: User "${account}" cannot patch resource "widgets" in API group "${group}" in the namespace "${world.namespace}"`;
+      const conditions = () => [
+        {
+          type: 'Synced',
+          status: 'False',
+          reason: 'ApplyFailed',
+          message,
+          lastTransitionTime: now(),
+        },
+      ];
+      await status(() => ({ conditions: conditions() }), 'fleet-agent')(world, operator);
+    },
+    expect: (world, operator) => ({
+      ...missingOrUnknown(world, operator),
+      also: advisesNot(/grant/i),
+    }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'config-in-use',
+    title: 'what the object names is being deleted too, and waits for all that use it',
+    behaviour: HANGS,
+    operator: (world) => ({ rules: [rule(world.domain('example.com'), ['*', '*/*'], ['*'])] }),
+    before: async (world, operator) => {
+      const { group, manager } = operator;
+      await world.createType(customType({ group, kind: 'Config', scope: 'Cluster' }));
+      const { apiVersion, kind, name } = configRef(world, operator);
+      await world.create({ apiVersion, kind, metadata: { name } });
+      await world.client.patch(
+        configRef(world, operator),
+        { metadata: { finalizers: [`in-use.${group}`] } },
+        { fieldManager: manager },
+      );
+    },
+    afterwards: async (world, operator) => {
+      const { kind, name } = configRef(world, operator);
+      const spec = { configRef: { kind, name } };
+      await world.client.patch(guardedRef(world, operator), { spec });
+      await world.client.delete(configRef(world, operator));
+    },
+    owner: 'owner-running',
+    cure: async (world, operator) => {
+      await restart(world, operator);
+      await release(world, configRef(world, operator));
+    },
+  }),
+];
+
+const keeper = (world: World): OperatorOptions => ({
+  group: '',
+  ownGroup: false,
+  kind: 'Pod',
+  type: false,
+  name: world.name('pod-keeper'),
+  namespace: 'platform',
+  finalizer: `${world.domain('keep.example.com')}/drain`,
+  rules: [rule('', ['pods'], FULL)],
+});
+
+const backup = (world: World): OperatorOptions => ({
+  group: 'backup.example.net',
+  kind: 'Plan',
+  name: 'backup-operator',
+  namespace: world.name('backup-system'),
+  scope: 'cluster',
+  finalizer: `plans.${world.domain('backup.example.net')}/keep`,
+  rules: [
+    rule(world.domain('backup.example.net'), ['*'], ['*']),
+    rule(world.domain('example.com'), ['widgets'], FULL),
+  ],
+});
+
+const words: Scenario[] = [
+  situation({
+    id: 'event-of-others',
+    own: true,
+    versions: ['1.36.3'],
+    title: 'the kubelet and a policy engine complain about the held pod, not its owner, which runs',
+    operator: keeper,
+    behaviour: HANGS,
+    spec: podSpec(),
+    bystanders: (world) => [
+      { ...keeper(world), name: world.name('policy-engine'), rules: [rule('', ['pods'], READ)] },
+    ],
+    afterwards: async (world, operator) => {
+      const about = guardedRef(world, operator);
+      const engine = { ...operator, name: world.name('policy-engine') };
+      const [pod] = await readyPods(world.client, engine);
+      const agoSeconds = -600;
+      await createEvent(world, {
+        about,
+        component: 'kubelet',
+        instance: 'node-1',
+        reason: 'Unhealthy',
+        note: 'Readiness probe failed: connection refused',
+        agoSeconds,
+      });
+      await createEvent(world, {
+        about,
+        component: 'policies',
+        instance: pod?.metadata.name ?? '',
+        reason: 'PolicyViolation',
+        note: 'policy require-labels failed: label team is missing',
+        agoSeconds,
+      });
+    },
+    settle: settledWithPod,
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'two-on-one',
+    title: 'two finalizers on one object: the owner of one complains, that of the other is silent',
+    behaviour: { cleanUp: () => 'bucket service answers 503' },
+    complains: true,
+    afterwards: async (world, operator) => {
+      await world.ensureNamespace(backup(world).namespace ?? '');
+      const plans = await install(world, backup(world));
+      await runPods(world, plans);
+      await world.client.call(
+        'PATCH',
+        `${await world.client.pathOf(guardedRef(world, operator))}?fieldManager=backup-operator`,
+        [{ op: 'add', path: '/metadata/finalizers/-', value: plans.finalizer }],
+        { 'content-type': 'application/json-patch+json' },
+      );
+    },
+    expect: (world, operator) => {
+      const plans = operatorOf(world, backup(world));
+      const held = objectFinalizer(guardedRef(world, operator), plans.finalizer);
+      return {
+        chains: [
+          [heldBy(world, operator), owner(operator, 'owner-failing', { says: [/503/] })],
+          [held, owner(plans, 'owner-running')],
+        ],
+      };
+    },
+    cure: releaseGuarded,
+    beyondCommands: 'the service has to come back',
+  }),
+  situation({
+    id: 'argo-deletion-error',
+    title: 'a condition without a status says what Argo CD failed at',
+    own: true,
+    operator: argo,
+    behaviour: HANGS,
+    settle: status(
+      () => ({
+        conditions: [
+          {
+            type: 'DeletionError',
+            message: 'dial tcp: lookup dev.example.com: no such host',
+            lastTransitionTime: now(),
+          },
+        ],
+      }),
+      'argocd-application-controller',
+    ),
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/no such host/] })],
+    cure: restart,
+  }),
+  situation({
+    id: 'state-error',
+    title: 'the status has no conditions, but a state and a message beside it',
+    behaviour: HANGS,
+    settle: status(() => ({
+      phase: 'Deleting',
+      state: 'Error',
+      message: 'bucket "assets" is not empty: 12 objects left',
+    })),
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/is not empty/] })],
+    cure: restart,
+  }),
+  {
+    id: 'unmount-fails',
+    title: 'an overdue pod on a ready node, of which the kubelet says what it cannot unmount',
+    setUp: async (world) => {
+      const node = world.name('node-ready');
+      const about = podRef(world.namespace, 'web-0');
+      await world.createNamespace();
+      await startStandIn(world, { node, namespaces: [world.namespace], confirms: false });
+      await world.create(pod(world.namespace, about.name, { nodeName: node, graceSeconds: 1 }));
+      await world.client.delete(about);
+      await world.terminating(about);
+      await createEvent(world, {
+        about,
+        component: 'kubelet',
+        instance: node,
+        reason: 'FailedUnmount',
+        note: 'UnmountVolume.TearDown failed for volume "data": device is busy',
+      });
+    },
+    settle: settledOverdue,
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          {
+            code: 'pod-not-confirmed',
+            subject: podRef(world.namespace, 'web-0'),
+            says: [/device is busy/],
+          },
+        ],
+      ],
+    }),
+    cure: (world) =>
+      world.client.delete(podRef(world.namespace, 'web-0'), { gracePeriodSeconds: 0 }),
+  },
+];
+
+const backends: Scenario[] = [
+  situation({
+    id: 'conversion-asleep',
+    title: 'the operator converts its type itself, and has 0 replicas',
+    own: true,
+    operator: { replicas: 0 },
+    afterwards: async (world, { group, kind, namespace, name }) => {
+      await world.create(service(namespace, name, { selector: { app: name } }));
+      const conversion = {
+        strategy: 'Webhook',
+        webhook: {
+          clientConfig: { service: { namespace, name, path: '/convert' } },
+          conversionReviewVersions: ['v1'],
+        },
+      };
+      const next = customType({ group, kind, versions: ['v1', 'v2'], conversion });
+      await world.client.patch(typeRef(group, kind), { spec: next['spec'] ?? null });
+      const reads = `/apis/${group}/v2/namespaces/${world.namespace}/widgets/${GUARDED}`;
+      await world.answers(reads, (answer) => answer >= 400 && answer !== 404);
+    },
+    settle: (world) =>
+      world.settled({ [CONTENT_FAILURE]: ['True', /conversion webhook|initializing/] }),
+    expect: (_, operator) => ({
+      chains: [
+        [
+          {
+            code: 'conversion-webhook-failing',
+            subject: typeRef(operator.group, operator.kind),
+            says: [/Deployment .*widget-operator is scaled to zero/],
+            advises: [/kubectl scale deployment/],
+          },
+        ],
+      ],
+      notInspected: [/widgets/],
+    }),
+    cure: async (world, operator) => {
+      await world.client.patch(typeRef(operator.group, operator.kind), {
+        spec: { conversion: { strategy: 'None', webhook: null } },
+      });
+      await releaseGuarded(world, operator);
+    },
+    mayChange: (_, operator) => [workloadRef(operator)],
+    beyondCommands: 'nobody here converts',
+  }),
+];
+
+export const newcomers = [...workloads, ...bystanders, ...words, ...backends];
