@@ -9,7 +9,7 @@ import {
   typeName,
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { protectedBecause } from '../model/policy.ts';
+import { protectedBecause } from '../model/outcome.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';

@@ -3,13 +3,14 @@ import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts.ts';
 import type { Diagnosis, Finding } from '../model/finding.ts';
-import { movingReason, patternVeto } from '../model/outcome.ts';
 import {
   type ActivePolicy,
   type ForceMode,
+  movingReason,
+  patternVeto,
   permissionFor,
   protectedBecause,
-} from '../model/policy.ts';
+} from '../model/outcome.ts';
 import type { Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import {

@@ -22,8 +22,7 @@ import {
 } from '../force/plan.ts';
 import { grantRules, missingRights, rightFor, rightText } from '../force/rights.ts';
 import { atMostEvery, type Run as ForceRun, Journal, runStep } from '../force/step.ts';
-import { isHanging, type Outcome, verdict } from '../model/outcome.ts';
-import { type ActivePolicy, isActive } from '../model/policy.ts';
+import { type ActivePolicy, isActive, isHanging, type Outcome, verdict } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
 import type { Waiting } from './gate.ts';
