@@ -1,4 +1,4 @@
-import type { Report } from '../src/report/json.ts';
+import type { Report } from '../src/report/report-json.ts';
 import type { Ended } from './run-command.ts';
 
 /**

@@ -13,9 +13,9 @@ import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { type CommentInputs, createActionLog, Publisher, type Told } from './publish/publish.ts';
-import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/run.ts';
-import { redactResult } from './report/json.ts';
-import { renderLogLines } from './report/text.ts';
+import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
+import { renderLogLines } from './report/plain-text.ts';
+import { redactResult } from './report/report-json.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 

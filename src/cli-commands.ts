@@ -13,10 +13,10 @@ import { runGate } from './gate/gate.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
-import { type Report, redactResult, reportJson } from './report/json.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
+import { renderText } from './report/plain-text.ts';
+import { type Report, redactResult, reportJson } from './report/report-json.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
-import { renderText } from './report/text.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 

@@ -1,7 +1,6 @@
 import { ActionError } from './base/errors.ts';
 import { parseDuration } from './base/time.ts';
-import { FAIL_ON, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
-import type { ForcePolicy } from './model/policy.ts';
+import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
 export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;

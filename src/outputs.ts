@@ -1,7 +1,7 @@
 import { plainText, shorten } from './base/text.ts';
 import type { Finding } from './model/finding.ts';
 import type { NamespaceResult, RunResult } from './model/result.ts';
-import { rootCauseSentence, summaryText } from './report/text.ts';
+import { rootCauseSentence, summaryText } from './report/plain-text.ts';
 import type { View } from './report/view.ts';
 
 /** Every output with its description; action.yml and the table of the README are written from it. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { treeLines } from '../../src/report/text.ts';
+import { treeLines } from '../../src/report/plain-text.ts';
 import { rowsOf } from '../../src/report/view.ts';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { readRecordedLook } from '../../test/unit/recorded-looks.ts';

@@ -27,7 +27,7 @@ export class ActionError extends Error {
  * What was thrown and its causes, the outermost first. Node reports "connection refused" on all of a host's
  * addresses as one AggregateError.
  */
-export function causesOf(error: unknown): unknown[] {
+export function causeChain(error: unknown): unknown[] {
   const chain: unknown[] = [];
   for (let current = error; chain.length < 8 && current != null; ) {
     chain.push(current);
@@ -39,7 +39,7 @@ export function causesOf(error: unknown): unknown[] {
 
 /** Always a sentence, whatever was thrown; the innermost cause is the one that tells something. */
 export function describeError(error: unknown): string {
-  const texts = new Set(causesOf(error).map(textOf));
+  const texts = new Set(causeChain(error).map(textOf));
   return [...texts].filter((text) => text !== '').join(': ') || 'unknown error';
 }
 

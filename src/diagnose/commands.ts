@@ -1,7 +1,7 @@
 import { shellQuote } from '../base/text.ts';
 import { removalPatch } from '../model/facts.ts';
 import type { Remedy } from '../model/finding.ts';
-import { protectedBecause } from '../model/policy.ts';
+import { protectedBecause } from '../model/outcome.ts';
 import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 import { type Context, typeName } from './context.ts';
 

@@ -204,7 +204,7 @@ interface Signature {
   read: (
     groups: Partial<Record<string, string>>,
     rest: string,
-    target: Target | undefined,
+    target: Named | undefined,
   ) => ErrorDetail | undefined;
 }
 
@@ -407,7 +407,7 @@ function unreadableKey(path: string): ErrorDetail {
   };
 }
 
-interface Target {
+interface Named {
   resource: string;
   group: string;
   name: string | undefined;
@@ -417,7 +417,7 @@ interface Target {
  * `secrets`, `leases.coordination.k8s.io` or `secrets "name"`, ending at `end`. For a collection delete the
  * name is literally "Unknown".
  */
-function targetBefore(text: string, end: number): Target | undefined {
+function targetBefore(text: string, end: number): Named | undefined {
   if (end < 1) return undefined;
   let head = text.slice(0, end);
   let name: string | undefined;

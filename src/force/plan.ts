@@ -3,13 +3,14 @@ import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts.ts';
 import type { Diagnosis, Finding } from '../model/finding.ts';
-import { movingReason, patternVeto } from '../model/outcome.ts';
 import {
   type ActivePolicy,
   type ForceMode,
+  movingReason,
+  patternVeto,
   permissionFor,
   protectedBecause,
-} from '../model/policy.ts';
+} from '../model/outcome.ts';
 import type { Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import {
@@ -34,16 +35,16 @@ export interface ForcePlan {
   takenAt: string;
   /** In the order in which they are done. Mode `plan` lists what `namespace` would do. */
   actions: ForceAction[];
-  refused: Refusal[];
+  refused: RefusedAction[];
   /** With `force-orphans: accept`: what the namespace's own actions would leave behind, as it looks now. */
   strands: string | undefined;
 }
 
-export type Refusal = ForceRecord['refused'][number];
+export type RefusedAction = ForceRecord['refused'][number];
 export type ObjectAction = FinalizerAction | PodAction;
 export type ForceAction = ObjectAction | NamespaceAction;
 
-interface Action {
+interface Planned {
   /** Worded like an argument of kubectl where it is one object or type. */
   target: string;
   /** Empty for pods that are deleted. */
@@ -53,7 +54,7 @@ interface Action {
 }
 
 /** Remove one finalizer from every terminating object of one type that has it. */
-export interface FinalizerAction extends Action {
+export interface FinalizerAction extends Planned {
   step: 'object-finalizer';
   type: ResourceType;
   /** Allowed by a pattern only: any sign that its owner lives ends it. */
@@ -63,14 +64,14 @@ export interface FinalizerAction extends Action {
 }
 
 /** Delete the overdue pods of a node that cannot confirm their end, with grace period 0. */
-export interface PodAction extends Action {
+export interface PodAction extends Planned {
   step: 'overdue-pods';
   node: string;
   nodeState: string;
 }
 
 /** Remove one entry of the namespace's own lists. */
-export interface NamespaceAction extends Action {
+export interface NamespaceAction extends Planned {
   step: 'namespace-finalizer' | 'namespace-spec-finalizer';
 }
 
@@ -110,7 +111,7 @@ export function planForce(input: PlanInput): ForcePlan {
   nameQueued(snapshot, plan);
   planNamespace(input, plan);
   const target = namespaceTarget(plan.namespace.name);
-  const toRefusal = (reason: string): Refusal => ({ target, reason });
+  const toRefusal = (reason: string): RefusedAction => ({ target, reason });
   const final = finalReasons(input).map(toRefusal);
   const liftable = liftableReasons(input).map(toRefusal);
   if (final.length > 0) {

@@ -8,7 +8,7 @@ import { inParallel } from '../observe/collections.ts';
 import { type ForceAction, type ForcePlan, keyOf, manyTarget } from './plan.ts';
 
 /** What every step of carrying out a plan works with. */
-export interface Run {
+export interface ForceRun {
   api: KubernetesApi;
   clock: Clock;
   log: Pick<Log, 'line' | 'group'>;
@@ -51,9 +51,9 @@ export class Journal {
   writes = 0;
   /** What could not be done, by action and UID; a later round does not try it again. */
   readonly givenUp = new Set<string>();
-  private readonly run: Pick<Run, 'api' | 'clock' | 'log'>;
+  private readonly run: Pick<ForceRun, 'api' | 'clock' | 'log'>;
 
-  constructor(run: Pick<Run, 'api' | 'clock' | 'log'>) {
+  constructor(run: Pick<ForceRun, 'api' | 'clock' | 'log'>) {
     this.run = run;
   }
 
@@ -113,7 +113,7 @@ export interface Step<T extends Named> {
  * Answers whether doing the same again later may change something more.
  */
 export async function runStep<T extends Named>(
-  run: Run,
+  run: ForceRun,
   step: Step<T>,
 ): Promise<'again' | 'finished'> {
   const { journal } = run;
@@ -159,7 +159,7 @@ const MAX_REREADS = 3;
 const PAUSE_MS = 1_000;
 
 /** Sends one write for what was just read; when that has moved, reads and judges again, within bounds. */
-async function write<T extends Named>(run: Run, step: Step<T>, first: T): Promise<Done> {
+async function write<T extends Named>(run: ForceRun, step: Step<T>, first: T): Promise<Done> {
   let object = first;
   let wrote = false;
   for (let rereads = 0; ; rereads++) {

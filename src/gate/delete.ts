@@ -5,7 +5,7 @@ import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, objectFacts, typeName } from '../model/facts.ts';
-import { protectedBecause } from '../model/policy.ts';
+import { protectedBecause } from '../model/outcome.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel, readList } from '../observe/collections.ts';

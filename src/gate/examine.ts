@@ -3,7 +3,7 @@ import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
 import { foresee, predict } from '../forecast/predict.ts';
 import type { Inputs } from '../inputs.ts';
-import { counted } from '../kubernetes/api.ts';
+import { countRequests } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
@@ -43,7 +43,7 @@ export async function examine(
   foresight?: { isPodsFirst: boolean },
 ): Promise<Examination[]> {
   const at = deps.clock.now();
-  const { api, requests } = counted(deps.api);
+  const { api, requests } = countRequests(deps.api);
   const signal = AbortSignal.any([
     deps.signal,
     AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),

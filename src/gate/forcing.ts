@@ -1,14 +1,15 @@
 import type { Log } from '../base/log.ts';
 
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
+import { grantRules, missingRights, rightFor, rightText } from '../force/missing-rights.ts';
 import {
   checkNamespace,
   entryStep,
   inventory,
   type Leftovers,
   recordOrphans,
-} from '../force/namespace.ts';
-import { freeObjectsOf, GUARD_MS } from '../force/objects.ts';
+} from '../force/namespace-steps.ts';
+import { freeObjectsOf, GUARD_MS } from '../force/object-steps.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -20,10 +21,8 @@ import {
   recordPlan,
   renderPlan,
 } from '../force/plan.ts';
-import { grantRules, missingRights, rightFor, rightText } from '../force/rights.ts';
-import { atMostEvery, type Run as ForceRun, Journal, runStep } from '../force/step.ts';
-import { isHanging, type Outcome, verdict } from '../model/outcome.ts';
-import { type ActivePolicy, isActive } from '../model/policy.ts';
+import { atMostEvery, type ForceRun, Journal, runStep } from '../force/step.ts';
+import { type ActivePolicy, isActive, isHanging, type Outcome, verdict } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
 import type { Waiting } from './gate.ts';

@@ -103,7 +103,7 @@ export interface Discovery {
 }
 
 /** The same API, and how many requests were sent through it: several namespaces share one connection. */
-export function counted(api: KubernetesApi): { api: KubernetesApi; requests: () => number } {
+export function countRequests(api: KubernetesApi): { api: KubernetesApi; requests: () => number } {
   let requests = 0;
   const onRequest = (): void => {
     requests++;

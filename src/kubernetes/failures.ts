@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
-import { causesOf, describeError } from '../base/errors.ts';
+import { causeChain, describeError } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { failureKindOf, type ReadFailure } from '../model/read.ts';
@@ -178,7 +178,9 @@ const MEANINGS: Record<string, Meaning | undefined> = {
 
 /** No answer, or not a whole one. */
 export function networkFailure(error: unknown): Failed {
-  const known = causesOf(error).flatMap((each) => (each instanceof Error && meaningOf(each)) || []);
+  const known = causeChain(error).flatMap(
+    (each) => (each instanceof Error && meaningOf(each)) || [],
+  );
   const meaning = known.find(({ end }) => end === 'for good') ?? known[0];
   const message = shorten(meaning?.clause ?? describeError(error), 300);
   const kind = meaning?.end === 'late' ? 'timeout' : 'network';

@@ -38,10 +38,10 @@ interface HttpRequest {
 }
 
 /** Apart, because a watch keeps its connection: eight would leave none for the other calls. */
-type Kind = 'calls' | 'watches';
+type Channel = 'calls' | 'watches';
 
 /** What becomes of the body of a success; it has to be read or destroyed. */
-type Reading<T> = (body: Body, answer: Answer) => Promise<Attempt<T>>;
+type ReadBody<T> = (body: Body, answer: Answer) => Promise<Attempt<T>>;
 type Body = Dispatcher.ResponseData['body'];
 
 /** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
@@ -50,14 +50,14 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const server = new URL(access.server);
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
   const throttle = new Throttle(MAX_REQUESTS);
-  const dispatchers = new Map<TlsOptions, Record<Kind, Dispatcher>>();
+  const dispatchers = new Map<TlsOptions, Record<Channel, Dispatcher>>();
   let clockOffsetMs = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
   /** Requests on the connections of an earlier login may still run; `close` ends what is left of them. */
-  const dispatcherFor = ({ tls, trust }: Login, kind: Kind): Dispatcher => {
+  const dispatcherFor = ({ tls, trust }: Login, channel: Channel): Dispatcher => {
     const known = dispatchers.get(tls);
-    if (known !== undefined) return known[kind];
+    if (known !== undefined) return known[channel];
     const options = { tls, proxy, ca: trust.ca, closing: closing.signal };
     const calls = createDispatcher({
       ...options,
@@ -66,15 +66,15 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     });
     const made = { calls, watches: createDispatcher(options) };
     dispatchers.set(tls, made);
-    return made[kind];
+    return made[channel];
   };
 
   const send = async <T>(
     { method, path, accept, body }: HttpRequest,
     { signal, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
-    kind: Kind,
+    channel: Channel,
     login: Login,
-    read: Reading<T>,
+    read: ReadBody<T>,
   ): Promise<Attempt<T>> => {
     const ending = new AbortController();
     let isLate = false;
@@ -90,7 +90,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     onRequest?.();
     try {
       // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
-      const sent = dispatcherFor(login, kind).request({
+      const sent = dispatcherFor(login, channel).request({
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
         method,
@@ -98,7 +98,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
           ...login.headers,
           'user-agent': session.userAgent,
           accept,
-          ...(kind === 'watches' ? {} : { 'accept-encoding': 'gzip' }),
+          ...(channel === 'watches' ? {} : { 'accept-encoding': 'gzip' }),
           ...(body === undefined ? {} : { 'content-type': type }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -121,7 +121,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     } finally {
       clearTimeout(timer);
       // What is still to come of a watch ends with the signal, too.
-      if (kind === 'calls') signal?.removeEventListener('abort', stop);
+      if (channel === 'calls') signal?.removeEventListener('abort', stop);
     }
   };
 
@@ -136,18 +136,18 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const attempt = async <T>(
     request: HttpRequest,
     options: CallOptions,
-    kind: Kind,
-    read: Reading<T>,
+    channel: Channel,
+    read: ReadBody<T>,
   ): Promise<Attempt<T>> => {
     const { signal } = options;
     const startedAt = clock.now();
     let result: Attempt<T>;
     try {
       const login = await unlessAborted(credentials.current(), signal);
-      result = await send(request, options, kind, login, read);
+      result = await send(request, options, channel, login, read);
       if (!result.ok && result.failure.status === 401) {
         const other = await unlessAborted(credentials.after(login), signal);
-        if (other !== undefined) result = await send(request, options, kind, other, read);
+        if (other !== undefined) result = await send(request, options, channel, other, read);
       }
     } catch (error) {
       result = broken(error, signal);
@@ -163,7 +163,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return result;
   };
 
-  const parse: Reading<JsonObject> = async (body, answer) => {
+  const parse: ReadBody<JsonObject> = async (body, answer) => {
     const value = parseObject(await textOf(body, answer));
     return value === undefined ? unreadable(answer) : { ok: true, value };
   };

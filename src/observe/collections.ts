@@ -200,7 +200,7 @@ export function missingRight(
 }
 
 /** What was read, and what of it is missing. */
-export interface Answer<T> {
+export interface Gathered<T> {
   value: T;
   unread?: Unread[];
   /** What objects say that were read on the way, by UID. */
@@ -212,7 +212,7 @@ export async function readSource<T>(
   key: string,
   source: Source<T>,
   { api, signal }: Reading,
-): Promise<Answer<Read<T[]>>> {
+): Promise<Gathered<Read<T[]>>> {
   const path = collectionPath(source.type);
   const listed = await readList(api, path, source.parse, { ...source.options, signal });
   return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
@@ -222,7 +222,7 @@ export async function readSource<T>(
 export async function readOtherWorkloads(
   types: readonly ResourceType[],
   deps: Reading,
-): Promise<Answer<Read<WorkloadFacts[]>>> {
+): Promise<Gathered<Read<WorkloadFacts[]>>> {
   const key = 'otherWorkloads';
   const kinds = types.filter(
     ({ scales, namespaced, group, verbs }) =>
@@ -247,7 +247,7 @@ export async function readPlaces<T>(
   source: Source<T>,
   namespaces: readonly string[],
   deps: Reading,
-): Promise<Map<string, Answer<Read<T[]>>>> {
+): Promise<Map<string, Gathered<Read<T[]>>>> {
   const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
   const { type, parse, options } = source;
   const listing = {
@@ -269,7 +269,7 @@ function answerOf<T>(
   end: Read<{ complete: boolean }>,
   found: T[],
   namespace?: string,
-): Answer<Read<T[]>> {
+): Gathered<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
   if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
   if (end.value.complete || options.maxItems === 1) return { value: read(found) };

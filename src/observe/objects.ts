@@ -15,8 +15,8 @@ import {
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import {
-  type Answer,
   FEW,
+  type Gathered,
   inParallel,
   listIn,
   listTogether,
@@ -48,8 +48,8 @@ type Detailed = Pick<Wanted['details'][number], 'type' | 'total'> & { object: Ob
 export async function readDetails(
   items: readonly Detailed[],
   { api, signal }: Reading,
-): Promise<Map<string, Answer<Read<ObjectDetail>>>> {
-  const answers = new Map<string, Answer<Read<ObjectDetail>>>();
+): Promise<Map<string, Gathered<Read<ObjectDetail>>>> {
+  const answers = new Map<string, Gathered<Read<ObjectDetail>>>();
   const wanted = new Set(items.map(({ object }) => object.uid));
   const keep = (item: JsonObject): void => {
     const uid = stringAt(item, 'metadata', 'uid') ?? '';
@@ -88,7 +88,7 @@ export async function readDetails(
         const reason = `of so many only ${held.length} are read one by one`;
         unread.push({ source: 'details', what, reason });
       }
-      Object.assign(answers.get(first.uid) as Answer<unknown>, { unread });
+      Object.assign(answers.get(first.uid) as Gathered<unknown>, { unread });
     });
   });
   return answers;
@@ -104,12 +104,12 @@ type WantedPartner = Wanted['partners'][number] & { key: string };
 export async function readPartners(
   items: readonly WantedPartner[],
   { api, signal }: Reading,
-): Promise<Map<string, Answer<Read<ObjectFacts | undefined>>>> {
-  const answers = new Map<string, Answer<Read<ObjectFacts | undefined>>>();
+): Promise<Map<string, Gathered<Read<ObjectFacts | undefined>>>> {
+  const answers = new Map<string, Gathered<Read<ObjectFacts | undefined>>>();
   const groups = Map.groupBy(items, ({ type }) => typeName(type));
   await inParallel([...groups.values()], async (group) => {
     const [{ type }] = group as [WantedPartner];
-    const found = new Map<string, Answer<Read<ObjectFacts | undefined>>>();
+    const found = new Map<string, Gathered<Read<ObjectFacts | undefined>>>();
     const placeOf = (namespace: string | undefined, name: string): string =>
       `${namespace ?? ''}/${name}`;
     const wanted = new Set(group.map(({ namespace, name }) => placeOf(namespace, name)));
@@ -146,7 +146,7 @@ export async function readDependents(
   uids: readonly string[],
   types: readonly ResourceType[],
   { api, signal }: Reading,
-): Promise<Map<string, Answer<Read<ObjectFacts[]>>>> {
+): Promise<Map<string, Gathered<Read<ObjectFacts[]>>>> {
   const found = new Map<string, ObjectFacts[]>(uids.map((uid) => [uid, []]));
   let failure: Read<never> | undefined;
   const wanted = types.filter(
@@ -179,8 +179,8 @@ const EVERYTHING = { group: '*', resource: '*' };
 export async function readTrials(
   items: readonly Wanted['trials'][number][],
   deps: Reading,
-): Promise<Map<string, Answer<Trial>>> {
-  const answers = new Map<string, Answer<Trial>>();
+): Promise<Map<string, Gathered<Trial>>> {
+  const answers = new Map<string, Gathered<Trial>>();
   const put = ({ object, finalizer }: Wanted['trials'][number], value: Trial): void => {
     answers.set(trialKey(object.uid, finalizer), { value });
   };
@@ -222,7 +222,7 @@ function removal({ type, object, finalizer }: Wanted['trials'][number]): Mutatio
 export async function tryDeletions(
   items: readonly Wanted['deletions'][number][],
   deps: Reading,
-): Promise<Map<string, Answer<Trial>>> {
+): Promise<Map<string, Gathered<Trial>>> {
   const tried = items.map(async (item) => {
     const value = await tryDeletion(item, deps);
     return [`${typeName(item.type)} ${item.object.uid}`, { value }] as const;

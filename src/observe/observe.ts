@@ -22,7 +22,7 @@ import {
 } from '../model/snapshot.ts';
 import { CLAIMS, CLUSTER, PLACE, type Source } from '../model/sources.ts';
 import {
-  type Answer,
+  type Gathered,
   type Reading,
   readOtherWorkloads,
   readPlaces,
@@ -92,7 +92,7 @@ interface Wish {
 }
 
 /** One kind of thing that snapshots want beyond their content. */
-interface Kind<Item, Value> {
+interface Shelf<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
   /** The same for what has to be read only once. */
   idOf: (item: Item) => string;
@@ -100,7 +100,7 @@ interface Kind<Item, Value> {
   placeOf: (snapshot: Snapshot, item: Item) => object;
   keyOf?: (item: Item) => string;
   /** By id. Whatever can be read together is. */
-  read: (items: Item[]) => Promise<Map<string, Answer<Value>>>;
+  read: (items: Item[]) => Promise<Map<string, Gathered<Value>>>;
   /** Of all namespaces together; what is beyond it gets this value. */
   limit?: { most: number; what: string; beyond: Value };
 }
@@ -108,9 +108,9 @@ interface Kind<Item, Value> {
 type Fill = (wishes: readonly Wish[]) => Promise<void>;
 
 /** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
-function shelf<Item, Value>(kind: Kind<Item, Value>): Fill {
-  const { wants, idOf, keyOf = idOf, placeOf, read, limit } = kind;
-  const known = new Map<string, Answer<Value>>();
+function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
+  const { wants, idOf, keyOf = idOf, placeOf, read, limit } = given;
+  const known = new Map<string, Gathered<Value>>();
   const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
     placeOf(snapshot, item) as Record<string, unknown>;
   return async (wishes) => {
@@ -150,7 +150,7 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       idOf: String,
       placeOf: ({ cluster }) => cluster,
       read: (keys) =>
-        each(keys, async (key): Promise<Answer<Read<unknown[]>>> => {
+        each(keys, async (key): Promise<Gathered<Read<unknown[]>>> => {
           if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
           const source: Source<unknown> = CLUSTER[key];
           if (!source.isOptional) return readSource(key, source, deps);
@@ -253,15 +253,15 @@ const CRD = CLUSTER.definitions.type;
 export function readNode(
   name: string,
   deps: Reading,
-): Promise<Answer<Read<NodeFacts | undefined>>> {
+): Promise<Gathered<Read<NodeFacts | undefined>>> {
   return readNamed(CLUSTER.providerNodes.type, name, 'node', nodeFacts, deps);
 }
 
 /** One request for each name; the client sends a few at once. */
 async function each<Name extends string, Value>(
   names: readonly Name[],
-  ask: (name: Name) => Promise<Answer<Value>>,
-): Promise<Map<string, Answer<Value>>> {
+  ask: (name: Name) => Promise<Gathered<Value>>,
+): Promise<Map<string, Gathered<Value>>> {
   return new Map(await Promise.all(names.map(async (name) => [name, await ask(name)] as const)));
 }
 
@@ -275,7 +275,7 @@ async function readNamed<T>(
   what: string,
   facts: (object: JsonObject) => T,
   { api, signal }: Reading,
-): Promise<Answer<Read<T | undefined>>> {
+): Promise<Gathered<Read<T | undefined>>> {
   if (!isPathSegment(name)) {
     return { value: failed({ kind: 'invalid', message: 'no object can have this name' }) };
   }
@@ -311,7 +311,7 @@ export async function readBaselines(
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]);
   const from = async <T>(source: Source<T>): Promise<(namespace: string) => Read<T[]>> => {
     const answers = await readPlaces('baseline', source, namespaces, { ...deps, signal });
-    return (namespace) => (answers.get(namespace) as Answer<Read<T[]>>).value;
+    return (namespace) => (answers.get(namespace) as Gathered<Read<T[]>>).value;
   };
   const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER;
   const [workloads, roles, roleBindings, events, claims] = await Promise.all([

@@ -85,21 +85,21 @@ async function readContent(
   type: ResourceType,
   deps: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
-  const folds = new Map<string, Fold>();
-  const foldOf = (namespace: string): Fold => {
-    const fold = folds.get(namespace) ?? new Fold(type);
-    folds.set(namespace, fold);
-    return fold;
+  const tallies = new Map<string, Tally>();
+  const tallyOf = (namespace: string): Tally => {
+    const tally = tallies.get(namespace) ?? new Tally(type);
+    tallies.set(namespace, tally);
+    return tally;
   };
   const listing = {
     metadataOnly: true,
-    onItem: (namespace: string, item: JsonObject) => foldOf(namespace).add(item),
-    onRestart: (namespace: string) => folds.delete(namespace),
+    onItem: (namespace: string, item: JsonObject) => tallyOf(namespace).add(item),
+    onRestart: (namespace: string) => tallies.delete(namespace),
   };
   const ends = await listIn(type, namespaces, listing, deps);
   const countOf = (name: string): Read<ContentCount> => {
-    const fold = folds.get(name);
-    return fold === undefined ? NOTHING : read(fold.count);
+    const tally = tallies.get(name);
+    return tally === undefined ? NOTHING : read(tally.count);
   };
   return new Map([...ends].map(([name, end]) => [name, end.ok ? countOf(name) : end]));
 }
@@ -108,7 +108,7 @@ async function readContent(
  * Folds the objects of one type in one namespace while they are being read: memory depends on how many
  * kinds of blockage there are, not on how many objects.
  */
-class Fold {
+class Tally {
   private readonly type: ResourceType;
   private readonly groups = new Map<string, ObjectGroup>();
   readonly count: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };

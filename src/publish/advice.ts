@@ -1,6 +1,6 @@
 import { upperFirst } from '../base/text.ts';
 import type { ApiFailure } from './host-api.ts';
-import { type Host, readOnlyReason, type WorkflowRun } from './run.ts';
+import { type Host, readOnlyReason, type WorkflowRun } from './workflow-run.ts';
 
 /** What to tell when a comment could not be written. */
 interface Trouble {

@@ -6,7 +6,7 @@ import { at, type Json, numberAt, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import { type FailureKind, failureKindOf, type ReadFailure } from '../model/read.ts';
-import type { Host } from './run.ts';
+import type { Host } from './workflow-run.ts';
 
 /** What the gate needs of GitHub, or of a host that speaks its language. Never throws. */
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;

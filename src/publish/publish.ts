@@ -21,14 +21,14 @@ import {
   teardownOf,
   teardownsIn,
 } from '../report/comment-state.ts';
-import { reportJson } from '../report/json.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
+import { reportJson } from '../report/report-json.ts';
 import type { View } from '../report/view.ts';
 import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { type CommentTask, putComment } from './put-comment.ts';
-import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './run.ts';
+import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
 const MAX_SUMMARY_BYTES = 900 * 1024;

@@ -1,6 +1,6 @@
 import { arrayAt, at, isObject, type Json, numberAt, stringAt } from '../base/json.ts';
 import type { ApiFailure, Got, HostApi, PullRequest } from './host-api.ts';
-import type { HostEvent, HostKind } from './run.ts';
+import type { HostEvent, HostKind } from './workflow-run.ts';
 
 /** A way from an event to its pull request. */
 type Lead =

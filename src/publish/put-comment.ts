@@ -3,7 +3,7 @@ import type { Clock } from '../base/time.ts';
 import { hasMarker } from '../report/comment.ts';
 import { signatureIn } from '../report/comment-state.ts';
 import type { ApiFailure, Comment, Got, HostApi } from './host-api.ts';
-import type { Host } from './run.ts';
+import type { Host } from './workflow-run.ts';
 
 export interface CommentTask {
   issue: number;

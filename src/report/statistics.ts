@@ -3,8 +3,8 @@ import { formatDuration } from '../base/time.ts';
 import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { type Root, rootsOf } from './causes.ts';
-import type { Report, ReportNamespace } from './json.ts';
 import { table } from './markdown.ts';
+import type { Report, ReportNamespace } from './report-json.ts';
 import {
   counted,
   exact,

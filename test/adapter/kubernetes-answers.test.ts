@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { counted } from '../../src/kubernetes/api.ts';
+import { countRequests } from '../../src/kubernetes/api.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, namespace, text } from './servers/answers.ts';
@@ -136,7 +136,7 @@ describe('an answer that is no success', () => {
     },
   ])('$what is $kind', async ({ answer, kind, message, requests }) => {
     const server = await startServer(answer);
-    const { api, requests: sent } = counted(await connectTo(server.url));
+    const { api, requests: sent } = countRequests(await connectTo(server.url));
     const result = failureIn(await api.get(PATH));
     expect(result.kind).toBe(kind);
     expect(result.message).toBe(message.replace('SERVER', server.url));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { startAll } from '../stub/parallel.ts';
 import { Bench, misdeeds, mutations, shownLines } from './bench.ts';
 import { API_SERVERS } from './situations/api-servers.ts';

@@ -1,5 +1,5 @@
 import type { Finding } from '../../src/model/finding.ts';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import type { Ref } from './client.ts';
 import type { Expectation, Innocent, Link } from './scenario.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/model/finding.ts';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { mutationsBy } from './audit.ts';
 import {
   type Cluster,

@@ -6,7 +6,7 @@ import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
-import { renderText } from '../../src/report/text.ts';
+import { renderText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { byService, createWebhook } from './admission.ts';
 import { endOf, type Write, writesSince } from './audit.ts';

@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Finding, Remedy, RemedyRole } from '../../src/model/finding.ts';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { endOf, textOf, type Write, writesSince } from './audit.ts';
 import type { Ref } from './client.ts';
 import type { Cluster } from './clusters.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Report } from '../../src/report/json.ts';
+import type { Report } from '../../src/report/report-json.ts';
 import type { RunningGate } from './scenario.ts';
 
 /** `CLUSTER_BUNDLE`: another build than the shipped one, while somebody works on that. */

@@ -1,6 +1,6 @@
 import type { Certainty, FindingCode } from '../../src/model/finding.ts';
 import type { Outcome } from '../../src/model/outcome.ts';
-import type { Report, ReportNamespace } from '../../src/report/json.ts';
+import type { Report, ReportNamespace } from '../../src/report/report-json.ts';
 import type { KubernetesVersion } from './build.ts';
 import type { Ref } from './client.ts';
 import type { ControlPlaneOptions } from './control-plane.ts';

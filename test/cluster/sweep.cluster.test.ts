@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type AuditedRequest, requestsOf } from '../../bench/audit-count.ts';
 import { inParallel, range } from '../../bench/situations.ts';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { Identity } from './identities.ts';

@@ -1,5 +1,5 @@
 import type { Finding } from '../../src/model/finding.ts';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import type { Root, Truth } from './product.ts';
 
 /** Every way in which the report is not the truth; empty when it is. */

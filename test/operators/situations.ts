@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringsAt } from '../../src/base/json.ts';
-import type { Report, ReportNamespace } from '../../src/report/json.ts';
+import type { Report, ReportNamespace } from '../../src/report/report-json.ts';
 import { ApiError, type Client, type KubeObject, refOf } from '../cluster/client.ts';
 import { foreignKubeconfig } from '../cluster/clusters.ts';
 import { theBundle } from '../cluster/run-gate.ts';

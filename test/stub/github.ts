@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
-import type { Host } from '../../src/publish/run.ts';
+import type { Host } from '../../src/publish/workflow-run.ts';
 import { type Description, violationOf } from './host-description.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 

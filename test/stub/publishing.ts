@@ -8,7 +8,7 @@ import { createRedactor, type Redactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
 import { Publisher, type PublisherDeps, type Told } from '../../src/publish/publish.ts';
-import { readWorkflowRun, type WorkflowRun } from '../../src/publish/run.ts';
+import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
 import { MAX_COMMENT_CHARS, renderComment, resultStory } from '../../src/report/comment.ts';
 import { addTeardown, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';

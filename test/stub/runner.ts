@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { Report } from '../../src/report/json.ts';
+import type { Report } from '../../src/report/report-json.ts';
 import { REPOSITORY, readActionYml } from './action-yml.ts';
 import { parseFileCommands } from './file-commands.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
-import type { ReportNamespace } from '../../src/report/json.ts';
+import type { ReportNamespace } from '../../src/report/report-json.ts';
 import type { Client } from '../cluster/client.ts';
 import { differences } from '../cluster/compare.ts';
 import type { Scenario } from '../cluster/scenario.ts';

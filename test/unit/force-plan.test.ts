@@ -3,7 +3,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
 import { namespaceFacts } from '../../src/model/facts.ts';
-import type { ActivePolicy } from '../../src/model/policy.ts';
+import type { ActivePolicy } from '../../src/model/outcome.ts';
 import { failed, read } from '../../src/model/read.ts';
 import type { NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
 import type { HostApi, PullRequest } from '../../src/publish/host-api.ts';
 import { findPullRequest, leadsOf } from '../../src/publish/pull-request.ts';
-import type { HostEvent, HostKind } from '../../src/publish/run.ts';
+import type { HostEvent, HostKind } from '../../src/publish/workflow-run.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 
 const SHA = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';

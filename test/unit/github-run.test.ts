@@ -12,7 +12,7 @@ import {
   runUrl,
   secretsHint,
   type WorkflowRun,
-} from '../../src/publish/run.ts';
+} from '../../src/publish/workflow-run.ts';
 
 const ENV = {
   GITHUB_REPOSITORY: 'octo-org/shop',

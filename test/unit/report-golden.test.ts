@@ -10,7 +10,7 @@ import {
   renderText,
   rootCauseSentence,
   summaryText,
-} from '../../src/report/text.ts';
+} from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { commentOf } from '../stub/publishing.ts';
 import {

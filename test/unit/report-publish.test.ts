@@ -6,7 +6,7 @@ import { createRedactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import type { Told } from '../../src/publish/publish.ts';
 import { teardownsIn } from '../../src/report/comment-state.ts';
-import { redactResult } from '../../src/report/json.ts';
+import { redactResult } from '../../src/report/report-json.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FINDING_CODES } from '../../src/model/finding.ts';
 import { OUTCOMES } from '../../src/model/outcome.ts';
-import { buildReport } from '../../src/report/json.ts';
+import { buildReport } from '../../src/report/report-json.ts';
 import { readSchema, schemaErrors } from '../stub/report-schema.ts';
 import {
   deadlock,

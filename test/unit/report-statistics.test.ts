@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { buildReport, type Report } from '../../src/report/json.ts';
+import { buildReport, type Report } from '../../src/report/report-json.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import {
   deadApiService,

@@ -9,7 +9,7 @@ import {
   typeName,
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { protectedBecause } from '../model/policy.ts';
+import { protectedBecause } from '../model/outcome.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
@@ -21,7 +21,7 @@ import {
   remainsText,
   strandsText,
 } from './plan.ts';
-import type { Run, Step } from './step.ts';
+import type { ForceRun, Step } from './step.ts';
 
 /**
  * Reads the namespace and asks everything again that can have changed since the plan was made: the object,
@@ -32,7 +32,7 @@ export async function checkNamespace({
   plan: { namespace, label },
   api,
   signal,
-}: Run): Promise<Read<JsonObject | undefined>> {
+}: ForceRun): Promise<Read<JsonObject | undefined>> {
   const refuse = (message: string) => failed({ kind: 'conflict', message });
   const why = protectedBecause(namespace.name, api.target.ownNamespace);
   if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
@@ -62,7 +62,7 @@ interface Own {
 }
 
 /** Removes one entry of the namespace's own lists, on the very object that was found to be allowed. */
-export function entryStep(run: Run, action: NamespaceAction): Step<Own> {
+export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
   const { name, uid } = run.plan.namespace;
   const { step, finalizer } = action;
   const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
@@ -96,7 +96,7 @@ export function entryStep(run: Run, action: NamespaceAction): Step<Own> {
 }
 
 function requestFor(
-  { plan: { namespace, label } }: Run,
+  { plan: { namespace, label } }: ForceRun,
   { step, finalizer }: NamespaceAction,
   object: JsonObject,
 ): Mutation {
@@ -156,7 +156,7 @@ const ALL_TYPES = 'the list of resource types';
  * belongs to a new namespace of the same name.
  */
 async function listLeftovers(
-  { api, signal, plan: { namespace } }: Run,
+  { api, signal, plan: { namespace } }: ForceRun,
   createdBefore?: string,
 ): Promise<Leftovers> {
   const discovery = await api.discover({ signal });
@@ -192,7 +192,7 @@ async function listLeftovers(
  * Looks at all of the namespace's content right before its own entries are touched: there has to be
  * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
  */
-export async function inventory(run: Run): Promise<Leftovers | undefined> {
+export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
   const namesWith = (more: (orphan: Orphan) => string): string[] =>
     left.objects.map(([type, orphan]) => {
@@ -223,7 +223,7 @@ const RECOVERY =
  * could not be looked for.
  */
 export async function recordOrphans(
-  run: Run,
+  run: ForceRun,
   before: Leftovers,
   createdBefore: string | undefined,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { at } from '../base/json.ts';
 import { typeName } from '../model/facts.ts';
 import type { ForceAction } from './plan.ts';
-import type { Run } from './step.ts';
+import type { ForceRun } from './step.ts';
 
 /** One right that a write needs, in RBAC's words. */
 interface Right {
@@ -35,7 +35,7 @@ export function rightText({ verb, group, resource }: Right): string {
  * are authorized in it. Where the question is not answered, the write itself will be.
  */
 export async function missingRights(
-  { api, signal, plan: { namespace } }: Run,
+  { api, signal, plan: { namespace } }: ForceRun,
   actions: readonly ForceAction[],
 ): Promise<Right[]> {
   const rights = [...new Map(actions.map(rightFor).map((one) => [rightText(one), one])).values()];

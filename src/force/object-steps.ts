@@ -16,12 +16,12 @@ import { failed, type Read, read } from '../model/read.ts';
 import { readList } from '../observe/collections.ts';
 import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
-import { atMostEvery, type Run, runStep, type Step } from './step.ts';
+import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
 /** Facts about the namespace and the node that many writes share may be this old. */
 export const GUARD_MS = 1_000;
 
-export function freeObjectsOf(run: Run, action: ObjectAction): Promise<'again' | 'finished'> {
+export function freeObjectsOf(run: ForceRun, action: ObjectAction): Promise<'again' | 'finished'> {
   return action.step === 'object-finalizer'
     ? runStep(run, finalizerStep(run, action))
     : runStep(run, podStep(run, action));
@@ -29,7 +29,7 @@ export function freeObjectsOf(run: Run, action: ObjectAction): Promise<'again' |
 
 /** Objects of the type in the namespace; by a field selector also one, so that `list` is all it needs. */
 async function readObjects<T extends ObjectFacts>(
-  { api, signal, plan: { namespace } }: Run,
+  { api, signal, plan: { namespace } }: ForceRun,
   type: TypeRef,
   parse: (item: JsonObject) => T,
   metadataOnly: boolean,
@@ -54,7 +54,7 @@ async function readObjects<T extends ObjectFacts>(
 }
 
 /** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
-function finalizerStep(run: Run, action: FinalizerAction): Step<ObjectFacts> {
+function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts> {
   // When its owner was looked for.
   const since = Date.parse(run.plan.takenAt);
   const { type, finalizer, isByPattern } = action;
@@ -99,7 +99,7 @@ function finalizerStep(run: Run, action: FinalizerAction): Step<ObjectFacts> {
 const OF_KUBERNETES = /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler)$/;
 
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
-function podStep(run: Run, action: PodAction): Step<PodFacts> {
+function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
   const { api, clock, signal } = run;
   const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
     const { value: node } = await readNode(action.node, { api, signal });
