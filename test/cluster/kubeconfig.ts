@@ -38,7 +38,12 @@ export function readKubeconfig(path: string): Connection {
 }
 
 /** A kubeconfig with one context, for `kubectl` as well as for the gate. */
-export function writeKubeconfigText(context: string, user: string, connection: Connection): string {
+export function writeKubeconfigText(
+  context: string,
+  user: string,
+  connection: Connection,
+  namespace = 'default',
+): string {
   if (connection.token === undefined)
     throw new Error('only token users are written to kubeconfigs');
   return `apiVersion: v1
@@ -58,6 +63,7 @@ contexts:
   context:
     cluster: ${context}
     user: ${user}
+    namespace: ${namespace}
 `;
 }
 

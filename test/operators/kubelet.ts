@@ -282,6 +282,8 @@ class PodRun {
     };
     for (const entry of arrayAt(container, 'env')) {
       const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
+      // Of Secrets and ConfigMaps, only what is optional is asked for here, and none of it is there.
+      if (field === undefined && at(entry, 'valueFrom') !== undefined) continue;
       const value =
         field === undefined
           ? (stringAt(entry, 'value') ?? '')
@@ -306,7 +308,7 @@ class PodRun {
     const token = stringAt(answer.body, 'status', 'token');
     if (token === undefined) throw new Error(`no token of ${namespace}/${account}: ${answer.text}`);
     const { server, ca } = this.#client.connection;
-    return writeKubeconfigText('in-cluster', account, { server, ca, token });
+    return writeKubeconfigText('in-cluster', account, { server, ca, token }, namespace);
   }
 
   /** Secrets and ConfigMaps follow what the cluster has, as they do in a real pod. */

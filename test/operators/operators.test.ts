@@ -12,7 +12,7 @@ import { startKubelet } from './kubelet.ts';
 import { movedTo, Sources } from './manifests.ts';
 import type { Product } from './product.ts';
 import { bystander, PRODUCTS } from './products.ts';
-import { type Row, show, situationsOf } from './situations.ts';
+import { environmentOf, type Row, show, situationsOf } from './situations.ts';
 
 /** Real operators, at work and broken, and what the gate says of them. */
 
@@ -56,8 +56,7 @@ beforeAll(async () => {
     await startKubelet(world, { node: 'node-1', folder, logs: LOGS, entryPoint });
   }
   for (const product of built.keys()) {
-    const { namespace, owner } = product;
-    const installed = await installation(product, { namespace, name: owner.name });
+    const installed = await installation(product, placeFor(product, ''));
     installations.set(product, installed);
     await installed.install();
   }
@@ -105,16 +104,23 @@ function declare(product: Product): void {
 async function installedFor(product: Product, situation: string): Promise<Installation> {
   const installed = installations.get(product);
   if (installed === undefined) throw new Error('it is not installed');
-  if (!situation.startsWith('somewhere else') || installed.name !== product.owner.name) {
-    return installed;
-  }
+  const place = placeFor(product, situation);
+  if (installed.namespace === place.namespace) return installed;
   await installed.uninstall();
   for (const object of bystander(product).objects) await world.ensure(object);
-  const place = { ...ELSEWHERE, name: `${ELSEWHERE.name}-${PRODUCTS.indexOf(product)}` };
   const moved = await installation(product, place);
   installations.set(product, moved);
   await moved.install();
   return moved;
+}
+
+function placeFor(product: Product, situation: string): { namespace: string; name: string } {
+  if (situation.startsWith('somewhere else')) {
+    return { ...ELSEWHERE, name: `${ELSEWHERE.name}-${PRODUCTS.indexOf(product)}` };
+  }
+  const { namespace, owner } = product;
+  const isInside = situation.startsWith('in the environment');
+  return { namespace: isInside ? environmentOf(product, situation) : namespace, name: owner.name };
 }
 
 async function installation(

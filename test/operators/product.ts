@@ -63,6 +63,7 @@ export const SITUATIONS = [
   'its namespace deleted',
   'somewhere else, under another name, scaled to zero',
   'somewhere else, under another name, uninstalled',
+  'in the environment itself',
 ] as const;
 
 export type SituationName = (typeof SITUATIONS)[number];
@@ -77,7 +78,9 @@ export interface Situation {
   truth: (installed: Installation) => Truth;
 }
 
-export interface Held extends Omit<Ref, 'namespace'> {
+/** Of what is in the environment. */
+export interface Held {
+  kind: string;
   finalizer: string;
 }
 

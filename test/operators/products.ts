@@ -1,5 +1,13 @@
 import { arrayAt, at, isObject, type JsonObject, stringAt } from '../../src/base/json.ts';
-import { deployment, secret, service, serviceAccount } from '../cluster/objects.ts';
+import {
+  accountSubject,
+  customType,
+  deployment,
+  grant,
+  secret,
+  service,
+  serviceAccount,
+} from '../cluster/objects.ts';
 import type { Installation } from './bed.ts';
 import { movedTo } from './manifests.ts';
 import type { Product, Truth } from './product.ts';
@@ -58,9 +66,7 @@ const snapshotController: Product = {
     },
   ],
   held: {
-    apiVersion: SNAPSHOT_API,
     kind: 'VolumeSnapshot',
-    name: 'nightly',
     finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection',
   },
   owner: { kind: 'Deployment', name: 'snapshot-controller' },
@@ -78,12 +84,12 @@ const csiSnapshotter: Product = {
     'csi-plugin': './csi-plugin',
     'csi-snapshotter': `${SNAPSHOTTER}/cmd/csi-snapshotter`,
   },
-  images: { 'csi-snapshotter': ['csi-plugin', '--kubeconfig=$(KUBECONFIG)'] },
+  images: { 'csi-snapshotter': ['csi-plugin', 'csi-snapshotter', '--kubeconfig=$(KUBECONFIG)'] },
   namespace: 'storage',
   manifests: async (sources, namespace) =>
     (
       await sources.kustomized(SNAPSHOTTER, ['deploy/kubernetes/csi-snapshotter'], { namespace })
-    ).map(onlySnapshotter),
+    ).map(onlySidecar('csi-snapshotter')),
   flags: {
     'csi-snapshotter': ['--leader-election=true', '--leader-election-namespace=$(POD_NAMESPACE)'],
   },
@@ -95,49 +101,27 @@ const csiSnapshotter: Product = {
       driver: DRIVER,
       deletionPolicy: 'Delete',
     },
-    {
-      apiVersion: 'v1',
-      kind: 'PersistentVolume',
-      metadata: { name: `volume-${namespace}` },
-      spec: {
-        accessModes: ['ReadWriteOnce'],
-        capacity: { storage: '1Gi' },
-        claimRef: { namespace, name: 'data' },
-        csi: { driver: DRIVER, volumeHandle: `volume-${namespace}` },
-        persistentVolumeReclaimPolicy: 'Retain',
-      },
-    },
+    volume(namespace),
   ],
   environment: (namespace) => [
-    {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { namespace, name: 'data' },
-      spec: {
-        accessModes: ['ReadWriteOnce'],
-        resources: { requests: { storage: '1Gi' } },
-        storageClassName: '',
-        volumeName: `volume-${namespace}`,
-      },
-    },
-    {
-      apiVersion: SNAPSHOT_API,
-      kind: 'VolumeSnapshot',
-      metadata: { namespace, name: 'nightly' },
-      spec: {
+    claim(namespace, 'data', { storageClassName: '', volumeName: `volume-${namespace}` }),
+    custom(
+      SNAPSHOT_API,
+      'VolumeSnapshot',
+      namespace,
+      {
         source: { persistentVolumeClaimName: 'data' },
         volumeSnapshotClassName: `class-${namespace}`,
       },
-    },
+      'nightly',
+    ),
   ],
   inUse: async (client, namespace) => {
     const ref = { apiVersion: SNAPSHOT_API, kind: 'VolumeSnapshot', namespace, name: 'nightly' };
     await client.waitFor(ref, 'is taken', (found) => at(found, 'status', 'readyToUse') === true);
   },
   held: {
-    apiVersion: SNAPSHOT_API,
     kind: 'VolumeSnapshot',
-    name: 'nightly',
     finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection',
   },
   owner: { kind: 'StatefulSet', name: 'csi-snapshotter' },
@@ -146,29 +130,107 @@ const csiSnapshotter: Product = {
   right: { apiGroup: 'snapshot.storage.k8s.io', resource: 'volumesnapshotcontents' },
   lease: { namespace: 'storage', name: 'external-snapshotter-leader-csi-example-com' },
   truths: {
-    // Called after the driver: nothing ties it to who leads by it.
-    'without its Lease': ({ owner }) => ({
-      outcome: 'stuck',
-      roots: [{ code: ['owner-running'], subject: owner }],
-    }),
     uninstalled: orphaned,
     'its namespace deleted': orphaned,
   },
 };
 
-/** The other half, snapshot-controller, is alive and may write the same: nobody can say that nobody is left. */
+/** Somebody else is alive and may write the same: nobody can say that nobody is left. */
 function orphaned(): Truth {
   return { outcome: 'stuck', roots: [{ code: ['owner-missing', 'owner-unknown'] }] };
 }
 
-/** Of the example's pod: the provisioner has nothing to do here, and the driver is in the other's program. */
-function onlySnapshotter(object: JsonObject): JsonObject {
-  const containers = arrayAt(object, 'spec', 'template', 'spec', 'containers');
-  const kept = containers.filter((one) => stringAt(one, 'name') === 'csi-snapshotter');
-  const spec = at(object, 'spec', 'template', 'spec');
-  if (isObject(spec)) spec['containers'] = kept;
-  return object;
+/** Of the example's pod: the others have nothing to do here, and the driver is in the sidecar's program. */
+function onlySidecar(name: string): (object: JsonObject) => JsonObject {
+  return (object) => {
+    const spec = object['spec'];
+    const pod = at(spec, 'template', 'spec');
+    if (!isObject(spec) || !isObject(pod)) return object;
+    const containers = arrayAt(pod, 'containers').filter((one) => stringAt(one, 'name') === name);
+    Object.assign(pod, { containers });
+    return { ...object, spec: { ...spec, replicas: 1 } };
+  };
 }
+
+function volume(namespace: string, storageClassName = ''): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: `volume-${namespace}` },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      capacity: { storage: '1Gi' },
+      claimRef: { namespace, name: 'data' },
+      csi: { driver: DRIVER, volumeHandle: `volume-${namespace}` },
+      persistentVolumeReclaimPolicy: 'Retain',
+      storageClassName,
+    },
+  };
+}
+
+function claim(namespace: string, name: string, spec: JsonObject): JsonObject {
+  return custom(
+    'v1',
+    'PersistentVolumeClaim',
+    namespace,
+    { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+    name,
+  );
+}
+
+const PROVISIONER = 'github.com/kubernetes-csi/external-provisioner/v6';
+
+/** It protects a claim, a built-in type, while another one is made from it; it may update, and not patch. */
+const csiProvisioner: Product = {
+  name: 'csi-provisioner',
+  module: SHARED,
+  processesOnly: 'its driver is made up',
+  programs: {
+    'csi-plugin': './csi-plugin',
+    'csi-provisioner': `${PROVISIONER}/cmd/csi-provisioner`,
+  },
+  images: { 'csi-provisioner': ['csi-plugin', 'csi-provisioner', '--kubeconfig=$(KUBECONFIG)'] },
+  namespace: 'csi',
+  manifests: async (sources, namespace) =>
+    movedTo(
+      await sources.kustomized(
+        PROVISIONER,
+        ['deploy/kubernetes/rbac.yaml', 'deploy/kubernetes/deployment.yaml'],
+        { namespace: 'default' },
+      ),
+      'default',
+      namespace,
+    ).map(onlySidecar('csi-provisioner')),
+  flags: { 'csi-provisioner': ['--leader-election-namespace=$(POD_NAMESPACE)'] },
+  prerequisites: (namespace) => [
+    {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: `class-${namespace}` },
+      provisioner: DRIVER,
+    },
+    volume(namespace, `class-${namespace}`),
+  ],
+  environment: (namespace) => [
+    claim(namespace, 'data', {
+      storageClassName: `class-${namespace}`,
+      volumeName: `volume-${namespace}`,
+    }),
+    claim(namespace, 'copy', {
+      storageClassName: `class-${namespace}`,
+      dataSource: { kind: 'PersistentVolumeClaim', name: 'data' },
+    }),
+  ],
+  held: {
+    kind: 'PersistentVolumeClaim',
+    finalizer: 'provisioner.storage.kubernetes.io/cloning-protection',
+  },
+  owner: { kind: 'Deployment', name: 'csi-provisioner' },
+  right: { apiGroup: '', resource: 'persistentvolumeclaims' },
+  lease: { namespace: 'csi', name: 'csi-example-com' },
+  // Anybody may use a built-in type, also from outside.
+  truths: { uninstalled: orphaned, 'its namespace deleted': orphaned },
+};
 
 const ccm = 'acme-cloud-controller-manager';
 
@@ -182,14 +244,18 @@ const cloudControllerManager: Product = {
   // Written as providers write theirs, with no more rights than Kubernetes' own service controller has.
   manifests: async (_, namespace) => [
     serviceAccount(namespace, 'cloud-controller-manager'),
-    ...granted(`system:${ccm}`, namespace, 'cloud-controller-manager', [
-      rule('', ['events'], ['create', 'patch', 'update']),
-      rule('', ['nodes'], ['get', 'list', 'watch']),
-      rule('', ['services/status'], ['patch', 'update']),
-      rule('', ['services'], ['get', 'list', 'watch']),
-      rule('coordination.k8s.io', ['leases'], ['get', 'list', 'watch', 'create', 'update']),
-      rule('', ['configmaps'], ['get', 'list', 'watch']),
-    ]),
+    ...grant(
+      { name: `system:${ccm}` },
+      [accountSubject(namespace, 'cloud-controller-manager')],
+      [
+        rule('', ['events'], ['create', 'patch', 'update']),
+        rule('', ['nodes'], ['get', 'list', 'watch']),
+        rule('', ['services/status'], ['patch', 'update']),
+        rule('', ['services'], ['get', 'list', 'watch']),
+        rule('coordination.k8s.io', ['leases'], ['get', 'list', 'watch', 'create', 'update']),
+        rule('', ['configmaps'], ['get', 'list', 'watch']),
+      ],
+    ),
     deployment(namespace, ccm, {
       podSpec: {
         serviceAccountName: 'cloud-controller-manager',
@@ -210,12 +276,7 @@ const cloudControllerManager: Product = {
     ],
   },
   environment: (namespace) => [balanced(namespace)],
-  held: {
-    apiVersion: 'v1',
-    kind: 'Service',
-    name: 'app',
-    finalizer: 'service.kubernetes.io/load-balancer-cleanup',
-  },
+  held: { kind: 'Service', finalizer: 'service.kubernetes.io/load-balancer-cleanup' },
   owner: { kind: 'Deployment', name: ccm },
   right: { apiGroup: '', resource: 'services/status' },
   lease: { namespace: 'kube-system', name: 'cloud-controller-manager' },
@@ -267,12 +328,7 @@ const rabbitmq: Product = {
       spec: { persistence: { storage: '0' } },
     },
   ],
-  held: {
-    apiVersion: 'rabbitmq.com/v1beta1',
-    kind: 'RabbitmqCluster',
-    name: 'queue',
-    finalizer: 'deletion.finalizers.rabbitmqclusters.rabbitmq.com',
-  },
+  held: { kind: 'RabbitmqCluster', finalizer: 'deletion.finalizers.rabbitmqclusters.rabbitmq.com' },
   owner: { kind: 'Deployment', name: 'rabbitmq-cluster-operator' },
   right: { apiGroup: 'rabbitmq.com', resource: 'rabbitmqclusters' },
   lease: { namespace: 'rabbitmq-system', name: 'rabbitmq-cluster-operator-leader-election' },
@@ -324,6 +380,7 @@ const metricsServer: Product = {
 
 const KUSTOMIZE_CONTROLLER = 'github.com/fluxcd/kustomize-controller';
 
+/** Of Flux, whose controllers all remove the same finalizer, each from its own kinds. */
 const kustomizeController: Product = {
   name: 'kustomize-controller',
   module: 'kustomize-controller',
@@ -339,28 +396,80 @@ const kustomizeController: Product = {
       { namespace },
     )),
   ],
-  processFlags: { 'kustomize-controller': ['--metrics-addr=:8080', '--health-addr=:9440'] },
-  environment: (namespace) => [
-    {
-      apiVersion: 'kustomize.toolkit.fluxcd.io/v1',
-      kind: 'Kustomization',
-      metadata: { namespace, name: 'app' },
-      spec: {
-        interval: '10m',
-        path: './deploy',
-        prune: true,
-        sourceRef: { kind: 'GitRepository', name: 'app' },
-      },
-    },
-  ],
-  held: {
-    apiVersion: 'kustomize.toolkit.fluxcd.io/v1',
-    kind: 'Kustomization',
-    name: 'app',
-    finalizer: 'finalizers.fluxcd.io',
+  processFlags: {
+    'kustomize-controller': [
+      // It leads only inside of a cluster.
+      '--enable-leader-election=false',
+      '--metrics-addr=:8080',
+      '--health-addr=:9440',
+    ],
   },
+  environment: (namespace) => [
+    custom('kustomize.toolkit.fluxcd.io/v1', 'Kustomization', namespace, {
+      interval: '10m',
+      path: './deploy',
+      prune: true,
+      sourceRef: { kind: 'GitRepository', name: 'app' },
+    }),
+  ],
+  held: { kind: 'Kustomization', finalizer: 'finalizers.fluxcd.io' },
   owner: { kind: 'Deployment', name: 'kustomize-controller' },
   right: { apiGroup: 'kustomize.toolkit.fluxcd.io', resource: 'kustomizations' },
+};
+
+const ARGO_CD = 'github.com/argoproj/argo-cd/v3';
+
+/** A StatefulSet; what it holds is written by people, into any namespace, and it may change everything. */
+const argoCd: Product = {
+  name: 'argo-cd',
+  module: 'argo-cd',
+  onRequest: true,
+  programs: { 'argocd-application-controller': '.' },
+  images: { argocd: ['argocd-application-controller'] },
+  namespace: 'argocd',
+  manifests: async (sources, namespace) => [
+    ...movedTo(
+      await sources.kustomized(
+        ARGO_CD,
+        [
+          'crds',
+          'base/config',
+          'base/application-controller',
+          'cluster-rbac/application-controller',
+        ].map((folder) => `manifests/${folder}`),
+        { namespace },
+      ),
+      'argocd',
+      namespace,
+    ),
+    // Its server, which is not here, makes the one that everything is in unless it says otherwise.
+    custom(
+      'argoproj.io/v1alpha1',
+      'AppProject',
+      namespace,
+      {
+        destinations: [{ namespace: '*', server: '*' }],
+        sourceNamespaces: ['*'],
+        sourceRepos: ['*'],
+      },
+      'default',
+    ),
+  ],
+  flags: { argocd: ['--application-namespaces=*'] },
+  processFlags: { argocd: ['--metrics-port=8082', '--repo-server=127.0.0.1:1'] },
+  environment: (namespace) => [
+    {
+      ...custom('argoproj.io/v1alpha1', 'Application', namespace, {
+        project: 'default',
+        source: { repoURL: 'https://127.0.0.1:1/app', path: 'deploy' },
+        destination: { server: 'https://kubernetes.default.svc', namespace },
+      }),
+      metadata: { namespace, name: 'app', finalizers: ['resources-finalizer.argocd.argoproj.io'] },
+    },
+  ],
+  held: { kind: 'Application', finalizer: 'resources-finalizer.argocd.argoproj.io' },
+  owner: { kind: 'StatefulSet', name: 'argocd-application-controller' },
+  right: { apiGroup: 'argoproj.io', resource: 'applications' },
 };
 
 const KEDA = 'github.com/kedacore/keda/v2';
@@ -390,7 +499,12 @@ const keda: Product = {
       '--metrics-service-bind-address=:9666',
       '--cert-dir=/certs',
     ],
-    'keda-metrics-apiserver': ['--port=8080'],
+    'keda-metrics-apiserver': [
+      '--lister-kubeconfig=$(KUBECONFIG)',
+      '--authentication-kubeconfig=$(KUBECONFIG)',
+      '--authorization-kubeconfig=$(KUBECONFIG)',
+      '--port=8080',
+    ],
     'keda-admission-webhooks': [
       '--metrics-bind-address=:8080',
       '--health-probe-bind-address=:8081',
@@ -420,12 +534,7 @@ const keda: Product = {
       },
     },
   ],
-  held: {
-    apiVersion: 'keda.sh/v1alpha1',
-    kind: 'ScaledObject',
-    name: 'worker',
-    finalizer: 'finalizer.keda.sh',
-  },
+  held: { kind: 'ScaledObject', finalizer: 'finalizer.keda.sh' },
   owner: { kind: 'Deployment', name: 'keda-operator' },
   alone: true,
   right: { apiGroup: 'keda.sh', resource: 'scaledobjects' },
@@ -470,12 +579,7 @@ const certManager: Product = {
     },
     challenge(namespace, 'HTTP-01', { http01: { ingress: { ingressClassName: 'nginx' } } }),
   ],
-  held: {
-    apiVersion: 'acme.cert-manager.io/v1',
-    kind: 'Challenge',
-    name: 'app-1',
-    finalizer: 'acme.cert-manager.io/finalizer',
-  },
+  held: { kind: 'Challenge', finalizer: 'acme.cert-manager.io/finalizer' },
   owner: { kind: 'Deployment', name: 'cert-manager' },
   right: { apiGroup: 'acme.cert-manager.io', resource: 'challenges' },
   lease: { namespace: 'kube-system', name: 'cert-manager-controller' },
@@ -524,6 +628,113 @@ const certManager: Product = {
   },
 };
 
+const CLUSTER_API = 'sigs.k8s.io/cluster-api';
+const INFRASTRUCTURE = 'infrastructure.cluster.x-k8s.io';
+
+/** Its objects wait for those of others, which it may change as well; its own webhooks guard every update. */
+const clusterApi: Product = {
+  name: 'cluster-api',
+  module: 'cluster-api',
+  onRequest: true,
+  needs: certManager,
+  programs: { manager: `${CLUSTER_API}/core` },
+  images: { 'cluster-api-controller': ['manager'] },
+  namespace: 'capi-system',
+  manifests: async (sources, namespace) => [
+    // What a provider of infrastructure brings, which is not here.
+    customType({
+      group: INFRASTRUCTURE,
+      kind: 'AcmeCluster',
+      metadata: { labels: { 'cluster.x-k8s.io/v1beta2': 'v1' } },
+    }),
+    // Its namespace is also in the names of its certificate.
+    ...filledIn(await sources.kustomized(CLUSTER_API, ['core/config/default']), {
+      'capi-system': namespace,
+    }),
+  ],
+  processFlags: {
+    'cluster-api-controller': [
+      // It leads only inside of a cluster.
+      '--leader-elect=false',
+      '--health-addr=:9440',
+      '--webhook-port=9443',
+      '--webhook-cert-dir=/tmp/k8s-webhook-server/serving-certs',
+    ],
+  },
+  environment: (namespace) => infrastructure(namespace),
+  held: { kind: 'Cluster', finalizer: 'cluster.cluster.x-k8s.io' },
+  owner: { kind: 'Deployment', name: 'capi-controller-manager' },
+  alone: true,
+  right: { apiGroup: 'cluster.x-k8s.io', resource: 'clusters' },
+  truths: {
+    // It has not even begun: who would finish it has to agree to it.
+    'scaled to zero': unasked,
+    'somewhere else, under another name, scaled to zero': unasked,
+    'its namespace deleted': unasked,
+    'in the environment itself': unasked,
+  },
+  special: {
+    'its provider is gone': {
+      environment: (namespace) => infrastructure(namespace, [`acmecluster.${INFRASTRUCTURE}`]),
+      truth: () => ({
+        outcome: 'stuck',
+        isFinal: true,
+        roots: [{ code: ['owner-missing', 'owner-unknown'], subject: { kind: 'AcmeCluster' } }],
+      }),
+    },
+  },
+};
+
+function unasked(): Truth {
+  const kind = 'ValidatingWebhookConfiguration';
+  const root = { code: ['admission-webhook-failing'], subject: { kind } } as const;
+  return { outcome: 'stuck', roots: [root] };
+}
+
+function infrastructure(namespace: string, finalizers: string[] = []): JsonObject[] {
+  return [
+    {
+      ...custom(`${INFRASTRUCTURE}/v1`, 'AcmeCluster', namespace, {}),
+      metadata: { namespace, name: 'app', finalizers },
+    },
+    custom('cluster.x-k8s.io/v1beta2', 'Cluster', namespace, {
+      infrastructureRef: { apiGroup: INFRASTRUCTURE, kind: 'AcmeCluster', name: 'app' },
+    }),
+  ];
+}
+
+/** With the defaults of `${NAME:=value}`, as clusterctl fills them in, and with other words. */
+function filledIn(objects: JsonObject[], words: Record<string, string>): JsonObject[] {
+  const text = JSON.stringify(objects).replaceAll(/\$\{\w+:=([^}]*)\}/g, '$1');
+  const filled = Object.entries(words).reduce(
+    (sum, [old, word]) => sum.replaceAll(old, word),
+    text,
+  );
+  return JSON.parse(filled) as JsonObject[];
+}
+
+const PROMETHEUS = 'github.com/prometheus-operator/prometheus-operator';
+
+/** Called `operator`; leads by no Lease. */
+const prometheusOperator: Product = {
+  name: 'prometheus-operator',
+  module: 'prometheus-operator',
+  onRequest: true,
+  programs: { operator: `${PROMETHEUS}/cmd/operator` },
+  images: { 'prometheus-operator': ['operator'] },
+  namespace: 'monitoring',
+  manifests: async (sources, namespace) =>
+    movedTo(await sources.files(PROMETHEUS, 'bundle.yaml'), 'default', namespace),
+  flags: { 'prometheus-operator': ['--feature-gates=StatusForConfigurationResources=true'] },
+  processFlags: { 'prometheus-operator': ['--web.listen-address=:8080'] },
+  environment: (namespace) => [
+    custom('monitoring.coreos.com/v1', 'Prometheus', namespace, { replicas: 1 }),
+  ],
+  held: { kind: 'Prometheus', finalizer: 'monitoring.coreos.com/status-cleanup' },
+  owner: { kind: 'Deployment', name: 'prometheus-operator' },
+  right: { apiGroup: 'monitoring.coreos.com', resource: 'prometheuses' },
+};
+
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {
   return {
     apiVersion: 'acme.cert-manager.io/v1',
@@ -550,9 +761,11 @@ export function bystander(product: Product): { name: string; objects: JsonObject
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tools' } },
     serviceAccount('tools', name),
-    ...granted(name, 'tools', name, [
-      rule(apiGroup, [resource], ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
-    ]),
+    ...grant(
+      { name },
+      [accountSubject('tools', name)],
+      [rule(apiGroup, [resource], ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'])],
+    ),
     deployment('tools', name, { serviceAccountName: name }),
   ];
   return { name, objects };
@@ -562,24 +775,14 @@ function rule(apiGroup: string, resources: string[], verbs: string[]): JsonObjec
   return { apiGroups: [apiGroup], resources, verbs };
 }
 
-/** A ClusterRole, and a binding of the same name. */
-function granted(
-  name: string,
+function custom(
+  apiVersion: string,
+  kind: string,
   namespace: string,
-  account: string,
-  rules: JsonObject[],
-): JsonObject[] {
-  const apiVersion = 'rbac.authorization.k8s.io/v1';
-  return [
-    { apiVersion, kind: 'ClusterRole', metadata: { name }, rules },
-    {
-      apiVersion,
-      kind: 'ClusterRoleBinding',
-      metadata: { name },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-      subjects: [{ kind: 'ServiceAccount', namespace, name: account }],
-    },
-  ];
+  spec: JsonObject,
+  name = 'app',
+): JsonObject {
+  return { apiVersion, kind, metadata: { namespace, name }, spec };
 }
 
 export const PRODUCTS: readonly Product[] = [
@@ -587,8 +790,12 @@ export const PRODUCTS: readonly Product[] = [
   cloudControllerManager,
   rabbitmq,
   kustomizeController,
+  argoCd,
+  prometheusOperator,
   certManager,
+  clusterApi,
   csiSnapshotter,
+  csiProvisioner,
   keda,
   metricsServer,
 ];

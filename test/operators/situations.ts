@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringsAt } from '../../src/base/json.ts';
 import type { Report, ReportNamespace } from '../../src/report/report-json.ts';
-import { ApiError, type Client, type KubeObject, refOf } from '../cluster/client.ts';
+import { ApiError, type Client, type KubeObject, type Ref, refOf } from '../cluster/client.ts';
 import { foreignKubeconfig } from '../cluster/clusters.ts';
 import { theBundle } from '../cluster/run-gate.ts';
 import { takeAway } from '../cluster/take-away.ts';
@@ -70,6 +70,11 @@ const SITUATION: Record<SituationName, Situation> = {
   },
   'somewhere else, under another name, scaled to zero': asleep(),
   'somewhere else, under another name, uninstalled': uninstalled(missingOrUnknown),
+  // Whether it is faster than its own end is chance: it is asleep when the end begins.
+  'in the environment itself': {
+    breakIt: (installed) => installed.scale(0),
+    truth: () => ({ outcome: 'stuck', roots: [missingOrUnknown], isFinal: true }),
+  },
 };
 
 function asleep(): Situation {
@@ -98,12 +103,13 @@ function rightOf({ name, right }: Product): NonNullable<Product['right']> {
 
 /** Its situations, in the order in which one installation goes through them. */
 export function situationsOf(product: Product): [string, Situation][] {
-  const { truths, special, right, lease, namespace } = product;
+  const { truths, special, right, lease, namespace, held } = product;
   const lacks: Partial<Record<SituationName, boolean>> = {
     'without a right': right === undefined,
     'without its Lease': lease === undefined,
     // Nobody deletes that namespace; the other one can be.
     'its namespace deleted': namespace === 'kube-system',
+    'in the environment itself': held === undefined,
   };
   return [
     ...Object.entries(special ?? {}),
@@ -112,6 +118,11 @@ export function situationsOf(product: Product): [string, Situation][] {
       { ...SITUATION[name], truth: truths?.[name] ?? SITUATION[name].truth },
     ]),
   ];
+}
+
+/** The namespace in which a situation takes place. */
+export function environmentOf({ name }: Product, situation: string): string {
+  return `${name}-${situation}`.replaceAll(/[^a-z]+/g, '-').slice(0, 63);
 }
 
 /** Uses the operator, breaks it, deletes the environment, asks the gate and does what it says. */
@@ -124,7 +135,7 @@ export async function show(
 ): Promise<Row> {
   const { product } = installed;
   const { breakIt, restore, truth } = situation;
-  const namespace = `${product.name}-${name}`.replaceAll(/[^a-z]+/g, '-').slice(0, 63);
+  const namespace = environmentOf(product, name);
   const true_ = truth(installed);
   const environment = new Environment(world.client, product, namespace, situation);
   let problems: string[] = [];
@@ -179,17 +190,22 @@ class Environment {
     this.#situation = situation;
   }
 
+  get #objects(): KubeObject[] {
+    const { environment = this.#product.environment } = this.#situation;
+    return environment(this.#namespace) as KubeObject[];
+  }
+
+  get #held(): Ref | undefined {
+    const found = this.#objects.find(({ kind }) => kind === this.#product.held?.kind);
+    return found && refOf(found);
+  }
+
   /** Until the operator has made what it makes of it. */
   async use(): Promise<void> {
     const { prerequisites, held, inUse } = this.#product;
-    const { environment = this.#product.environment } = this.#situation;
     const namespace = this.#namespace;
-    await this.#client.create({
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name: namespace },
-    });
-    for (const object of [...(prerequisites?.(namespace) ?? []), ...environment(namespace)]) {
+    const place = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
+    for (const object of [place, ...(prerequisites?.(namespace) ?? []), ...this.#objects]) {
       let last: unknown;
       await waitUntil(
         () => `${object['kind']} to be accepted; last: ${last}`,
@@ -205,10 +221,10 @@ class Environment {
         { everyMs: 500 },
       );
     }
-    if (held === undefined) return;
+    if (held === undefined || this.#held === undefined) return;
     // Whoever was killed before it has left its Lease may keep others waiting for a minute.
     await this.#client.waitFor(
-      { ...held, namespace },
+      this.#held,
       `has ${held.finalizer}`,
       (object) => stringsAt(object, 'metadata', 'finalizers').includes(held.finalizer),
       { timeoutMs: 150_000, everyMs: 500 },
@@ -240,10 +256,9 @@ class Environment {
   }
 
   async takeAway(): Promise<void> {
-    const { held, prerequisites } = this.#product;
     const namespace = this.#namespace;
-    const beside = (prerequisites?.(namespace) ?? []) as KubeObject[];
-    if (held) await takeAway(this.#client, { ...held, namespace });
+    const beside = (this.#product.prerequisites?.(namespace) ?? []) as KubeObject[];
+    if (this.#held) await takeAway(this.#client, this.#held);
     await takeAway(this.#client, namespaceRef(namespace));
     for (const object of beside) await takeAway(this.#client, refOf(object));
     // A second attempt needs the name.

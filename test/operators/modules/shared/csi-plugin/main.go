@@ -1,5 +1,5 @@
-// Command csi-plugin is what a storage driver has in its pod: the csi-snapshotter, beside it here, and a driver
-// that keeps nothing.
+// Command csi-plugin is what a storage driver has in its pod: a sidecar, which the first argument names and which is
+// beside it here, and a driver that keeps nothing.
 package main
 
 import (
@@ -13,6 +13,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -39,9 +41,9 @@ func main() {
 	csi.RegisterControllerServer(server, driver{})
 	go func() { log.Fatal(server.Serve(listener)) }()
 	// It ends when it loses the driver.
-	sidecar := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), "csi-snapshotter"), os.Args[1:]...)
+	sidecar := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), os.Args[1]), os.Args[2:]...)
 	sidecar.Stdout, sidecar.Stderr = os.Stdout, os.Stderr
-	log.Fatal("csi-snapshotter has ended: ", sidecar.Run())
+	log.Fatal("the sidecar has ended: ", sidecar.Run())
 }
 
 func (driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
@@ -64,12 +66,22 @@ func (driver) GetPluginCapabilities(
 func (driver) ControllerGetCapabilities(
 	context.Context, *csi.ControllerGetCapabilitiesRequest,
 ) (*csi.ControllerGetCapabilitiesResponse, error) {
-	snapshots := &csi.ControllerServiceCapability_RPC{
-		Type: csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+	answer := &csi.ControllerGetCapabilitiesResponse{}
+	for _, able := range []csi.ControllerServiceCapability_RPC_Type{
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
+		csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
+	} {
+		answer.Capabilities = append(answer.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: able}},
+		})
 	}
-	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{
-		{Type: &csi.ControllerServiceCapability_Rpc{Rpc: snapshots}},
-	}}, nil
+	return answer, nil
+}
+
+// CreateVolume never comes to an end.
+func (driver) CreateVolume(context.Context, *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	return nil, status.Error(codes.Aborted, "the source is being copied")
 }
 
 func (driver) CreateSnapshot(
