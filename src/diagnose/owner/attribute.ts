@@ -13,7 +13,6 @@ import {
 } from './actors.ts';
 import {
   type Evidence,
-  goesBy,
   holderOf,
   isFresh,
   isOfAnyController,
@@ -23,6 +22,7 @@ import {
   type Pointer,
   pointersFor,
   sharesAccount,
+  speaksAs,
   tellingWriter,
 } from './evidence.ts';
 import {
@@ -341,7 +341,7 @@ function isReplaced(
       isAlive(actor) &&
       rights.change === 'named' &&
       evidence.some(({ kind }) => kind === 'status') &&
-      late.some((manager) => goesBy(actor, manager)) &&
+      late.some((manager) => speaksAs(actor, manager)) &&
       (other?.namespace !== account?.namespace || other?.name !== account?.name),
   );
 }

@@ -9,7 +9,7 @@ import {
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
 import { type Actor, actorsOf } from './actors.ts';
-import { eventsAbout, goesBy, isFresh, namesOf, ofInstance } from './evidence.ts';
+import { eventsAbout, isFresh, namesOf, speaksAs } from './evidence.ts';
 import type { Held } from './held.ts';
 import { parentsOf } from './partners.ts';
 
@@ -75,8 +75,7 @@ function isOfAnother(
   instance = '',
 ): boolean {
   if (OF_NODES.test(component)) return true;
-  const isOf = (actor: Actor): boolean =>
-    goesBy(actor, component) || ofInstance([actor], instance).length > 0;
+  const isOf = (actor: Actor): boolean => speaksAs(actor, component, instance);
   if (owner === undefined || isOf(owner)) return false;
   return OF_KUBERNETES.test(component) || actorsOf(context).some((one) => !one.isGone && isOf(one));
 }
