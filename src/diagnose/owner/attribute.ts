@@ -256,9 +256,11 @@ function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolea
   return !type.namespaced || watches === undefined || watches.includes(now.namespace.name);
 }
 
-function isMadeOf({ type }: Held, { owner }: Actor): boolean {
-  if (owner === undefined || isBuiltIn(type.group)) return false;
-  return owner.kind === type.kind && owner.apiVersion.startsWith(`${type.group}/`);
+function isMadeOf({ type }: Held, actor: Actor): boolean {
+  if (isBuiltIn(type.group)) return false;
+  return [actor, actor.owner].some(
+    (one) => one?.kind === type.kind && one.apiVersion.startsWith(`${type.group}/`),
+  );
 }
 
 function hasIdentity({ evidence }: Candidate): boolean {

@@ -8,7 +8,7 @@ import {
 } from '../../model/snapshot.ts';
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
-import { type Actor, actorsOf } from './actors.ts';
+import { type Actor, actorsOf, isAlive } from './actors.ts';
 import { eventsAbout, isFresh, namesOf, speaksAs } from './evidence.ts';
 import type { Held } from './held.ts';
 import { parentsOf } from './partners.ts';
@@ -77,7 +77,9 @@ function isOfAnother(
   if (OF_NODES.test(component)) return true;
   const isOf = (actor: Actor): boolean => speaksAs(actor, component, instance);
   if (owner === undefined || isOf(owner)) return false;
-  return OF_KUBERNETES.test(component) || actorsOf(context).some((one) => !one.isGone && isOf(one));
+  return (
+    OF_KUBERNETES.test(component) || actorsOf(context).some((one) => isAlive(one) && isOf(one))
+  );
 }
 
 /** Nobody but others has written it since the deletion, or at all. */
