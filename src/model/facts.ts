@@ -671,6 +671,8 @@ const matchRule = shape({
   apiGroups: texts('apiGroups'),
   apiVersions: texts('apiVersions'),
   resources: texts('resources'),
+  /** Of a policy: only these objects; empty for all. */
+  resourceNames: texts('resourceNames'),
   /** `*`, `Cluster` or `Namespaced`. */
   scope: text('scope', '*'),
 });

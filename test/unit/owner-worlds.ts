@@ -473,6 +473,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
         operations: ['CREATE'],
         apiGroups,
         apiVersions: ['*'],
+        resourceNames: [],
         resources: ['*'],
         scope: '*',
       },

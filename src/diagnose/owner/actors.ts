@@ -140,12 +140,13 @@ function topOf(
 ): { actor: Actor; isCounted: boolean } | undefined {
   const isEnded = pod.phase === 'Succeeded' || pod.phase === 'Failed';
   const controller = pod.ownerReferences.find((owner) => owner.controller);
+  let top = byUid.get(controller?.uid ?? '');
+  // Whether anybody makes another one is not known.
+  if (top === undefined && isEnded) return undefined;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
-    const isGone = isLeaving(pod);
-    return isEnded ? undefined : { actor: { ...ofPod(pod), isGone }, isCounted: false };
+    return { actor: { ...ofPod(pod), isGone: isLeaving(pod) }, isCounted: false };
   }
-  let top = byUid.get(controller.uid);
   if (top === undefined) {
     const list = WORKLOAD_OF[controller.kind];
     const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);

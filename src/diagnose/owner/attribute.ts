@@ -13,7 +13,6 @@ import {
 } from './actors.ts';
 import {
   type Evidence,
-  goesBy,
   holderOf,
   isFresh,
   isOfAnyController,
@@ -23,6 +22,7 @@ import {
   type Pointer,
   pointersFor,
   sharesAccount,
+  speaksAs,
   tellingWriter,
 } from './evidence.ts';
 import {
@@ -259,9 +259,11 @@ function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolea
   return !type.namespaced || watches === undefined || watches.includes(now.namespace.name);
 }
 
-function isMadeOf({ type }: Held, { owner }: Actor): boolean {
-  if (owner === undefined || isBuiltIn(type.group)) return false;
-  return owner.kind === type.kind && owner.apiVersion.startsWith(`${type.group}/`);
+function isMadeOf({ type }: Held, actor: Actor): boolean {
+  if (isBuiltIn(type.group)) return false;
+  return [actor, actor.owner].some(
+    (one) => one?.kind === type.kind && one.apiVersion.startsWith(`${type.group}/`),
+  );
 }
 
 function hasIdentity({ evidence }: Candidate): boolean {
@@ -348,7 +350,7 @@ function isReplaced(
       isAlive(actor) &&
       rights.change === 'named' &&
       evidence.some(({ kind }) => kind === 'status') &&
-      late.some((manager) => goesBy(actor, manager)) &&
+      late.some((manager) => speaksAs(actor, manager)) &&
       (other?.namespace !== account?.namespace || other?.name !== account?.name),
   );
 }

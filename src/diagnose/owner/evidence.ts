@@ -126,6 +126,12 @@ export function goesBy(actor: Actor, name: string): boolean {
   return namesOf(actor).some((own) => isSameProgram(own, name));
 }
 
+/** Whether these are words of its: by the name that it writes and reports by, or that of its pod. */
+export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
+  const isItsOwn = !isOfAnyController(name) && [actor.name, actor.account.name].includes(name);
+  return isItsOwn || goesBy(actor, name) || ofInstance([actor], instance).length > 0;
+}
+
 function fromWriter(context: Context, held: Held): Pointer[] {
   const writer = writerOf(held);
   if (writer === undefined || !isTelling(writer.manager)) return [];
@@ -232,7 +238,7 @@ const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|opera
  * Whose pod it is: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname, which is the
  * pod's name. Where the pod is gone, those whose pods are called so.
  */
-export function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
+function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
   if (instance === '') return [];
   const seen = actors.filter(({ pods }) =>
     pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
@@ -259,8 +265,10 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
     (known !== undefined && isOfProduct(known, actor));
   const isMeantElsewhere = actorsOf(context).some((actor) => !actor.isGone && isMeant(actor));
   // Another program than the one that wrote the finalizer may have tried something of its own.
+  const isAnother = (name: string): boolean =>
+    isTelling(name) || actorsOf(context).some((actor) => speaksAs(actor, name));
   const isByWriter = (...names: string[]): boolean =>
-    manager === '' || !names.some(isTelling) || names.map(programOf).includes(programOf(manager));
+    manager === '' || names.some((name) => isSameProgram(name, manager)) || !names.some(isAnother);
   const said = held.objects.flatMap(({ uid, statusWriters }) => {
     const detail = context.now.details[uid];
     if (detail?.ok !== true || !isByWriter(...statusWriters.map((one) => one.manager))) return [];

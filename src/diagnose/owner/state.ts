@@ -8,8 +8,8 @@ import {
 } from '../../model/snapshot.ts';
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../errors.ts';
-import { type Actor, actorsOf } from './actors.ts';
-import { eventsAbout, goesBy, isFresh, namesOf, ofInstance } from './evidence.ts';
+import { type Actor, actorsOf, isAlive } from './actors.ts';
+import { eventsAbout, isFresh, namesOf, speaksAs } from './evidence.ts';
 import type { Held } from './held.ts';
 import { parentsOf } from './partners.ts';
 
@@ -75,10 +75,11 @@ function isOfAnother(
   instance = '',
 ): boolean {
   if (OF_NODES.test(component)) return true;
-  const isOf = (actor: Actor): boolean =>
-    goesBy(actor, component) || ofInstance([actor], instance).length > 0;
+  const isOf = (actor: Actor): boolean => speaksAs(actor, component, instance);
   if (owner === undefined || isOf(owner)) return false;
-  return OF_KUBERNETES.test(component) || actorsOf(context).some((one) => !one.isGone && isOf(one));
+  return (
+    OF_KUBERNETES.test(component) || actorsOf(context).some((one) => isAlive(one) && isOf(one))
+  );
 }
 
 /** Nobody but others has written it since the deletion, or at all. */
@@ -334,7 +335,7 @@ export function lostLease(
  * the driver.
  */
 function fitOf(actor: Actor, lease: LeaseFacts): number {
-  const isWriter = lease.writers?.some((writer) => goesBy(actor, writer)) === true;
+  const isWriter = lease.writers?.some((writer) => speaksAs(actor, writer)) === true;
   const names = namesOf(actor).filter((name) => name.includes('-'));
   if (lease.namespace === actor.namespace) names.push(actor.name);
   const shared = names.map((name) =>

@@ -348,7 +348,7 @@ export function askedAbout(
   context: Context,
   operation: string,
   type: ResourceType,
-  object: Pick<ObjectFacts, 'namespace' | 'labels'>,
+  object: Pick<ObjectFacts, 'namespace' | 'name' | 'labels'>,
 ): string[] | undefined {
   const { cluster, namespace } = context.now;
   const lists = [
@@ -367,12 +367,14 @@ export function askedAbout(
   if (webhooks.some(({ hasMatchConditions }) => hasMatchConditions)) return undefined;
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
     !type.namespaced || matchesLabels(namespaceSelector, namespace.labels);
+  const isOf = ({ resourceNames: names }: MatchRule): boolean =>
+    names.length === 0 || names.includes(object.name);
   const policies = [
     ...listed(cluster.validatingPolicies),
     ...listed(cluster.mutatingPolicies),
   ].filter(
     (policy) =>
-      policy.rules.some((rule) => matchesRule(rule, operation, type, false)) &&
+      policy.rules.some((rule) => isOf(rule) && matchesRule(rule, operation, type, false)) &&
       isHere(policy) &&
       matchesLabels(policy.objectSelector, object.labels),
   );
