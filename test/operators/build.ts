@@ -55,8 +55,9 @@ async function build(
     try {
       await cp(join(MODULES, module), join(unfinished, 'module'), { recursive: true });
       for (const [name, path] of Object.entries(programs)) {
-        const output = ['-o', join(unfinished, 'bin', name), path];
-        await goBuild(join(unfinished, 'module'), [...flags, ...output]);
+        const program = join(unfinished, 'bin', name);
+        await goBuild(join(unfinished, 'module'), [...flags, '-o', program, path]);
+        await lookBeside(program);
       }
       await rename(unfinished, folder);
     } finally {
@@ -103,6 +104,19 @@ async function hostnameOverlay(): Promise<string> {
   await writeFile(join(folder, 'sys.go'), text.replace(asked, told));
   await writeFile(overlay, JSON.stringify({ Replace: { [original]: join(folder, 'sys.go') } }));
   return overlay;
+}
+
+/**
+ * A container's namespace stands in a file, which many programs read and no flag replaces. They read it from the
+ * folder that they are started in; the text must not become longer.
+ */
+async function lookBeside(program: string): Promise<void> {
+  const path = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+  const beside = 'serviceaccount/namespace';
+  const told = './'.padEnd(path.length - beside.length, '/') + beside;
+  const bytes = await readFile(program);
+  for (let at = bytes.indexOf(path); at >= 0; at = bytes.indexOf(path, at)) bytes.write(told, at);
+  await writeFile(program, bytes);
 }
 
 async function hashOf(module: string, programs: object): Promise<string> {

@@ -272,6 +272,9 @@ class PodRun {
   ): Promise<Record<string, string>> {
     const kubeconfig = join(this.#folder, 'kubeconfig');
     await writeFile(kubeconfig, await this.#kubeconfig(pod), { mode: 0o600 });
+    // The rest of what is mounted there is in the kubeconfig.
+    await mkdir(join(this.#folder, 'serviceaccount'), { recursive: true });
+    await writeFile(join(this.#folder, 'serviceaccount', 'namespace'), this.#ref.namespace ?? '');
     const env: Record<string, string> = {
       PATH: process.env['PATH'] ?? '',
       HOME: this.#folder,

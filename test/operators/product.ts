@@ -48,6 +48,8 @@ export interface Product {
   lease?: { namespace: string; name: string };
   /** Its APIService or webhooks concern every namespace: its situations are nobody else's background. */
   alone?: true;
+  /** What cannot be done to it. */
+  never?: readonly SituationName[];
   /** Ways to fail that others do not have. */
   special?: Readonly<Record<string, Situation>>;
   /** What is true of it where that is not what is true of most operators. */

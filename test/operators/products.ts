@@ -87,9 +87,9 @@ const csiSnapshotter: Product = {
   images: { 'csi-snapshotter': ['csi-plugin', 'csi-snapshotter', '--kubeconfig=$(KUBECONFIG)'] },
   namespace: 'storage',
   manifests: async (sources, namespace) =>
-    (
-      await sources.kustomized(SNAPSHOTTER, ['deploy/kubernetes/csi-snapshotter'], { namespace })
-    ).map(onlySidecar('csi-snapshotter')),
+    (await sources.kustomized(SNAPSHOTTER, ['deploy/kubernetes/csi-snapshotter'], { namespace }))
+      .filter((object) => !stringAt(object, 'metadata', 'name')?.includes('provisioner'))
+      .map(onlySidecar('csi-snapshotter')),
   flags: {
     'csi-snapshotter': ['--leader-election=true', '--leader-election-namespace=$(POD_NAMESPACE)'],
   },
@@ -180,10 +180,14 @@ function claim(namespace: string, name: string, spec: JsonObject): JsonObject {
 
 const PROVISIONER = 'github.com/kubernetes-csi/external-provisioner/v6';
 
-/** It protects a claim, a built-in type, while another one is made from it; it may update, and not patch. */
+/**
+ * It protects a claim, a built-in type, while another one is made from it; it may update, and not patch. It may update
+ * snapshots as well: while it lives, nobody can say that snapshot-controller is missing.
+ */
 const csiProvisioner: Product = {
   name: 'csi-provisioner',
   module: SHARED,
+  onRequest: true,
   processesOnly: 'its driver is made up',
   programs: {
     'csi-plugin': './csi-plugin',
@@ -397,12 +401,7 @@ const kustomizeController: Product = {
     )),
   ],
   processFlags: {
-    'kustomize-controller': [
-      // It leads only inside of a cluster.
-      '--enable-leader-election=false',
-      '--metrics-addr=:8080',
-      '--health-addr=:9440',
-    ],
+    'kustomize-controller': ['--metrics-addr=:8080', '--health-addr=:9440'],
   },
   environment: (namespace) => [
     custom('kustomize.toolkit.fluxcd.io/v1', 'Kustomization', namespace, {
@@ -415,6 +414,7 @@ const kustomizeController: Product = {
   held: { kind: 'Kustomization', finalizer: 'finalizers.fluxcd.io' },
   owner: { kind: 'Deployment', name: 'kustomize-controller' },
   right: { apiGroup: 'kustomize.toolkit.fluxcd.io', resource: 'kustomizations' },
+  lease: { namespace: 'flux-system', name: 'kustomize-controller-leader-election' },
 };
 
 const ARGO_CD = 'github.com/argoproj/argo-cd/v3';
@@ -538,6 +538,9 @@ const keda: Product = {
   owner: { kind: 'Deployment', name: 'keda-operator' },
   alone: true,
   right: { apiGroup: 'keda.sh', resource: 'scaledobjects' },
+  lease: { namespace: 'keda', name: 'operator.keda.sh' },
+  // With its APIService dead, its own namespace does not go either.
+  never: ['its namespace deleted', 'in the environment itself'],
 };
 
 const CERT_MANAGER = 'github.com/cert-manager/cert-manager';
@@ -654,8 +657,6 @@ const clusterApi: Product = {
   ],
   processFlags: {
     'cluster-api-controller': [
-      // It leads only inside of a cluster.
-      '--leader-elect=false',
       '--health-addr=:9440',
       '--webhook-port=9443',
       '--webhook-cert-dir=/tmp/k8s-webhook-server/serving-certs',
@@ -666,6 +667,7 @@ const clusterApi: Product = {
   owner: { kind: 'Deployment', name: 'capi-controller-manager' },
   alone: true,
   right: { apiGroup: 'cluster.x-k8s.io', resource: 'clusters' },
+  lease: { namespace: 'capi-system', name: 'controller-leader-election-capi' },
   truths: {
     // It has not even begun: who would finish it has to agree to it.
     'scaled to zero': unasked,

@@ -103,7 +103,7 @@ function rightOf({ name, right }: Product): NonNullable<Product['right']> {
 
 /** Its situations, in the order in which one installation goes through them. */
 export function situationsOf(product: Product): [string, Situation][] {
-  const { truths, special, right, lease, namespace, held } = product;
+  const { truths, special, right, lease, namespace, held, never } = product;
   const lacks: Partial<Record<SituationName, boolean>> = {
     'without a right': right === undefined,
     'without its Lease': lease === undefined,
@@ -113,10 +113,12 @@ export function situationsOf(product: Product): [string, Situation][] {
   };
   return [
     ...Object.entries(special ?? {}),
-    ...SITUATIONS.filter((name) => lacks[name] !== true).map((name): [string, Situation] => [
-      name,
-      { ...SITUATION[name], truth: truths?.[name] ?? SITUATION[name].truth },
-    ]),
+    ...SITUATIONS.filter((name) => !lacks[name] && !never?.includes(name)).map(
+      (name): [string, Situation] => [
+        name,
+        { ...SITUATION[name], truth: truths?.[name] ?? SITUATION[name].truth },
+      ],
+    ),
   ];
 }
 

@@ -14,11 +14,12 @@ import {
 import {
   type Evidence,
   holderOf,
-  isFresh,
   isOfAnyController,
+  isRenewed,
   isTelling,
   leasesOf,
   leasesOfWriters,
+  leasesWritten,
   type Pointer,
   pointersFor,
   sharesAccount,
@@ -436,7 +437,7 @@ function signsOfLife(
   );
   // Whoever holds it and was seen is judged for itself.
   const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)]
-    .filter((lease) => isFresh(context, lease) && holderOf(context, lease) === undefined)
+    .filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined)
     .map(({ namespace, name, holder }) =>
       life(`Lease ${namespace}/${name} is renewed by ${holder}`),
     );
@@ -571,8 +572,8 @@ function goneOwner(
 
 /** What wrote the finalizer led in this cluster, by a Lease that it has left behind. */
 function hasLed(context: Context, held: Held): boolean {
-  return leasesOfWriters(context, held).some(
-    (lease) => !isFresh(context, lease) && holderOf(context, lease) === undefined,
+  return leasesWritten(context, held).some(
+    (lease) => !isRenewed(context, lease) && holderOf(context, lease) === undefined,
   );
 }
 

@@ -352,6 +352,15 @@ export function isFresh({ nowMs }: Context, lease: LeaseFacts): boolean {
   return ageMs <= 1_000 * (lease.durationSeconds ?? 15) + 5_000;
 }
 
+/**
+ * Who leads gives up when it could not renew for two thirds of the duration, as all defaults have it (client-go,
+ * RenewDeadline): what is older shows nobody alive.
+ */
+export function isRenewed({ nowMs }: Context, lease: LeaseFacts): boolean {
+  const ageMs = nowMs - Date.parse(lease.renewTime ?? '');
+  return ageMs <= (1_000 * (lease.durationSeconds ?? 15) * 2) / 3 + 2_000;
+}
+
 /** Leases of the groups that are meant: operators call them after their domain or their project. */
 export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
   return listed(now.cluster.leases).filter(({ name }) =>
@@ -365,12 +374,19 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
   );
 }
 
-/** Leases that are called as what wrote the finalizer, or that it writes, wherever it runs. */
+/** Leases that are called as what wrote the finalizer, wherever that runs. */
 export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
   const manager = tellingWriter(held);
   if (manager === '') return [];
-  return listed(now.cluster.leases).filter(({ name, writers = [] }) =>
-    [name, ...writers].some((one) => isSameProgram(one, manager)),
+  return listed(now.cluster.leases).filter(({ name }) => isSameProgram(name, manager));
+}
+
+/** Leases that were written by what wrote the finalizer, whatever they are called. */
+export function leasesWritten({ now }: Context, held: Held): LeaseFacts[] {
+  const manager = tellingWriter(held);
+  if (manager === '') return [];
+  return listed(now.cluster.leases).filter(({ writers = [] }) =>
+    writers.some((one) => isSameProgram(one, manager)),
   );
 }
 

@@ -37,7 +37,7 @@ import {
   goesBy,
   isFresh,
   leasesOf,
-  leasesOfWriters,
+  leasesWritten,
   pointerText,
   tellingWriter,
 } from './evidence.ts';
@@ -803,7 +803,7 @@ function purposeOf(held: Held): string[] {
 }
 
 function staleLeases(context: Context, held: Held): string[] {
-  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)];
+  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesWritten(context, held)];
   return [...new Set(leases)].map(
     ({ namespace, name, holder, renewTime }) =>
       `Lease ${namespace}/${name} was last renewed at ${renewTime}${holder === undefined ? '' : ` by ${holder}`}`,
