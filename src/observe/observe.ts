@@ -162,7 +162,9 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
     }),
     shelf({
       wants: ({ places }) =>
-        places.flatMap(({ namespace, sources }) => sources.map((key) => ({ namespace, key }))),
+        places
+          .filter(({ namespace }) => isPathSegment(namespace))
+          .flatMap(({ namespace, sources }) => sources.map((key) => ({ namespace, key }))),
       idOf: ({ namespace, key }) => `${key} ${namespace}`,
       placeOf: ({ places }, { namespace }) => {
         places[namespace] ??= {};
