@@ -383,6 +383,7 @@ const words: Scenario[] = [
   }),
   {
     id: 'unmount-fails',
+    versions: ['1.36.3'], // before, Events do not wait until the pods have gone
     title: 'an overdue pod on a ready node, of which the kubelet says what it cannot unmount',
     setUp: async (world) => {
       const node = world.name('node-ready');
