@@ -312,11 +312,19 @@ export function lostLease(
   const others = actorsOf(context).filter((other) => other !== actor && other.namespace === home);
   const isOfGroup = ({ namespace, name }: LeaseFacts): boolean =>
     namespace === home && leases.some((one) => one.namespace === home && one.name === name);
+  // Of a name that any program may have, only where nobody else at home has it.
+  const isOnlyWriter = ({ namespace, writers = [] }: LeaseFacts): boolean =>
+    namespace === home &&
+    writers.some(
+      (writer) =>
+        actor.programs.includes(writer) &&
+        others.every(({ programs }) => !programs.includes(writer)),
+    );
   const own = near.filter((lease) => {
     const fit = fitOf(actor, lease);
     // `widget-operator-webhook` is that of another workload, if there is one of this name.
     const isBest = others.every((other) => fitOf(other, lease) <= fit);
-    return isBest && (fit > 0 || isOfGroup(lease));
+    return isBest && (fit > 0 || isOfGroup(lease) || isOnlyWriter(lease));
   });
   if (
     actor.pods.length === 0 ||
