@@ -276,8 +276,10 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-const WATCH_VARIABLE = /^(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
-const WATCH_ARGUMENT = /^--?((?:watch(?:ed)?-)?namespaces?)(?:=(.*))?$/;
+const WATCH_VARIABLE = /^(?:\w+_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
+const WATCH_ARGUMENT = /^--?((?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?)(?:=(.*))?$/;
+/** As Argo's controllers and Flux's are told to look after their own namespace. */
+const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
 
 /** Conventions of operator-sdk, controller-runtime projects and client-go's own flags. */
 function watchesOf(container: Json, template: Json | undefined, own: string): string[] {
@@ -293,6 +295,7 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
   const found = [
     ...[...variables].flatMap(([name, value]) => (WATCH_VARIABLE.test(name) ? value : [])),
     ...words.flatMap((word, index) => {
+      if (AT_HOME.test(word)) return own;
       const match = WATCH_ARGUMENT.exec(word);
       if (match === null) return [];
       const value = inserted(match[2] ?? words[index + 1] ?? '*');

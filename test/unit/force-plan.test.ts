@@ -85,20 +85,26 @@ describe('a pattern reaches the finalizer of nobody', () => {
       'a tool that may change it and does not watch is there',
       (s) => s.grant(account('ui'), { verbs: ['get', 'update'] }).pod('ui', 'web-ui', 'ui'),
     ],
-    [
-      'an operator of another namespace runs',
+    ...[
+      { env: [{ name: 'WATCH_NAMESPACE', value: 'team-b' }] },
+      { env: [{ name: 'OPERATOR_WATCH_NAMESPACES', value: 'team-b,team-c' }] },
+      { args: ['--watch-namespaces=team-b'] },
+      { args: ['--watch-single-namespace', 'team-b'] },
+      { args: ['--namespaced', '--managed-namespace=team-b'] },
+      { args: ['--watch-all-namespaces=false'] },
+    ].map((told): [string, (situation: Situation) => unknown] => [
+      `an operator of another namespace runs: ${JSON.stringify(told)}`,
       (s) => {
         s.grant(account('op')).pod('op', 'widget-operator', 'op');
         const path = `/api/v1/namespaces/${OPS}/pods/op`;
         const pod = s.cluster.peek(path) as { spec: { containers: object[] } };
         const [container] = pod.spec.containers;
-        const env = [{ name: 'WATCH_NAMESPACE', value: 'team-b' }];
         s.cluster.put(path, {
           ...pod,
-          spec: { containers: [{ ...container, env }], serviceAccountName: 'op' },
+          spec: { containers: [{ ...container, ...told }], serviceAccountName: 'op' },
         });
       },
-    ],
+    ]),
   ])('%s', async (_, arrange) => {
     const situation = held();
     arrange(situation);
