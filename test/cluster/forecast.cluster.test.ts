@@ -35,6 +35,7 @@ const UNSEEN: Record<string, string> = {
   S29: 'the node is deleted after the namespace',
   'S29-held': 'the node is deleted after the namespace',
   'SEED-5a': 'a kubelet that reports itself as ready does not confirm',
+  'unmount-fails': 'a kubelet that reports itself as ready does not confirm',
   'SEED-2c-repaired': 'one of the causes is repaired while the namespace waits',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
   'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
