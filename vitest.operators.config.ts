@@ -9,6 +9,7 @@ export default defineConfig({
     hookTimeout: 900_000, // the first build of the control plane
     retry: process.env['CI'] ? 1 : 0,
     maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 4),
-    reporters: ['default', ['json', { outputFile: 'coverage/operators-report.json' }]],
+    // What takes too long and is ended has then said how far it came.
+    reporters: ['verbose', ['json', { outputFile: 'coverage/operators-report.json' }]],
   },
 });

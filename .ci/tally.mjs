@@ -1,6 +1,9 @@
-// node .ci/tally.mjs REPORT: adds up a JSON report of vitest. Prints what failed and what was skipped,
+// node .ci/tally.mjs REPORT: adds up a JSON report of vitest. Prints what failed, how, and what was skipped,
 // and as its last line "PASSED FAILED SKIPPED".
 import { readFileSync } from 'node:fs';
+import { stripVTControlCharacters } from 'node:util';
+
+const LINES_OF_A_FAILURE = 12;
 
 const { testResults } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
@@ -14,10 +17,15 @@ const failed = tests.filter(({ status }) => status === 'failed');
 const skipped = tests.filter(({ status }) => status !== 'passed' && status !== 'failed');
 
 const lines = [
-  ...failed.map(({ fullName }) => `  failed: ${fullName}`),
-  ...brokenFiles.map(({ name, message }) => `  failed: ${name}: ${message.trim()}`),
+  ...failed.flatMap(({ fullName, failureMessages }) => told(fullName, failureMessages.join('\n'))),
+  ...brokenFiles.flatMap(({ name, message }) => told(name, message)),
   // A skipped test says why in its title.
   ...skipped.map(({ fullName }) => `  skipped: ${fullName}`),
   `${passed.length} ${failed.length + brokenFiles.length} ${skipped.length}`,
 ];
 process.stdout.write(`${lines.join('\n')}\n`);
+
+function told(name, how) {
+  const lines = stripVTControlCharacters(how).trim().split('\n').slice(0, LINES_OF_A_FAILURE);
+  return [`  failed: ${name}`, ...lines.map((line) => `    ${line}`)];
+}
