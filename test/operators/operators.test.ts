@@ -100,11 +100,19 @@ function declare(product: Product): void {
   });
 }
 
-/** Somewhere else there is also somebody with the same rights, who has nothing to do with it. */
 async function installedFor(product: Product, situation: string): Promise<Installation> {
+  // Its own situations may have left it anywhere, or nowhere.
+  if (product.needs) await installedAt(product.needs, placeFor(product.needs, ''));
+  return await installedAt(product, placeFor(product, situation));
+}
+
+/** Where it has been moved to, there is also somebody with the same rights, who has nothing to do with it. */
+async function installedAt(
+  product: Product,
+  place: { namespace: string; name: string },
+): Promise<Installation> {
   const installed = installations.get(product);
   if (installed === undefined) throw new Error('it is not installed');
-  const place = placeFor(product, situation);
   if (installed.namespace === place.namespace) return installed;
   await installed.uninstall();
   for (const object of bystander(product).objects) await world.ensure(object);
