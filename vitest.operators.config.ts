@@ -10,6 +10,12 @@ export default defineConfig({
     retry: process.env['CI'] ? 1 : 0,
     maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 4),
     // What takes too long and is ended has then said how far it came.
-    reporters: ['verbose', ['json', { outputFile: 'coverage/operators-report.json' }]],
+    reporters: [
+      'verbose',
+      [
+        'json',
+        { outputFile: `${process.env['OPERATORS_RESULTS'] ?? 'coverage/operators'}-report.json` },
+      ],
+    ],
   },
 });

@@ -156,7 +156,8 @@ class PodRun {
     this.#leash = leash;
     this.#ref = { apiVersion: 'v1', kind: 'Pod', namespace, name };
     this.#uid = stringAt(pod, 'metadata', 'uid') ?? '';
-    this.#folder = join(options.folder, `${namespace}_${name}`);
+    // As the kubelet's own; a longer name would leave no room for the path of a socket.
+    this.#folder = join(options.folder, this.#uid);
     this.#container = stringAt(pod, 'spec', 'containers', 0, 'name') ?? '';
   }
 
