@@ -30,6 +30,7 @@ import {
   catalogued,
   definitionNames,
   type Held,
+  isByHand,
   isCalledAfterType,
   isOftenManaged,
   meantBy,
@@ -297,9 +298,10 @@ function choose(
     );
     return { candidate, isClear: direct.length === 1 && !contradicts };
   }
-  // Where the finalizer is not of the type's own domain, and its writer has a name of its own, who works on the
-  // type has nothing to do with it.
-  const isSomeoneElses = meantBy(context, held).relation !== 'own' && tellingWriter(held) !== '';
+  // Where the finalizer is not of the type's own domain, and its writer is a person or has a name of its own, who
+  // works on the type has nothing to do with it.
+  const isSomeoneElses =
+    meantBy(context, held).relation !== 'own' && (tellingWriter(held) !== '' || isByHand(held));
   const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const isByAnother = (candidate: Candidate): boolean =>
     isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
