@@ -740,6 +740,7 @@ const policy = shape({
   objectSelector: selector('spec.matchConstraints.objectSelector'),
   hasMatchConditions: (object) => arrayAt(object, 'spec', 'matchConditions').length > 0,
   dependsOnUser: looksAtUser('spec'),
+  paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
 });
 
 /** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
