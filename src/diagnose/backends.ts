@@ -12,6 +12,7 @@ import {
 } from './context.ts';
 import type { CallFailure } from './errors.ts';
 import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './owner/actors.ts';
+import { inShort } from './owner/state.ts';
 
 /** What stands behind a Service that the API server calls: a webhook, a conversion, an extension API. */
 export interface Backend {
@@ -58,8 +59,10 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
     const none = isKnown ? ', and selects pods that nothing makes' : '';
     return backend(true, `which has no ready endpoints${none}`);
   }
+  const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
+  const why = trouble === undefined ? '' : ` (${inShort(trouble)})`;
   const state =
-    actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready`;
+    actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
   return backend(true, `whose ${actorText(actor)} ${state}`, actor);
 }
 

@@ -276,7 +276,9 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-const WATCH_VARIABLE = /^(?:\w+_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
+/** `GRAFANA_OPERATOR_WATCH_NAMESPACE`; `SECRETS_WATCH_NAMESPACE` says nothing about what it reconciles. */
+const WATCH_VARIABLE =
+  /^(?:\w*(?:OPERATOR|CONTROLLER|MANAGER)_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
 const WATCH_ARGUMENT = /^--?((?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?)(?:=(.*))?$/;
 /** As Argo's controllers and Flux's are told to look after their own namespace. */
 const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
@@ -303,11 +305,15 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
       return match[1] === 'namespace' && value === own ? [] : value;
     }),
   ];
-  return found
-    .map(inserted)
-    .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
+  return (
+    found
+      .map(inserted)
+      .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+      // Patterns are written in many ways (`preview-*`, `preview-.*`, `!kube-system`).
+      .map((name) => (/^[-a-z0-9]+$/.test(name) ? name : '*'))
+  );
 }
 
 /** Undefined where it comes from somewhere that cannot be seen here. */
@@ -734,6 +740,7 @@ const policy = shape({
   objectSelector: selector('spec.matchConstraints.objectSelector'),
   hasMatchConditions: (object) => arrayAt(object, 'spec', 'matchConditions').length > 0,
   dependsOnUser: looksAtUser('spec'),
+  paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
 });
 
 /** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */

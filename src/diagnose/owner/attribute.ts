@@ -297,9 +297,11 @@ function choose(
     );
     return { candidate, isClear: direct.length === 1 && !contradicts };
   }
-  // Where the finalizer is not of the type's own domain, and its writer has a name of its own, who works on the
-  // type has nothing to do with it.
-  const isSomeoneElses = meantBy(context, held).relation !== 'own' && tellingWriter(held) !== '';
+  // Where the finalizer is not of the type's own domain, and a person or somebody with a name of its own has put it
+  // there, who works on the type has nothing to do with it.
+  const writer = writerOf(held)?.manager ?? '';
+  const isSomeoneElses =
+    meantBy(context, held).relation !== 'own' && writer !== '' && !isOfAnyController(writer);
   const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
   const isByAnother = (candidate: Candidate): boolean =>
     isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));

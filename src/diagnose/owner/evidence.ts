@@ -128,7 +128,9 @@ export function goesBy(actor: Actor, name: string): boolean {
 
 /** Whether these are words of its: by the name that it writes and reports by, or that of its pod. */
 export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
-  const isItsOwn = !isOfAnyController(name) && [actor.name, actor.account.name].includes(name);
+  const isItsOwn =
+    !isOfAnyController(name) &&
+    [actor.name, actor.account.name].some((own) => isSameProgram(own, name));
   return isItsOwn || goesBy(actor, name) || ofInstance([actor], instance).length > 0;
 }
 
@@ -271,19 +273,31 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
     manager === '' || names.some((name) => isSameProgram(name, manager)) || !names.some(isAnother);
   const said = held.objects.flatMap(({ uid, statusWriters }) => {
     const detail = context.now.details[uid];
-    if (detail?.ok !== true || !isByWriter(...statusWriters.map((one) => one.manager))) return [];
-    return [...detail.value.texts, ...detail.value.conditions.map(({ message }) => message)];
+    if (detail?.ok !== true) return [];
+    const { texts, conditions } = detail.value;
+    const by = statusWriters.map(({ manager }) => manager);
+    return [...texts, ...conditions.map(({ message }) => message)].map((text) => ({ text, by }));
   });
-  const reported = eventsAbout(context, held).filter(({ component }) => isByWriter(component));
-  const texts = [...said, ...reported.map(({ message }) => message)];
-  const accounts = new Set(
-    texts.flatMap((text) =>
+  const reported = eventsAbout(context, held).map(({ message, component }) => ({
+    text: message,
+    by: [component],
+  }));
+  const named = [...said, ...reported]
+    .filter(({ by }) => isByWriter(...by))
+    .flatMap(({ text, by }) =>
       [...text.matchAll(/system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])/g)].map(
-        ([, namespace, name]) => `${namespace}/${name}`,
+        ([, namespace, name]) => ({ key: `${namespace}/${name}`, by }),
       ),
-    ),
-  );
-  return [...accounts].flatMap((key): Pointer[] => {
+    );
+  // Who says it is there under another account, as which it may have acted.
+  const isSaidByOthers = (actor: Actor, by: readonly string[]): boolean =>
+    by.length > 0 &&
+    by.every(
+      (name) =>
+        !speaksAs(actor, name) &&
+        actorsOf(context).some((one) => !one.isGone && speaksAs(one, name)),
+    );
+  return [...Map.groupBy(named, ({ key }) => key)].flatMap(([key, sayings]): Pointer[] => {
     const [namespace = '', name = ''] = key.split('/');
     const evidence: Evidence = {
       strength: 'direct',
@@ -297,7 +311,10 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
       ? actors.flatMap((actor) =>
           pointing(
             [actor],
-            isMeantElsewhere && !isMeant(actor) ? { ...evidence, strength: 'hint' } : evidence,
+            (isMeantElsewhere && !isMeant(actor)) ||
+              sayings.every(({ by }) => isSaidByOthers(actor, by))
+              ? { ...evidence, strength: 'hint' }
+              : evidence,
           ),
         )
       : [{ actor: undefined, account: { namespace, name }, evidence }];

@@ -41,6 +41,14 @@ export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefi
   return writers.find((entry) => entry.finalizer === finalizer);
 }
 
+/** A person has put it on the object, which was there already: with kubectl, or a console. */
+export function isByHand(held: Held): boolean {
+  const { isAuthor, manager = '' } = writerOf(held) ?? {};
+  return (
+    isAuthor !== true && /^(?:kubectl-(?:edit|patch|replace)|k9s|lens.*|Mozilla)$/.test(manager)
+  );
+}
+
 /** Who writes the status; that of a built-in type has many writers, and tells nothing about a finalizer. */
 export function statusManagers({ objects, type }: Held): string[] {
   if (isBuiltIn(type.group)) return [];
@@ -96,9 +104,10 @@ export function meantBy({ now }: Context, held: Held): Meant {
   const ownGroups = isBuiltIn(own) ? [] : [own];
   // `widgets.example.com` is a domain as well as `example.com/widgets` is one.
   const [domain = ''] = held.finalizer.split('/');
-  // Without a domain it can only be meant for whoever made the type; a built-in type has many users.
+  // Without a domain it can only be meant for whoever made the type, or for people; a built-in type has many users.
   if (!domain.includes('.')) {
-    return { relation: ownGroups.length > 0 ? 'own' : 'unclear', groups: ownGroups };
+    const isOwn = ownGroups.length > 0 && !isByHand(held);
+    return { relation: isOwn ? 'own' : 'unclear', groups: ownGroups };
   }
   const types = now.discovery.ok ? now.discovery.value.types : [];
   const served = [...new Set(types.map(({ group }) => group))].filter(

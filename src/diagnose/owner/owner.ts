@@ -45,6 +45,7 @@ import {
   catalogued,
   type Held,
   heldObject,
+  isByHand,
   isManaged,
   isOfControllerManager,
   meantBy,
@@ -281,13 +282,18 @@ function ofActor(
         ...common,
         ...circle,
         code: 'owner-scaled-to-zero',
-        message: `${duty}, but ${asleepText(actor)}`,
-        remedies: [...wakeRemedies(actor), ...removal],
+        message: `${duty}, but ${asleepText(actor)}${isEnding(context, actor) ? ', and is being deleted itself' : ''}`,
+        remedies: [
+          ...(isEnding(context, actor)
+            ? [installRemedy(held, actorText(actor))]
+            : wakeRemedies(actor)),
+          ...removal,
+        ],
       },
     ];
   }
   if (!isAlive(actor) || actor.ready === 0) {
-    return notReady(context, actor, { ...common, ...circle }, duty, removal);
+    return notReady(context, held, actor, { ...common, ...circle }, duty, removal);
   }
   // A guard of its own keeps others from what is its business.
   const others = obstacles.filter(
@@ -318,6 +324,7 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 /** None of its pods is ready: why, and what that waits for in turn. */
 function notReady(
   context: Context,
+  held: Held,
   actor: Actor,
   common: Common,
   duty: string,
@@ -364,16 +371,11 @@ function notReady(
       ? 'its one replica is not ready'
       : `none of its ${actor.wanted} replicas is ready`;
   const state = hasPods ? unready : 'no pod of it can be created';
-  const { namespace, deletionTimestamp } = actor;
-  const ownNamespace = listed(context.now.cluster.namespaces).find(
-    ({ name }) => name === namespace,
-  );
-  const isGoing = deletionTimestamp !== undefined || ownNamespace?.deletionTimestamp !== undefined;
   return [
     {
       ...common,
       code: 'owner-not-ready',
-      message: `${duty}, but ${isGoing ? 'is being deleted itself' : hasPods || failure ? state : unready}${why === undefined ? '' : `: ${why}`}`,
+      message: `${duty}, but ${isEnding(context, actor) ? 'is being deleted itself' : hasPods || failure ? state : unready}${why === undefined ? '' : `: ${why}`}`,
       ...(why === undefined ? {} : { quote: why }),
       evidence: [
         ...common.evidence,
@@ -386,18 +388,20 @@ function notReady(
         role(
           'now',
           // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-          failure !== undefined
-            ? {
-                text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 17 minutes between attempts, "kubectl rollout restart" tries at once`,
-              }
-            : halted !== undefined && !hasPods
+          isEnding(context, actor)
+            ? installRemedy(held, actorText(actor))
+            : failure !== undefined
               ? {
-                  text: `Resume the rollout of ${actorText(actor)}; it then removes the finalizer`,
-                  command: kubectl('rollout', 'resume', ...place),
+                  text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 17 minutes between attempts, "kubectl rollout restart" tries at once`,
                 }
-              : {
-                  text: `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`,
-                },
+              : halted !== undefined && !hasPods
+                ? {
+                    text: `Resume the rollout of ${actorText(actor)}; it then removes the finalizer`,
+                    command: kubectl('rollout', 'resume', ...place),
+                  }
+                : {
+                    text: `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`,
+                  },
         ),
         role('look', {
           text: `See the state of ${actorText(actor)}`,
@@ -529,6 +533,16 @@ function running(
     return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
   }
   if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
+  if (isEnding(context, actor)) {
+    return [
+      {
+        ...common,
+        code: 'owner-running',
+        message: `${duty} and still runs, but is being deleted itself`,
+        remedies: [logRemedy(actor), installRemedy(held, actorText(actor))],
+      },
+    ];
+  }
   return [
     {
       ...common,
@@ -577,6 +591,18 @@ function withoutLead(
         message: `${duty} and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`,
         remedies: [log, look, moreTime(actor), ...restartRemedies(actor)],
       };
+}
+
+/** No pod of it is made any more, and a restart ends those that are left. */
+function isEnding({ now }: Context, { namespace, deletionTimestamp }: Actor): boolean {
+  const home = listed(now.cluster.namespaces).find(({ name }) => name === namespace);
+  return deletionTimestamp !== undefined || home?.deletionTimestamp !== undefined;
+}
+
+function installRemedy({ finalizer }: Held, what: string, isElsewhere = true): Remedy {
+  const place = isElsewhere ? ' in another namespace' : '';
+  const text = `Install ${what} again${place}: it removes ${finalizer}, and the namespace then goes within 10 s`;
+  return role('now', { text });
 }
 
 function moreTime(actor: Actor): Remedy {
@@ -776,13 +802,7 @@ function missing(
         : []),
       ...(isGoing(context, gone?.namespace)
         ? []
-        : [
-            role('now', {
-              text: `Install ${product} again${inside ? ' in another namespace' : ''}: it removes ${finalizer}, and the namespace then goes within 10 s`,
-            }),
-            ...knownRemedies(held, 'or'),
-            ...removal,
-          ]),
+        : [installRemedy(held, product, inside), ...knownRemedies(held, 'or'), ...removal]),
     ],
     ...(inside
       ? {
@@ -838,9 +858,11 @@ function unknown(
             ? `what was read points to ${names}, but shows no right of it to remove it`
             : absent !== undefined
               ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
-              : candidates.length > 0
-                ? `nothing in the cluster shows who should remove it; ${names} could`
-                : 'nothing in the cluster shows who should remove it';
+              : isByHand(held)
+                ? `somebody has set it by hand, with "${writer?.manager}"`
+                : candidates.length > 0
+                  ? `nothing in the cluster shows who should remove it; ${names} could`
+                  : 'nothing in the cluster shows who should remove it';
   return {
     code: 'owner-unknown',
     subject,

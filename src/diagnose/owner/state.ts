@@ -150,7 +150,8 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
  * Types with "abnormal-true" and "normal-true" polarity (Kubernetes API conventions, "Typical status
  * properties"). Of an unknown type nothing is known but its words.
  */
-const ABNORMAL = /(?:fail|error|degraded|stalled|blocked|denied|refus|unable|conflict)/i;
+const ABNORMAL =
+  /(?:fail|error|degraded|stalled|blocked|denied|refus|unable|conflict|terminal|recoverable)/i;
 
 /** Conditions about the removal itself are True while it goes on, well or badly: their words tell. */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
@@ -162,9 +163,9 @@ function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): 
   return status !== 'True' || ABOUT_REMOVAL.test(type);
 }
 
-/** Its type alone says that it is a failure; of `Ready=False` on its way out the words must say so. */
-function saysFailure({ type }: ObjectDetail['conditions'][number]): boolean {
-  return ABNORMAL.test(type);
+/** Its type or its reason says that it is a failure; else, of `Ready=False` on its way out, the words must say so. */
+function saysFailure({ type, reason }: ObjectDetail['conditions'][number]): boolean {
+  return ABNORMAL.test(type) || /(?<!No)(?:Fail|Error|Denied|Refused)/.test(reason);
 }
 
 /** When the status was last written, by whoever of its writers has been silent longest: none of it is younger. */
@@ -228,9 +229,9 @@ function mentions({ message, regarding }: EventFacts, { kind, namespace, name, u
   );
 }
 
-/** Words of failure that no known signature explains; "0 failed" and "no errors" are none. */
+/** Words of failure that no known signature explains; "0 failed", "no errors" and "errors: 0" are none. */
 const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|expired|missing|not found|does not exist)\b/i;
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
 
 const NOISE =
   /the object has been modified|Operation cannot be fulfilled|please apply your changes to the latest version|StorageError: invalid object|will (?:be )?retr|requeue/i;

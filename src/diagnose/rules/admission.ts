@@ -10,7 +10,14 @@ import type {
 } from '../../model/snapshot.ts';
 import { actorBehind, type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
-import { type Context, listed, type RuleResult, serviceText, typeName } from '../context.ts';
+import {
+  type Context,
+  listed,
+  type RuleResult,
+  serviceText,
+  typeName,
+  typeOf,
+} from '../context.ts';
 import type { AdmissionError, CallFailure } from '../errors.ts';
 import { actorText } from '../owner/actors.ts';
 import { webhooksOf } from '../owner/evidence.ts';
@@ -247,6 +254,14 @@ function policyDenied(
     ({ name, policy: of }) => name === error.binding && of === error.policy,
   );
   const kind = policy?.kind ?? 'ValidatingAdmissionPolicy';
+  const { paramKind } = policy ?? {};
+  // Without a namespace, parameters are looked for in that of the object.
+  const isLost =
+    NO_PARAMS.test(error.text) &&
+    binding?.paramRef?.namespace === undefined &&
+    paramKind !== undefined &&
+    typeOf(context, paramKind)?.namespaced === true &&
+    !request.startsWith('CREATE');
   return {
     code: 'admission-denied',
     subject: { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: error.policy },
@@ -255,7 +270,10 @@ function policyDenied(
     evidence: [error.text],
     scope: 'cluster',
     certainty: policy === undefined || policy.dependsOnUser ? 'unknown' : 'likely',
-    remedies: policyRemedies(kind, error, binding),
+    remedies: policyRemedies(kind, error, binding, isLost),
+    ...(isLost && {
+      waitsForNamespace: 'its parameters were in this namespace, where nothing can be created',
+    }),
   };
 }
 
@@ -266,6 +284,7 @@ function policyRemedies(
   kind: PolicyFacts['kind'],
   error: Extract<AdmissionError, { kind: 'policy-denied' }>,
   binding: PolicyBindingFacts | undefined,
+  isLost: boolean,
 ): Remedy[] {
   const meet = role('now', {
     text: `Fulfil what ${kind} ${error.policy} asks for, or ask its owner to let this through`,
@@ -278,12 +297,13 @@ function policyRemedies(
   const type = named(`${kind.toLowerCase()}binding`, binding.name);
   if (NO_PARAMS.test(error.text)) {
     const { name, namespace } = binding.paramRef ?? {};
+    const create = role('now', {
+      text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${namespace === undefined ? '' : ` in namespace ${namespace}`}`}`,
+    });
     return [
-      role('now', {
-        text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${namespace === undefined ? '' : ` in namespace ${namespace}`}`}`,
-      }),
+      ...(isLost ? [] : [create]),
       see,
-      role('or', {
+      role(isLost ? 'now' : 'or', {
         text: `Let binding ${binding.name} allow what it has no parameters for`,
         command: patchCommand(type, [
           { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },

@@ -1,20 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
+import { policyRef } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
-import { customType, pod, podSpec, service, typeRef, workload } from '../objects.ts';
+import {
+  apiService,
+  apiServiceRef,
+  configMap,
+  customType,
+  pluralOf,
+  pod,
+  podSpec,
+  service,
+  typeRef,
+  workload,
+} from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import { CONTENT_FAILURE, DISCOVERY, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
 import {
+  ADMIN,
   argo,
   FULL,
   install,
+  NAMELESS,
   type Operator,
   type OperatorOptions,
   operatorOf,
+  operatorRules,
   READ,
   rule,
   runPods,
@@ -25,17 +40,22 @@ import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import {
   either,
+  forcesByPattern,
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
   missingOrUnknown,
+  NOBODY_IS_MISSING,
   nobodyKnown,
+  nothingForced,
   owner,
+  RIGHTS,
   release,
   releaseGuarded,
   restart,
   type Step,
+  scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
@@ -465,4 +485,279 @@ const backends: Scenario[] = [
   }),
 ];
 
-export const newcomers = [...workloads, ...bystanders, ...words, ...backends];
+const HERE = 'limits';
+const boundHere = (world: World): Ref => ({
+  ...policyRef(world, HERE),
+  kind: 'ValidatingAdmissionPolicyBinding',
+});
+
+/** Two nameless installs with the same rights, told by their arguments what they look at; ours has 0 replicas. */
+const patterns: Scenario = situation({
+  id: 'namespaces-by-pattern',
+  title: 'two installs look at namespaces by pattern; the one for previews has 0 replicas',
+  operator: {
+    ...NAMELESS,
+    container: { name: 'manager', args: ['--watch-namespaces=preview-.*'] },
+    replicas: 0,
+  },
+  bystanders: (world) => [
+    {
+      name: 'widget-operator-prod',
+      namespace: 'widgets-prod',
+      manager: 'manager',
+      rules: operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
+      container: { name: 'manager', args: ['--watch-namespaces=prod-.*'] },
+    },
+  ],
+  expect: (world, operator) => ({
+    ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
+    never: [NOBODY_IS_MISSING],
+  }),
+  cure: scaleUp,
+});
+
+const scopes: Scenario[] = [
+  patterns,
+  situation({
+    id: 'watches-secrets-at-home',
+    title: 'a nameless cluster-admin runs, and is told in which namespace to watch Secrets',
+    own: true,
+    operator: (world) => ({
+      ...ADMIN,
+      ...NAMELESS,
+      container: {
+        name: 'manager',
+        env: [{ name: 'SECRETS_WATCH_NAMESPACE', value: world.name('widget-system') }],
+      },
+    }),
+    behaviour: HANGS,
+    inputs: forcesByPattern,
+    expect: (world, operator) => ({ ...either(nobodyKnown)(world, operator), ...nothingForced }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'put-on-by-hand',
+    title: 'a person has put a finalizer on the object with kubectl; the operator of the type runs',
+    operator: {
+      name: 'widget-operator',
+      manager: 'kubectl-edit',
+      finalizer: 'acme.example.net/hold',
+    },
+    afterwards: (world, operator) =>
+      world.client.patchStatus(
+        guardedRef(world, operator),
+        { phase: 'Ready' },
+        { fieldManager: 'widget-operator' },
+      ),
+    behaviour: HANGS,
+    expect: (world, operator) => ({
+      chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
+      never: [{ kind: 'Deployment', name: 'widget-operator' }],
+      also: advisesNot(/restart/),
+    }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'kept-by-hand',
+    title: 'the same with a finalizer without a domain; the operator has 0 replicas',
+    operator: { manager: 'kubectl-edit', finalizer: 'do-not-delete', replicas: 0 },
+    afterwards: (world, operator) =>
+      world.client.patchStatus(
+        guardedRef(world, operator),
+        { phase: 'Ready' },
+        { fieldManager: 'widget-operator' },
+      ),
+    owner: 'owner-unknown',
+    expect: () => ({ also: advisesNot(/kubectl scale/) }),
+    cure: releaseGuarded,
+  }),
+  situation({
+    id: 'deployed-as-a-team',
+    title:
+      'an agent acts as an account of a team, as which a shop runs too, and says what is refused',
+    operator: (world) => ({
+      ...NAMELESS,
+      name: 'deploy-agent',
+      rules: [
+        ...operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
+        rule('', ['serviceaccounts'], ['impersonate']),
+      ],
+    }),
+    behaviour: HANGS,
+    bystanders: [
+      {
+        name: 'shop',
+        namespace: 'team-apps',
+        account: 'deployer',
+        rules: [rule('', ['pods'], READ)],
+      },
+    ],
+    settle: async (world, operator) => {
+      const account = `system:serviceaccount:${world.name('team-apps')}:deployer`;
+      const message = `deployments.apps "cart" is forbidden: User "${account}" cannot delete resource "deployments" in API group "apps" in the namespace "team"`;
+      const failed = { type: 'Ready', status: 'False', reason: 'DeleteFailed', message };
+      const conditions = [{ ...failed, lastTransitionTime: now() }];
+      await status(() => ({ conditions }), 'deploy-agent')(world, operator);
+    },
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
+    cure: releaseGuarded,
+    mayChange: () => RIGHTS,
+    beyondCommands: 'somebody has to let the account of the team do it',
+  }),
+];
+
+const endings: Scenario[] = [
+  situation({
+    id: 'ending-asleep',
+    title: 'the namespace of the operator terminates too, held by a pod; it has 0 replicas',
+    operator: { replicas: 0 },
+    afterwards: async (world, { namespace }) => {
+      const finalizers = ['hold.example.net/by-hand'];
+      await world.create(pod(namespace, 'other', { metadata: { finalizers } }));
+      await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: namespace });
+      await world.terminating(podRef(namespace, 'other'));
+    },
+    owner: (_, operator) => [
+      owner(operator, 'owner-scaled-to-zero', { says: [/is being deleted itself/] }),
+    ],
+    expect: () => ({ also: advisesNot(/kubectl scale/) }),
+    cure: async (world, operator) => {
+      await release(world, podRef(operator.namespace, 'other'));
+      await releaseGuarded(world, operator);
+    },
+  }),
+  situation({
+    id: 'parameters-here',
+    title:
+      'a policy on changes of the type has its parameters in this namespace, where they went first',
+    identity: 'teardown-force', // may try the removal as a dry run, and is refused
+    behaviour: { tells: false, isSlow: true },
+    afterwards: async (world, { group, kind }) => {
+      await world.create(configMap(world.namespace, HERE));
+      const { apiVersion, kind: policy, name } = policyRef(world, HERE);
+      const rules = { apiGroups: [group], apiVersions: ['*'], resources: [pluralOf(kind)] };
+      await world.create({
+        apiVersion,
+        kind: policy,
+        metadata: { name },
+        spec: {
+          paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+          matchConstraints: { resourceRules: [{ operations: ['UPDATE'], ...rules }] },
+          validations: [{ expression: 'true' }],
+        },
+      });
+      await world.create({
+        ...boundHere(world),
+        metadata: { name },
+        spec: {
+          policyName: name,
+          validationActions: ['Deny'],
+          paramRef: { name: HERE, parameterNotFoundAction: 'Deny' },
+          matchResources: {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
+          },
+        },
+      });
+    },
+    owner: (world, operator) => [
+      owner(operator, 'owner-failing'),
+      {
+        code: 'admission-denied',
+        subject: policyRef(world, HERE),
+        advises: [/parameterNotFoundAction/],
+      },
+    ],
+    expect: () => ({ deadlock: true, also: advisesNot(/Create the parameters/) }),
+    cure: (world) => world.client.delete(boundHere(world)),
+    mayChange: (world) => [boundHere(world)],
+  }),
+];
+
+/** What a condition says in its type or its reason, and its message alone does not. */
+const conditions: Scenario[] = (
+  [
+    [
+      'reason-says-failed',
+      { type: 'Ready', status: 'False', reason: 'DeleteFailed', message: 'bucket is in use' },
+      'owner-failing',
+    ],
+    [
+      'terminal-says-so',
+      { type: 'ACK.Terminal', status: 'True', message: 'subnet has dependencies' },
+      'owner-failing',
+    ],
+    [
+      'counts-no-errors',
+      { type: 'Ready', status: 'False', reason: 'NoError', message: '3 of 5 gone, errors: 0' },
+      'owner-running',
+    ],
+  ] as const
+).map(([id, condition, code]) =>
+  situation({
+    id,
+    title: `a condition ${condition.type}=${condition.status} says "${condition.message}"`,
+    behaviour: HANGS,
+    settle: status(() => ({ conditions: [{ ...condition, lastTransitionTime: now() }] })),
+    owner: (_, operator) => [
+      owner(operator, code, code === 'owner-failing' ? { says: [RegExp(condition.message)] } : {}),
+    ],
+    cure: restart,
+  }),
+);
+
+const pendingApi = (world: World) => ({ group: world.domain('metrics.test'), version: 'v1beta1' });
+
+const apis: Scenario[] = [
+  {
+    id: 'api-pending',
+    title: 'the only pod behind an extension API finds no node',
+    own: true,
+    setUp: async (world) => {
+      const home = world.name('metrics');
+      const { group, version } = pendingApi(world);
+      await world.createNamespace();
+      await world.ensureNamespace(home);
+      await world.create(workload('Deployment', home, 'adapter'));
+      await world.create(service(home, 'adapter', { selector: { app: 'adapter' } }));
+      const waiting = await waitUntil('its pod', async () => {
+        const [one] = await world.client.list('v1', 'Pod', home);
+        return one;
+      });
+      const message = '0/3 nodes are available: 3 Insufficient cpu.';
+      await world.client.patchStatus(refOf(waiting), {
+        conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+      });
+      await world.create(apiService(group, version, { namespace: home, name: 'adapter' }));
+      await world.client.waitFor(apiServiceRef(group, version), 'is down', (found) =>
+        JSON.stringify(found?.['status'] ?? '').includes('"False"'),
+      );
+    },
+    settle: (world) => world.settled({ [DISCOVERY]: ['True', /metrics/] }),
+    expect: (world) => {
+      const { group, version } = pendingApi(world);
+      const says = [/Insufficient cpu/];
+      return {
+        outcome: 'stuck',
+        chains: [
+          [{ code: 'apiservice-unavailable', subject: apiServiceRef(group, version), says }],
+        ],
+        notInspected: [group],
+      };
+    },
+    cure: (world) => {
+      const { group, version } = pendingApi(world);
+      return world.client.delete(apiServiceRef(group, version));
+    },
+  },
+];
+
+export const newcomers = [
+  ...workloads,
+  ...bystanders,
+  ...words,
+  ...backends,
+  ...scopes,
+  ...endings,
+  ...conditions,
+  ...apis,
+];
