@@ -175,7 +175,7 @@ function commentInputs(inputs: Inputs | undefined): CommentInputs | undefined {
   const token = core.getInput('github-token');
   const number = core.getInput('pr-number');
   const isWrong = number !== '' && !PR_NUMBER.test(number);
-  if (mode === 'off' || token === '' || isWrong) return undefined;
+  if (mode === 'off' || isWrong) return undefined;
   return {
     mode,
     token,

@@ -4,7 +4,7 @@ import { classifyErrorText, isAdmissionError } from '../diagnose/errors.ts';
 import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
-import { apiVersionOf, objectFacts, typeName } from '../model/facts.ts';
+import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
@@ -71,12 +71,13 @@ async function tryDeletion(target: Existing, { api, signal }: Run): Promise<void
 
 /** A namespace that changes all the time is not chased for ever. */
 const MAX_DELETE_TRIES = 3;
+const LOOK_AGAIN_MS = 2_000;
 
 /**
  * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An
  * answered DELETE is not the end of the namespace: the wait decides that.
  */
-async function requestDeletion(target: Existing, { api, log, signal }: Run): Promise<void> {
+async function requestDeletion(target: Existing, { api, clock, log, signal }: Run): Promise<void> {
   const { name, first } = target;
   if (signal.aborted) return;
   for (let attempt = 1; ; attempt++) {
@@ -85,7 +86,18 @@ async function requestDeletion(target: Existing, { api, log, signal }: Run): Pro
     // "being removed already". What is there now tells.
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
-    if (!now.ok) throw cannot('get', `namespace "${name}"`, now.failure, api);
+    if (!now.ok) {
+      const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
+      if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined) {
+        target.first = answered;
+        break;
+      }
+      // A second DELETE is pinned as the first one was; it cannot do more.
+      if (attempt === MAX_DELETE_TRIES)
+        throw cannot('get', `namespace "${name}"`, now.failure, api);
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+      continue;
+    }
     // Gone or replaced: the follower, pinned to the old UID, says which.
     if (now.value?.uid !== first.uid) {
       target.wentAtOnce = true;
@@ -170,6 +182,12 @@ async function deleteSteps(
     return undefined;
   };
 
+  /** Somebody else may have deleted and made it again: objects of that one are nobody's leftovers. */
+  const isSame = async (): Promise<boolean | undefined> => {
+    const now = await readNamespace(namespace.name, { api, signal });
+    return now.ok ? now.value?.uid === namespace.uid : undefined;
+  };
+
   /**
    * Asks what these steps are about to go, and waits until it is gone. What was refused, by a webhook that
    * restarts perhaps, is asked again.
@@ -181,7 +199,12 @@ async function deleteSteps(
     let meant: ReadonlySet<string> | undefined;
     for (let pause = POLL_MS.first; ; ) {
       const left: ObjectFacts[] = [];
-      let isKnown = true;
+      const isMine = await isSame();
+      if (isMine === false) {
+        note('the namespace is gone or another one by now: nothing more is deleted in it');
+        return 'stayed';
+      }
+      let isKnown = isMine === true;
       for (const step of together) {
         const there = await list(step);
         isKnown &&= there !== undefined;
@@ -195,7 +218,7 @@ async function deleteSteps(
               : `first ${what}, because ${step.why}`,
           );
         }
-        await inParallel(asked, (object) => remove(object, step));
+        if (isMine) await inParallel(asked, (object) => remove(object, step));
         left.push(...mine);
       }
       const isFirst = meant === undefined;

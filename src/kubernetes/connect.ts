@@ -28,10 +28,8 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
 
   const stop = (): void => closing.abort();
   signal?.addEventListener('abort', stop, { once: true });
-  const { trust } = await credentials
-    .current()
-    .finally(() => signal?.removeEventListener('abort', stop));
-  const target = { server, context, ownNamespace: ownNamespace(server, trust.ca, options) };
+  await credentials.current().finally(() => signal?.removeEventListener('abort', stop));
+  const target = { server, context, ownNamespace: ownNamespace(options) };
   const transport = openTransport(session, credentials, proxy);
   const getJson = (path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> =>
     withRetries(() => transport.json({ method: 'GET', path, accept }, options), options, {
@@ -76,12 +74,14 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
  * look like a new one.
  */
 function isWhatWasAsked(answer: JsonObject, path: string): boolean {
-  if (!/^\/apis?\//.test(path)) return true;
-  if (stringAt(answer, 'kind') === undefined || stringAt(answer, 'apiVersion') === undefined) {
-    return false;
-  }
+  const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
+  if (version === undefined) return true;
   const name = objectNameIn(path);
-  return name === undefined || stringAt(answer, 'metadata', 'name') === name;
+  return (
+    stringAt(answer, 'kind') !== undefined &&
+    stringAt(answer, 'apiVersion') === version &&
+    (name === undefined || stringAt(answer, 'metadata', 'name') === name)
+  );
 }
 
 /** A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go): there it goes inside. */

@@ -80,8 +80,12 @@ const SCHEMES = ['http:', 'https:', 'socks5:', 'socks5h:'];
  */
 export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | undefined {
   const proxy = proxyUrl === '' ? environmentProxy(url, env) : URL.parse(proxyUrl);
-  if (proxy === undefined || (proxy !== null && SCHEMES.includes(proxy.protocol))) return proxy;
+  if (proxy === undefined) return undefined;
   const what = proxyUrl === '' ? 'the proxy in the environment' : 'the "proxy-url" of the cluster';
+  if (proxy !== null && /%(?![\da-f]{2})/i.test(proxy.username + proxy.password)) {
+    throw configError(`${what} has a % in its name or password that must be written as %25`);
+  }
+  if (proxy !== null && SCHEMES.includes(proxy.protocol)) return proxy;
   throw configError(`${what} is not one of http://, https:// or socks5://`);
 }
 

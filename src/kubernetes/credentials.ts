@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Cluster, HttpMethod, KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { ActionError, describeError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { type TlsOptions, tlsOptions } from './connections.ts';
 import { type Access, configError, type Session } from './kubeconfig.ts';
@@ -34,10 +35,10 @@ export type Credentials = ReturnType<typeof keepCredentials>;
 
 /** What KubeConfig makes of the chosen user; throws an `ActionError` for one that cannot log in. */
 export function keepCredentials(session: Session) {
-  const { access, clock, redactor } = session;
+  const { access, clock, env, redactor } = session;
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
-  addSecrets(access.user.fields, redactor);
+  addSecrets(access.user.fields, env, redactor);
 
   /** Sixty calls at once must not start sixty logins. */
   const renew = (): Promise<Login> => {
@@ -250,7 +251,10 @@ function pem(value: RequestOptions['ca' | 'key'], what: string): string | undefi
   throw configError(`${what} is not in PEM form`);
 }
 
-function addSecrets(user: JsonObject, { add }: Redactor): void {
+/** How variables and options are called that hold a secret, and not the path of one. */
+const SECRET = /(?:secret|token|pass|password|passphrase|key|credentials?)$/i;
+
+function addSecrets(user: JsonObject, env: Environment, { add }: Redactor): void {
   const text = (...path: string[]): string => stringAt(user, ...path) ?? '';
   add(text('token'));
   if (text('username') !== '') {
@@ -262,14 +266,21 @@ function addSecrets(user: JsonObject, { add }: Redactor): void {
   for (const field of ['access-token', 'id-token', 'refresh-token', 'client-secret']) {
     add(text('auth-provider', 'config', field));
   }
-  // People put keys into the plugin's environment and arguments.
-  for (const entry of arrayAt(user, 'exec', 'env')) {
-    const name = stringAt(entry, 'name') ?? '';
-    // AWS_WEB_IDENTITY_TOKEN_FILE is the path of a secret, not the secret.
-    if (/(SECRET|TOKEN|PASSWORD|_KEY)$/i.test(name)) add(stringAt(entry, 'value'));
+  if (!isObject(user['exec'])) return;
+  // A plugin may repeat what is in its environment, also in the part that it has from us.
+  const given = arrayAt(user, 'exec', 'env').map((entry) => [
+    stringAt(entry, 'name') ?? '',
+    stringAt(entry, 'value'),
+  ]);
+  // The key of a cache is none, and would be masked in the whole job.
+  const own = Object.entries(env).filter(
+    ([name]) => !/(?<!secret|access|api|private)_key$/i.test(name),
+  );
+  for (const [name = '', value] of [...given, ...own]) {
+    if (SECRET.test(name) && !/^[~.]{0,2}\//.test(value ?? '')) add(value);
   }
   stringsAt(user, 'exec', 'args').forEach((arg, index, args) => {
-    const match = /^--?(?:[a-z0-9-]*-)?(?:secret|password|token)(?:=(.*))?$/is.exec(arg);
-    if (match) add(match[1] ?? args[index + 1]);
+    const [, name = '', value] = /^--?([\w-]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    if (SECRET.test(name)) add(value ?? args[index + 1]);
   });
 }

@@ -42,11 +42,14 @@ function saidInStatus(answer: Answer, status: JsonObject): ReadFailure {
   const kind = failureKindOf(answer.status);
   const said = stringAt(status, 'message') || stringAt(status, 'reason') || '';
   // Gateways in front of clusters answer with Status objects of their own ("cluster not found"). Only
-  // one that names the object asked for says that this object does not exist.
+  // one that names the object asked for says that this object does not exist; a virtual cluster may well
+  // be called like the namespace that was made for it.
   const name = objectNameIn(answer.path);
+  const [, resource] = /^\/api\/v1\/(\w+)\/[^/]+$/.exec(answer.path) ?? [];
   const isAbout =
     stringAt(status, 'reason') === 'NotFound' &&
-    (name === undefined || stringAt(status, 'details', 'name') === name);
+    (name === undefined || stringAt(status, 'details', 'name') === name) &&
+    [undefined, resource].includes(resource && stringAt(status, 'details', 'kind'));
   return {
     kind: kind === 'not-found' && !isAbout ? 'unreadable' : kind,
     message: withMore(wordsOf(answer), said),

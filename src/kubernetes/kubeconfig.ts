@@ -290,23 +290,11 @@ function serviceAccount({ env, root = '' }: Search): Found | undefined {
 }
 
 /**
- * The namespace that we run in, if the chosen cluster is the one around us. A kubeconfig may name that
- * cluster by another address, so the same certificate authority (PEM) counts as well.
+ * The namespace that we run in. A kubeconfig may name the cluster around us by the address and authority of
+ * a gateway, so no other cluster can be told from it for sure.
  */
-export function ownNamespace(
-  server: string,
-  ca: string | undefined,
-  { env, root = '' }: Search,
-): string | undefined {
-  const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
-  if (host === '') return undefined;
-  const contentOf = (name: string): string | undefined => {
-    const file = join(root, SERVICE_ACCOUNT, name);
-    return existsSync(file) ? readFileSync(file, 'utf8').trim() || undefined : undefined;
-  };
-  const names = [host, `[${host}]`, 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
-  const isOurs =
-    names.includes(new URL(server).hostname) ||
-    (ca !== undefined && ca.trim() === contentOf('ca.crt'));
-  return isOurs ? contentOf('namespace') : undefined;
+export function ownNamespace({ env, root = '' }: Search): string | undefined {
+  const file = join(root, SERVICE_ACCOUNT, 'namespace');
+  if (!env['KUBERNETES_SERVICE_HOST'] || !existsSync(file)) return undefined;
+  return readFileSync(file, 'utf8').trim() || undefined;
 }

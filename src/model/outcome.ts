@@ -194,7 +194,7 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
   if (name === 'default') return '"default" belongs to the cluster';
   if (name.startsWith('kube-')) return 'names that begin with "kube-" belong to Kubernetes';
   if (name.startsWith('openshift')) return 'names that begin with "openshift" belong to OpenShift';
-  if (name === ownNamespace) return 'the gate itself runs in it';
+  if (name === ownNamespace) return 'the gate itself runs in a namespace of this name';
   return undefined;
 }
 

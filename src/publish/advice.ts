@@ -35,6 +35,7 @@ export function commentTrouble(
       if (/\block/i.test(failure.message)) {
         return warning('The conversation is locked; unlock it to get comments.');
       }
+      if (failure.status === 410) return warning(`${upperFirst(reportPlace(host))}.`);
       const reason = readOnlyReason(run);
       if (reason !== undefined) {
         return { level: 'notice', message: `${what}. ${reason}; ${reportPlace(host)}.`, fix: [] };

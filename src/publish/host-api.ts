@@ -69,12 +69,18 @@ export async function connectHost(options: HostApiOptions) {
         const size = host.kind === 'github' ? { per_page: PAGE_SIZE } : {};
         const of = { ...here, issue_number: issue, ...size };
         const wanted: Comment[] = [];
+        const seen = new Set<number>();
         for await (const { data } of octokit.paginate.iterator(issues.listComments, of)) {
           if (!Array.isArray(data)) return undefined;
+          const before = seen.size;
           for (const item of data) {
             const one = toComment(item as Json);
-            if (one !== undefined && (await isWanted(one))) wanted.push(one);
+            if (one === undefined || seen.has(one.id)) continue;
+            seen.add(one.id);
+            if (await isWanted(one)) wanted.push(one);
           }
+          // A host whose last page names another one would be asked for ever.
+          if (seen.size === before) break;
         }
         return wanted.sort((a, b) => a.id - b.id);
       }),
@@ -131,6 +137,8 @@ async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefi
 
 async function loadClient(options: HostApiOptions): Promise<Octokit> {
   const { host, signal, clock = systemClock } = options;
+  // The package parses the event when it is imported, and throws over one that is no JSON (context.js).
+  delete process.env['GITHUB_EVENT_PATH'];
   const [{ getOctokit }, { retry }, { throttling }] = await Promise.all([
     import(/* webpackMode: "eager" */ '@actions/github'),
     import(/* webpackMode: "eager" */ '@octokit/plugin-retry'),
@@ -354,9 +362,12 @@ function toPull(data: Json) {
     number,
     /** "owner/name" of the repository it wants to change. */
     baseRepository: stringAt(data, 'base', 'repo', 'full_name') ?? '',
+    baseRepositoryId: numberAt(data, 'base', 'repo', 'id'),
     headSha: stringAt(data, 'head', 'sha') ?? '',
     // Once the branch is gone, Gitea has only the label left to tell its name (services/convert/pull.go).
     headBranch: ref.startsWith('refs/pull/') ? (stringAt(data, 'head', 'label') ?? '') : ref,
+    /** "owner/name"; empty once a fork was deleted. */
+    headRepository: stringAt(data, 'head', 'repo', 'full_name') ?? '',
     headOwner:
       stringAt(data, 'head', 'repo', 'owner', 'login') ??
       stringAt(data, 'head', 'user', 'login') ??

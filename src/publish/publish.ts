@@ -52,7 +52,7 @@ export interface PublisherDeps {
   reportDir: string;
   /** Absent outside of a workflow run. */
   run: WorkflowRun | undefined;
-  /** Absent without a token, and where none is wanted. */
+  /** Absent where none is wanted. */
   comment: CommentInputs | undefined;
   /** Of the run being cancelled. */
   cancelled: AbortSignal;
@@ -62,6 +62,7 @@ export interface PublisherDeps {
 
 export interface CommentInputs {
   mode: 'on-failure' | 'always';
+  /** Empty as what comes of a secret that this run does not get. */
   token: string;
   /** The input `pr-number`. */
   prNumber: number | undefined;
@@ -108,7 +109,17 @@ export class Publisher {
     const told = this.#redacted(given);
     // A cancelled run knows less than the comment that may be there already.
     const knowsNothing = 'view' in told && told.view.run.outcome === 'cancelled';
-    if (comment === undefined || run === undefined || knowsNothing) return '';
+    if (comment === undefined || knowsNothing) return '';
+    if (run === undefined || comment.token === '') {
+      const missing =
+        run === undefined
+          ? 'the environment does not say where this runs (GITHUB_REPOSITORY, GITHUB_EVENT_NAME)'
+          : 'the input "github-token" is empty';
+      if (mayCreate(told, comment) && !isAnnouncement) {
+        this.#deps.log.notice(`no pull request comment: ${missing}`);
+      }
+      return '';
+    }
     const most = cancelled.aborted ? CANCELLED_MS : isAnnouncement ? ANNOUNCING_MS : PUBLISHING_MS;
     const limit = AbortSignal.timeout(Math.min(most, this.#leftMs));
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
@@ -206,7 +217,7 @@ export class Publisher {
     return {
       issue,
       key,
-      mayCreate: inputs.mode === 'always' || !('view' in told) || !isPassed(told.view.run),
+      mayCreate: mayCreate(told, inputs),
       token: inputs.token,
       host,
       isIn: (body) => teardownsIn(body).some((entry) => isSame(entry, own)),
@@ -270,6 +281,11 @@ export class Publisher {
     this.#deps.log.warning(message);
     for (const line of fix) this.#deps.log.line(`    ${line}`);
   }
+}
+
+/** Whether there is something to tell where nothing was told before. */
+function mayCreate(told: Told, { mode }: CommentInputs): boolean {
+  return mode === 'always' || !('view' in told) || !isPassed(told.view.run);
 }
 
 /** Two workflows without a name, whose jobs are called the same, are still two. */

@@ -7,7 +7,7 @@ type Lead =
   | { by: 'number'; number: number }
   | { by: 'commit'; sha: string }
   /** With a commit, that has to be the head; without one, the branch is gone. */
-  | { by: 'branch'; owner: string; branch: string; sha?: string };
+  | { by: 'branch'; owner: string; branch: string; sha?: string; isOwn: boolean };
 
 interface Leads {
   /** In order: the first that leads anywhere counts. */
@@ -55,7 +55,7 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
     case 'deployment_status':
       return ofDeployment(event);
     case 'merge_group':
-      return found(queued(stringAt(payload, 'merge_group', 'head_ref')));
+      return found(numbered(numberIn(stringAt(payload, 'merge_group', 'head_ref'))));
     case 'schedule':
       return found([], `a scheduled run belongs to no pull request; ${ASK}`);
     default:
@@ -115,7 +115,7 @@ function ofDelete(event: HostEvent, host: HostKind): Leads {
   // The bare name on GitHub; elsewhere the whole ref, where webhooks have the name.
   const name = host === 'github' ? ref : ref?.replace(/^refs\/heads\//, '');
   if (type !== 'branch' || name === undefined) return found([]);
-  const lead: Lead = { by: 'branch', owner: ownerOf(event), branch: name };
+  const lead: Lead = { by: 'branch', owner: ownerOf(event), branch: name, isOwn: true };
   return found([lead], `no pull request comes from the branch that was deleted; ${ASK}`);
 }
 
@@ -123,20 +123,37 @@ function deletedTag(): Leads {
   return found([], `a deleted tag belongs to no pull request; ${ASK}`);
 }
 
+/**
+ * Events whose runs are about the commit they ran on. Others (a schedule, a comment) run on whatever the
+ * default branch has at the moment, which is the last pull request's.
+ */
+const OF_A_COMMIT =
+  /^(push|create|merge_group|status|workflow_dispatch|(pull_request|check|deployment)(_\w+)?)$/;
+
 function ofWorkflowRun(event: HostEvent): Leads {
   const run = at(event.payload, 'workflow_run');
+  const by = stringAt(run, 'event') ?? 'push';
+  if (!OF_A_COMMIT.test(by)) {
+    return found([], `the run before this one was started by "${by}", of no pull request; ${ASK}`);
+  }
   const sha = stringAt(run, 'head_sha') ?? '';
   // Gitea and Forgejo: "ci.yml@refs/pull/7/head".
   const path = numberIn(/@(.+)$/.exec(stringAt(run, 'path') ?? '')?.[1]);
-  const owner =
-    stringAt(run, 'head_repository', 'owner', 'login') ??
-    stringAt(run, 'head_repository', 'full_name')?.split('/')[0];
-  const name = stringAt(run, 'head_branch');
-  const fromBranch =
-    owner === undefined || name === undefined || name === '' || sha === ''
+  const from = stringAt(run, 'head_repository', 'full_name');
+  const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? from?.split('/')[0];
+  const name = stringAt(run, 'head_branch') ?? '';
+  const isOwn = from === undefined ? owner === ownerOf(event) : same(from, event.repository);
+  const ofFork =
+    owner === undefined || name === '' || sha === ''
       ? []
-      : [{ by: 'branch', owner, branch: name, sha } as const];
-  return found([...listed(run, sha, event), ...numbered(path), ...fromBranch, ...commit(sha)]);
+      : [{ by: 'branch', owner, branch: name, sha, isOwn } as const];
+  return found([
+    ...listed(run, sha, event),
+    ...numbered(path),
+    ...(isOwn ? branch(event, name, sha) : ofFork),
+    // One that was started by hand may be about the branch, not about what was merged into it.
+    ...(by === 'workflow_dispatch' ? [] : commit(sha)),
+  ]);
 }
 
 /** Check suites and check runs. They are this repository's, also those of a fork's pull request. */
@@ -167,11 +184,6 @@ function ofDeployment(event: HostEvent): Leads {
   ]);
 }
 
-/** "refs/heads/gh-readonly-queue/<base>/pr-<number>-<commit of the base>"; the base may contain "/". */
-function queued(ref: string | undefined): Lead[] {
-  return numbered(Number(/\/pr-(\d{1,10})-[0-9a-f]{40}$/.exec(ref ?? '')?.[1]));
-}
-
 /**
  * `pull_requests` names every pull request with this head branch, those of other repositories too, and
  * may be older than the commit.
@@ -195,9 +207,16 @@ function numbered(number: number | undefined): Lead[] {
     : [];
 }
 
-/** "refs/pull/7/merge", and "refs/pull/7/head" on Gitea and Forgejo. */
-function numberIn(ref: string | undefined): number | undefined {
-  const number = /^refs\/pull\/(\d{1,10})\/(?:merge|head)$/.exec(ref ?? '')?.[1];
+/**
+ * "refs/pull/7/merge", "refs/pull/7/head" on Gitea and Forgejo, and the branch of a merge queue:
+ * "refs/heads/gh-readonly-queue/<base>/pr-7-<commit of the base>", where the base may contain "/".
+ */
+function numberIn(ref = ''): number | undefined {
+  const [, pull, queued] =
+    /^refs\/(?:pull\/(\d{1,10})\/(?:merge|head)|heads\/gh-readonly-queue\/.+\/pr-(\d{1,10})-[0-9a-f]{40,64})$/.exec(
+      ref,
+    ) ?? [];
+  const number = pull ?? queued;
   return number === undefined ? undefined : Number(number);
 }
 
@@ -213,7 +232,9 @@ function isCommit(sha: string): boolean {
 function branch(event: HostEvent, ref: string | undefined, sha?: string): Lead[] {
   const name = ref?.replace(/^refs\/heads\//, '') ?? '';
   if (name === '' || name.startsWith('refs/')) return [];
-  const lead = { by: 'branch', owner: ownerOf(event), branch: name } as const;
+  const queued = numberIn(`refs/heads/${name}`);
+  if (queued !== undefined) return numbered(queued);
+  const lead = { by: 'branch', owner: ownerOf(event), branch: name, isOwn: true } as const;
   if (sha === undefined) return [lead];
   return isCommit(sha) ? [{ ...lead, sha }] : [];
 }
@@ -234,13 +255,15 @@ export async function findPullRequest(
   given: number | undefined,
   api: HostApi,
 ): Promise<FoundPullRequest> {
-  if (given !== undefined) return byNumber([given], event, api);
   const { leads, reason } = leadsOf(event, host);
-  const numbers = leads.flatMap((lead) => (lead.by === 'number' ? [lead.number] : []));
-  if (numbers.length > 0) return byNumber([...new Set(numbers)], event, api);
+  const said = leads.flatMap((lead) => (lead.by === 'number' ? [lead.number] : []));
+  const numbers = given === undefined ? said : [given];
+  if (numbers.length > 0) return byNumber([...new Set(numbers)], said, event, api);
   for (const lead of leads) {
     if (lead.by === 'number') continue;
     const got = await follow(lead, event, api);
+    // How GitHub says that it has no such commit.
+    if (!got.ok && lead.by === 'commit' && got.failure.status === 422) continue;
     if (!got.ok) {
       const what = `the pull requests of the ${lead.by === 'branch' ? 'branch' : 'commit'}`;
       return { kind: 'failed', what, failure: got.failure };
@@ -262,16 +285,23 @@ function only(numbers: readonly number[]): FoundPullRequest {
 
 async function byNumber(
   numbers: readonly number[],
+  said: readonly number[],
   event: HostEvent,
   api: HostApi,
 ): Promise<FoundPullRequest> {
   const ours: number[] = [];
+  let hidden: FoundPullRequest | undefined;
   for (const number of numbers.slice(0, 5)) {
     const got = await api.pull(number);
     // With "issues: write" alone a comment can be written, but a pull request cannot be read.
     if (got.ok ? isOf(event, got.value) : got.failure.kind !== 'not-found') ours.push(number);
+    // What the event names is there: hosts answer 404 for what a token may not see.
+    else if (!got.ok && said.includes(number)) {
+      hidden ??= { kind: 'failed', what: `pull request ${number}`, failure: got.failure };
+    }
   }
   if (ours.length > 0) return only(ours);
+  if (hidden !== undefined) return hidden;
   return { kind: 'none', reason: `this repository has no pull request ${numbers.join(', ')}` };
 }
 
@@ -289,8 +319,12 @@ async function follow(
   return { ok: true, value: isCommitLead ? ofCommit(ours, lead.sha) : ofBranch(ours, lead) };
 }
 
-function isOf(event: HostEvent, pull: PullRequest): boolean {
-  return same(pull.baseRepository, event.repository);
+/** Of a repository that was renamed meanwhile, only the id is the same. */
+function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
+  const id = numberAt(payload, 'repository', 'id');
+  return id === undefined || pull.baseRepositoryId === undefined
+    ? same(pull.baseRepository, repository)
+    : id === pull.baseRepositoryId;
 }
 
 /** The closest relation that there is: merged as this commit, at this commit, or containing it. */
@@ -305,13 +339,14 @@ function ofCommit(pulls: readonly PullRequest[], sha: string): readonly PullRequ
 
 function ofBranch(
   pulls: readonly PullRequest[],
-  { owner, branch: name, sha }: Extract<Lead, { by: 'branch' }>,
+  { owner, branch: name, sha, isOwn }: Extract<Lead, { by: 'branch' }>,
 ): readonly PullRequest[] {
+  // The head repository is missing once a fork was deleted; an owner may have a fork of its own.
   const from = pulls.filter(
-    (pull) =>
-      pull.headBranch === name &&
-      // The head repository is missing once a fork was deleted.
-      (pull.headOwner === '' || same(pull.headOwner, owner)),
+    ({ headBranch, headOwner, headRepository, baseRepository }) =>
+      headBranch === name &&
+      (headOwner === '' || same(headOwner, owner)) &&
+      (headRepository === '' || same(headRepository, baseRepository) === isOwn),
   );
   if (sha !== undefined) return from.filter(({ headSha }) => headSha === sha);
   // The branch is gone, and its name may have been used before: those that ended last, or never.

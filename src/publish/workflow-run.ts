@@ -133,9 +133,20 @@ export function secretsHint({ event, host }: WorkflowRun): string | undefined {
     : undefined;
 }
 
-function isOfDependabot({ actor }: HostEvent): boolean {
-  return actor === 'dependabot[bot]';
+/** Only of these events: what else it starts runs as for anybody (docs.github.com, "Dependabot on Actions"). */
+function isOfDependabot({ actor, name }: HostEvent): boolean {
+  return actor === 'dependabot[bot]' && LIMITED.includes(name);
 }
+
+const LIMITED = [
+  'pull_request',
+  'pull_request_review',
+  'pull_request_review_comment',
+  'push',
+  'create',
+  'deployment',
+  'deployment_status',
+];
 
 /** A fork that is gone was one too. */
 function isOfFork({ name, payload, repository }: HostEvent): boolean {

@@ -202,7 +202,8 @@ function annotationsOf({ headline, namespaces, leftBehind, run }: View): Annotat
   const [worst] = leftBehind;
   if (worst !== undefined) {
     const { kind, name: object, why, breaksOthers } = worst.entry;
-    const message = plainText(`${leftBehindTitle(leftBehind, run)}: ${kind} ${object}: ${why}`);
+    const title = `${leftBehindTitle(leftBehind, run)}${leftBehind.length > 1 ? '; the first:' : ':'}`;
+    const message = plainText(`${title} ${kind} ${object}: ${why}`);
     annotations.push({
       level: breaksOthers ? 'warning' : 'notice',
       title: TITLE,

@@ -108,6 +108,16 @@ describe('long lists', () => {
     expect(github.requests).toHaveLength(100);
   });
 
+  test('of a host whose last page names itself as the next end there', async () => {
+    const github = await serveGithub();
+    const link = `<${github.url}/repos/octo-org/shop/issues/7/comments>; rel="next"`;
+    const body = [{ id: 3, body: MARK }] as never;
+    github.fail({ request: /comments/, answer: { status: 200, headers: { link }, body } });
+    const got = await (await connect(github)).comments(7, isMine);
+    expect(got).toMatchObject({ ok: true, value: [{ id: 3 }] });
+    expect(github.requests).toHaveLength(2);
+  });
+
   test('of a host that does not page are read at once', async () => {
     const github = await serveGithub({ flavour: 'gitea' });
     for (let at = 0; at < 250; at++) github.addComment(7, MARK);

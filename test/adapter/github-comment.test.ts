@@ -573,6 +573,20 @@ describe('what does not work is one warning, and never more', () => {
       says: /^warning: could not read the comment on pull request 42: 502 .*The job summary has the report\.$/,
     },
     {
+      what: 'a conversation that is no more',
+      fault: {
+        request: /comments/,
+        answer: { status: 410, body: { message: 'This issue was deleted' } },
+      },
+      says: /^warning: could not read .*410 This issue was deleted\. The job summary has the report\.$/,
+    },
+    {
+      what: 'a pull request that the token may not see',
+      fault: { request: /./, answer: { status: 404, body: { message: 'Not Found' } } },
+      says: /^warning: could not read pull request 42: 404 Not Found\. The token lacks/,
+      fix: FIX,
+    },
+    {
       what: 'a text that is too long',
       fault: {
         request: /POST .*comments/,
@@ -613,6 +627,24 @@ describe('what does not work is one warning, and never more', () => {
     github.fail({ request: /POST .*comments/, answer: refused });
     const { said } = await report(github, RED, { event });
     expect(said).toEqual([expect.stringMatching(new RegExp(`^notice: .*${says}`))]);
+  });
+
+  test('Dependabot has no read-only token where it starts a run of the base branch', async () => {
+    const github = await serveGithub();
+    github.fail({ request: /POST .*comments/, answer: refused });
+    const payload = pullRequest('octo-org/shop');
+    const event = { name: 'pull_request_target', payload, actor: 'dependabot[bot]' };
+    const { said } = await report(github, RED, { event });
+    expect(said[0]).toMatch(/^warning: .*pull-requests: write/);
+  });
+
+  test('without a token it says so, where there is something to tell', async () => {
+    const github = await serveGithub();
+    const empty = { token: '' };
+    const says = 'notice: no pull request comment: the input "github-token" is empty';
+    expect((await report(github, RED, empty)).said).toEqual([says]);
+    expect((await report(github, GREEN, empty)).said).toEqual([]);
+    expect(github.requests).toEqual([]);
   });
 
   test('a run that is cancelled meanwhile says nothing', async () => {

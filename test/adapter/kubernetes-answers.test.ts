@@ -35,6 +35,16 @@ describe('an answer that is no success', () => {
       requests: 1,
     },
     {
+      what: '404 with a Status about a cluster that is called like the namespace',
+      answer: failure(404, 'NotFound', 'virtualclusters "demo" not found', {
+        name: 'demo',
+        kind: 'virtualclusters',
+      }),
+      kind: 'unreadable',
+      message: '404 Not Found: virtualclusters "demo" not found',
+      requests: 1,
+    },
+    {
       what: '404 of an ingress',
       answer: text(404, '<html><h1>404</h1></html>', 'text/html'),
       kind: 'unreadable',
@@ -123,6 +133,13 @@ describe('an answer that is no success', () => {
     {
       what: 'JSON of a captive portal',
       answer: json({ error: 'please log in' }),
+      kind: 'unreadable',
+      message: `the server at SERVER did not answer with the object that ${PATH} names`,
+      requests: 1,
+    },
+    {
+      what: 'an object of another API that has the same name',
+      answer: json({ ...namespace('demo'), apiVersion: 'management.example.com/v1' }),
       kind: 'unreadable',
       message: `the server at SERVER did not answer with the object that ${PATH} names`,
       requests: 1,

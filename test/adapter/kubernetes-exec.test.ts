@@ -164,6 +164,17 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
+    test('hides the secrets that it has from our own environment, and no paths', async () => {
+      const folder = pluginFolder('echo "$CLOUD_SESSION_TOKEN $SSH_KEY $2" >&2; exit 1');
+      const exec = { args: ['--api-key', 'from-the-arguments'] };
+      const env = { CLOUD_SESSION_TOKEN: 'from-a-step-before', SSH_KEY: '/home/ci/.ssh/id' };
+      await expect(
+        connectWith('http://127.0.0.1:1', folder, exec, { options: { env } }),
+      ).rejects.toMatchObject({
+        message: expect.stringMatching(/: \*\*\* \/home\/ci\/\.ssh\/id \*\*\*$/),
+      });
+    });
+
     test('is not there: the install hint says what to do', async () => {
       const exec = { command: 'no-such-plugin', installHint: 'Get it at https://example.com\n' };
       await expect(

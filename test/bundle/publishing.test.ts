@@ -125,6 +125,13 @@ describe('one comment', { timeout: 300_000 }, () => {
   });
 });
 
+test('an event that cannot be read is no reason for no comment', { timeout: 60_000 }, async () => {
+  const env = { GITHUB_EVENT_PATH: bench.file('{"pull_request":') };
+  const run = await step({ pull: 6, env, inputs: { 'pr-number': '6' } });
+  expect(annotations(run, 'warning')).toEqual([]);
+  expect(headline(6)).toContain('🔴');
+});
+
 describe('a gate that cannot work', { timeout: 120_000 }, () => {
   test('says so in summary and comment, and leaves nothing green', async () => {
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });

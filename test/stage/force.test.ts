@@ -218,6 +218,22 @@ describe('by a pattern', () => {
     expect(one.outcome).toBe('forced');
   });
 
+  test('what makes load balancers may run where a cloud provider runs it', async () => {
+    const services = { ...PODS, resource: 'services', kind: 'Service' };
+    const finalizer = 'networking.gke.io/neg-finalizer';
+    const on = (providerID: string): Situation => {
+      const situation = held().held(services, 'web', { finalizers: [finalizer], manager: 'glbc' });
+      situation.cluster.types.push(services);
+      situation.cluster.put('/api/v1/nodes/n1', { metadata: { name: 'n1' }, spec: { providerID } });
+      return situation;
+    };
+    const managed = on('gce://project/zone/n1');
+    const pattern = { 'force-finalizers': 'networking.gke.io/*' };
+    expect(refusals((await force(managed, pattern)).one)).toContain('out of sight');
+    expect(managed.cluster.writes).toEqual([]);
+    expect((await force(on('kind://docker/kind/n1'), pattern)).one.outcome).toBe('forced');
+  });
+
   test('one look is not enough: without a wait, a second one follows', async () => {
     const situation = held('db');
     const { one, lines } = await force(situation, { ...inputs, timeout: '0s' });

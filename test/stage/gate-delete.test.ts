@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
+import { collectionPath } from '../../src/kubernetes/paths.ts';
 import { failed, read } from '../../src/model/read.ts';
-import { BROKEN, CONFIG_MAPS, CONFLICT, FORBIDDEN, pathOf, REFUSED } from './fake-cluster.ts';
+import {
+  BROKEN,
+  CONFIG_MAPS,
+  CONFLICT,
+  FORBIDDEN,
+  pathOf,
+  REFUSED,
+  WIDGETS,
+} from './fake-cluster.ts';
 import { causes, DEMO, stage } from './gate-run.ts';
 
 const PATH = pathOf.namespace(DEMO);
@@ -100,6 +109,21 @@ describe('delete', () => {
     cluster.beforeWrite = () => cluster.namespace(DEMO);
     cluster.answers.set(`DELETE ${PATH}`, failed(REFUSED));
     clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+    expect(cluster.mutations).toHaveLength(1);
+  });
+
+  test.each([
+    { what: 'for a moment', ms: 1_000 },
+    { what: 'until it is gone', ms: 30_000 },
+  ])('what cannot be read $what after the DELETE is waited for', async ({ ms }) => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.beforeWrite = () => {
+      cluster.answers.set(`GET ${PATH}`, failed(BROKEN));
+      clock.at(clock.elapsed + ms, () => cluster.answers.delete(`GET ${PATH}`));
+    };
+    clock.at(20_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
     expect(cluster.mutations).toHaveLength(1);
   });
@@ -212,6 +236,39 @@ describe('delete', () => {
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
     expect(cluster.mutations).toHaveLength(1);
+  });
+
+  test('in order: nothing is deleted in a namespace that took the name meanwhile', async () => {
+    const { clock, cluster, runOne } = stage();
+    const widget = (uid: string): void =>
+      cluster.put(`${collectionPath(WIDGETS, DEMO)}/db`, {
+        metadata: { namespace: DEMO, name: 'db', uid, finalizers: ['example.com/cleanup'] },
+      });
+    const metadata = { namespace: DEMO, name: 'operator', uid: 'uid-operator' };
+    cluster.types = [WIDGETS];
+    cluster.namespace(DEMO, { active: true });
+    cluster.put(`/apis/apps/v1/namespaces/${DEMO}/deployments/operator`, {
+      metadata,
+      spec: { template: { spec: { serviceAccountName: 'operator' } } },
+    });
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${DEMO}`;
+    const rules = [{ apiGroups: ['example.com'], resources: ['widgets'], verbs: ['*'] }];
+    cluster.put(`${rbac}/roles/operator`, { metadata, rules });
+    cluster.put(`${rbac}/rolebindings/operator`, {
+      metadata,
+      roleRef: { kind: 'Role', name: 'operator' },
+      subjects: [{ kind: 'ServiceAccount', namespace: DEMO, name: 'operator' }],
+    });
+    widget('uid-first');
+    clock.at(3_000, () => {
+      cluster.namespace(DEMO, { active: true, metadata: { uid: 'another' } });
+      widget('uid-second');
+    });
+    expect((await runOne({ ...DELETE, delete: 'ordered', timeout: '60s' })).outcome).toBe(
+      'recreated',
+    );
+    expect(pins(cluster.mutations).map(({ uid }) => uid)).toEqual(['uid-first', expect.anything()]);
+    expect(cluster.mutations.join()).not.toContain('uid-second');
   });
 
   test('of several: each is asked once, and each is waited for', async () => {

@@ -389,7 +389,7 @@ describe('what even the exact name does not reach', () => {
     ['default', /"default" belongs to the cluster/],
     ['kube-system', /begin with "kube-"/],
     ['openshift-monitoring', /begin with "openshift"/],
-    ['ci', /the gate itself runs in it/],
+    ['ci', /the gate itself runs in a namespace of this name/],
     ['', /it has no name/],
   ])('protected namespace "%s", whatever the inputs say', async (name, reason) => {
     const everything = { namespaces: ['*', name], finalizers: ['*', FINALIZER, 'kubernetes'] };

@@ -58,8 +58,9 @@ describe("GitHub's published payloads", () => {
     // What is published here belongs to pull requests of other repositories, or of earlier commits.
     {
       name: 'workflow_run',
-      leads: ['branch octo-org:main @5779607', 'commit 5779607'],
-      or: ['branch octo-org:master @3484a3f', 'commit 3484a3f'],
+      // Started by hand, and by a dispatch.
+      leads: ['branch octo-org:main @5779607'],
+      or: [],
     },
     {
       name: 'check_suite',
@@ -116,6 +117,7 @@ describe("GitHub's published payloads", () => {
     ];
     const found = (): string[] =>
       shown(event('workflow_run', run, { repository: 'octo-org/octo-repo' }));
+    run.workflow_run['event'] = 'push';
     expect(found()).not.toContain('number 2');
     pull.base.repo['id'] = run.repository['id'];
     expect(found()).not.toContain('number 2');
@@ -396,6 +398,35 @@ describe('whatever somebody has put into the payload', () => {
     }
   });
 
+  test.each(['schedule', 'repository_dispatch', 'issue_comment', 'delete', 'workflow_run'])(
+    'a run of %s is not about the commit that it ran on',
+    (by) => {
+      const run = { event: by, head_sha: SHA, head_branch: 'main' };
+      const given = event('workflow_run', {
+        workflow_run: { ...run, head_repository: { full_name: 'octo-org/shop' } },
+      });
+      expect(leadsOf(given, 'github')).toEqual({ leads: [], reason: expect.stringContaining(by) });
+    },
+  );
+
+  test('the branch of a merge queue names its pull request, unless a fork has it', () => {
+    const queue = `gh-readonly-queue/release/1.x/pr-104-${OTHER}`;
+    const run = (repository: string) => ({
+      workflow_run: {
+        event: 'push',
+        head_sha: SHA,
+        head_branch: queue,
+        head_repository: { full_name: repository },
+      },
+    });
+    expect(shown(event('push', { ref: `refs/heads/${queue}`, after: SHA }))).toContain(
+      'number 104',
+    );
+    expect(shown(event('create', { ref_type: 'branch', ref: queue }))).toEqual(['number 104']);
+    expect(shown(event('workflow_run', run('octo-org/shop')))).toContain('number 104');
+    expect(shown(event('workflow_run', run('somebody/shop')))).not.toContain('number 104');
+  });
+
   test('a branch may have any name', () => {
     for (const name of NASTY_TEXTS) {
       const leads = shown(event('delete', { ref_type: 'branch', ref: name }));
@@ -408,8 +439,10 @@ function pull(number: number, more: Partial<PullRequest> = {}): PullRequest {
   return {
     number,
     baseRepository: 'octo-org/shop',
+    baseRepositoryId: undefined,
     headSha: SHA,
     headBranch: 'feature',
+    headRepository: '',
     headOwner: OWNER,
     isMerged: false,
     mergeCommitSha: undefined,
@@ -518,6 +551,33 @@ describe('the pull request that a host has', () => {
       end: 9,
     },
     {
+      what: 'by branch, not of a fork that the same owner has',
+      given: DELETED,
+      pulls: [
+        pull(3, { headRepository: 'octo-org/shop-fork', closedAt: undefined }),
+        pull(9, { headRepository: 'octo-org/shop', closedAt: 50 * MINUTE }),
+      ],
+      end: 9,
+    },
+    {
+      what: 'of a repository that has another name by now',
+      given: event('status', { sha: SHA, repository: { id: 5 } }),
+      pulls: [pull(1, { baseRepository: 'octo-org/store', baseRepositoryId: 5 })],
+      end: 1,
+    },
+    {
+      what: 'of a repository that another one is called like by now',
+      given: event('status', { sha: SHA, repository: { id: 5 } }),
+      pulls: [pull(1, { baseRepositoryId: 6 })],
+      end: expect.stringContaining('no pull request of this repository'),
+    },
+    {
+      what: 'that the event names and the token may not see',
+      given: event('pull_request', { pull_request: { number: 8 } }),
+      pulls: [],
+      end: expect.objectContaining({ kind: 'failed', what: 'pull request 8' }),
+    },
+    {
       what: 'of a run, only with the commit that ran',
       given: RUN,
       pulls: [pull(9, { headSha: OTHER }), pull(3)],
@@ -540,6 +600,16 @@ describe('the pull request that a host has', () => {
       expect(await found(given, [pull(7), pull(42)], 7)).toBe(7);
     },
   );
+
+  test('is found by its branch where the host does not know the commit', async () => {
+    const unknown = { kind: 'invalid', status: 422, message: '422 No commit found for SHA' };
+    const api = {
+      ...hostWith([pull(3)]),
+      pullsOfCommit: async () => ({ ok: false, failure: unknown }),
+    } as unknown as HostApi;
+    const given = event('push', { ref: 'refs/heads/feature', after: SHA });
+    expect(await findPullRequest(given, 'github', undefined, api)).toMatchObject({ number: 3 });
+  });
 
   test('may be one of several that a check lists', async () => {
     const listed = (number: number) => ({ number, base: { repo: { id: 5 } }, head: { sha: SHA } });

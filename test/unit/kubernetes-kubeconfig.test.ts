@@ -387,7 +387,12 @@ describe('the namespace that we run in', () => {
       ca: PEM,
       own: 'runners',
     },
-    { what: 'another cluster', server: 'https://k8s.example', ca: `${PEM}#`, own: undefined },
+    {
+      what: 'its gateway, with an authority of its own',
+      server: 'https://k8s.example',
+      ca: `${PEM}#`,
+      own: 'runners',
+    },
   ])('with a kubeconfig for $what', async ({ server, ca, own }) => {
     const env = pod();
     const { target } = await connected({ env, kubeconfig: withCluster(server, ca) });

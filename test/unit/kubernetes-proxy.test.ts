@@ -84,6 +84,13 @@ describe('which proxy', () => {
     );
   });
 
+  test('with a password that is no part of a URL is refused in words that do not repeat it', () => {
+    const proxyUrl = 'http://ci:50%off@proxy.example:3128';
+    expect(() => chooseProxy(new URL('https://k8s.example'), {}, proxyUrl)).toThrow(
+      'the "proxy-url" of the cluster has a % in its name or password that must be written as %25',
+    );
+  });
+
   test('with a user and a password keeps them', () => {
     const env = { HTTPS_PROXY: 'ci:secret@proxy.example:3128' };
     expect(chooseProxy(new URL('https://k8s.example'), env)?.username).toBe('ci');

@@ -75,10 +75,15 @@ export function isCalledAfterType({ type: { kind, group } }: Held, name: string)
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
 }
 
-/** A cloud provider runs what belongs into kube-system, or is managed, where nobody can see it. */
+/**
+ * A cloud provider runs what belongs into kube-system, or is managed, where nobody can see it; and whatever
+ * else makes load balancers (GKE's network endpoint groups).
+ */
 export function isOftenManaged(held: Held): boolean {
   const known = catalogued(held);
-  return known !== undefined && (isManaged(known) || known.workload.some(IN_KUBE_SYSTEM));
+  if (known === undefined)
+    return ['services', 'ingresses.networking.k8s.io'].includes(typeName(held.type));
+  return isManaged(known) || known.workload.some(IN_KUBE_SYSTEM);
 }
 
 const IN_KUBE_SYSTEM = ({ namespace }: CatalogueEntry['workload'][number]): boolean =>
