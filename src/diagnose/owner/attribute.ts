@@ -1,6 +1,6 @@
 import type { Certainty } from '../../model/finding.ts';
 import { productsOf } from '../catalogue.ts';
-import { type Context, isBuiltIn, listed } from '../context.ts';
+import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import {
   type Actor,
   accountText,
@@ -89,12 +89,15 @@ export function attribute(context: Context, held: Held): Attribution {
       owner: best.candidate,
       candidates: others.filter(hasIdentity),
       unread,
-      reservations: [...gaps, ...textsOf(signsOfLife(context, held, all, best.candidate))],
+      reservations: [
+        ...gaps,
+        ...textsOf(signsOfLife(context, held, all, { owner: best.candidate })),
+      ],
     };
   }
-  const signs = signsOfLife(context, held, all);
-  const reservations = [...gaps, ...textsOf(signs)];
   const gone = goneOwner(context, held, able);
+  const signs = signsOfLife(context, held, all, { gone });
+  const reservations = [...gaps, ...textsOf(signs)];
   const isKnowable = gone !== undefined || hasPlace(context, held) || hasLed(context, held);
   const isAnybodyThere = present.some(hasIdentity) || signs.some(({ isLife }) => isLife);
   const common = { unread, reservations };
@@ -418,7 +421,7 @@ function signsOfLife(
   context: Context,
   held: Held,
   candidates: readonly Candidate[],
-  owner?: Candidate,
+  { owner, gone }: { owner?: Candidate; gone?: Candidate | undefined },
 ): Sign[] {
   const life = (text: string): Sign => ({ text, isLife: true });
   const others = candidates.filter(
@@ -456,7 +459,7 @@ function signsOfLife(
     ...outsiders(context, held.type).map((who) => life(fromOutside(who))),
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
-    ...pointedTo(others),
+    ...pointedTo(others, wasHere(context, gone)),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -532,18 +535,26 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
   return [...new Set(late)];
 }
 
+/** What went with this namespace was at work on just this: namesakes elsewhere look after their own. */
+function wasHere(context: Context, gone: Candidate | undefined): boolean {
+  return (
+    isInside(context, gone?.actor?.namespace) &&
+    gone?.evidence.some(({ strength }) => strength === 'direct') === true
+  );
+}
+
 /**
  * Who runs, or wants to, and is pointed to, whatever rights could be seen. That is life where a right that could
- * not be seen explains it.
+ * not be seen explains it, and nobody else is known to have gone.
  */
-function pointedTo(candidates: readonly Candidate[]): Sign[] {
+function pointedTo(candidates: readonly Candidate[], isGoneKnown: boolean): Sign[] {
   return candidates.flatMap((candidate) => {
     const { actor, evidence } = candidate;
     // Who is only called so is not named as the owner, and reason enough to keep hands off.
     const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
     if (actor === undefined || !mayRun(actor) || pointer === undefined) return [];
     const isTold = pointer.strength === 'direct' || evidence.some(isOfCatalogue);
-    const isLife = isTold && mayActOtherwise(candidate);
+    const isLife = isTold && !isGoneKnown && mayActOtherwise(candidate);
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
 }
