@@ -537,9 +537,10 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
 
 /** What went with this namespace was at work on just this: namesakes elsewhere look after their own. */
 function wasHere(context: Context, gone: Candidate | undefined): boolean {
+  if (gone === undefined || !isInside(context, (gone.actor ?? gone.account)?.namespace))
+    return false;
   return (
-    isInside(context, gone?.actor?.namespace) &&
-    gone?.evidence.some(({ strength }) => strength === 'direct') === true
+    gone.rights.change === 'named' || gone.evidence.some(({ strength }) => strength === 'direct')
   );
 }
 

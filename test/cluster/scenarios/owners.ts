@@ -100,16 +100,26 @@ const s4Watched: Scenario = {
 
 /** Every preview has an operator of its own, with rights where it lives. */
 const s4Neighbours: Scenario = {
-  ...s4Watched,
+  ...s4,
   id: 'S4-neighbours',
+  own: true,
   title: 'the same, and another preview has an operator of the same name',
-  setUp: async (world) => {
-    const namespace = world.name('preview-pr-43');
-    await setUpPreview(world, 'namespace');
-    await world.createNamespace(namespace);
-    await start(world, await install(world, { namespace, scope: 'namespace', type: false }));
-  },
+  setUp: (world) => setUpPreview(world, 'cluster').then(() => setUpNeighbour(world)),
 };
+
+const s4WatchedNeighbours: Scenario = {
+  ...s4Watched,
+  id: 'S4-watched-neighbours',
+  own: true,
+  title: 'the same, with the gate there from the beginning',
+  setUp: (world) => setUpPreview(world, 'namespace').then(() => setUpNeighbour(world)),
+};
+
+async function setUpNeighbour(world: World): Promise<void> {
+  const namespace = world.name('preview-pr-43');
+  await world.createNamespace(namespace);
+  await start(world, await install(world, { namespace, scope: 'namespace', type: false }));
+}
 
 /** The operator guards the pod of its object too: everything else queues up behind that pod. */
 const s4Queued: Scenario = {
@@ -162,4 +172,13 @@ async function setUpPreview(world: World, scope: 'namespace' | 'cluster'): Promi
   return operator;
 }
 
-export const owners = [s2, s3, namesake, s4, s4Watched, s4Neighbours, s4Queued];
+export const owners = [
+  s2,
+  s3,
+  namesake,
+  s4,
+  s4Watched,
+  s4Neighbours,
+  s4WatchedNeighbours,
+  s4Queued,
+];

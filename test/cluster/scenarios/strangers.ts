@@ -117,6 +117,7 @@ const writers: Scenario[] = [
   }),
   situation({
     id: 'made-whole-gone',
+    own: true,
     title: 'the same, and it is uninstalled; a namesake elsewhere has nothing to do with the type',
     bystanders: [{ name: 'widget-operator', namespace: 'namesakes', rules: [] }],
     afterwards: madeBy('widget-operator', (world, operator) => uninstall(world, operator)),
