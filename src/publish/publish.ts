@@ -116,7 +116,7 @@ export class Publisher {
           ? 'the environment does not say where this runs (GITHUB_REPOSITORY, GITHUB_EVENT_NAME)'
           : 'the input "github-token" is empty';
       if (mayCreate(told, comment) && !isAnnouncement) {
-        this.#deps.log.notice(`no pull request comment: ${missing}`);
+        this.#deps.log.line(`no pull request comment: ${missing}`);
       }
       return '';
     }

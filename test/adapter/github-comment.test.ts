@@ -641,7 +641,7 @@ describe('what does not work is one warning, and never more', () => {
   test('without a token it says so, where there is something to tell', async () => {
     const github = await serveGithub();
     const empty = { token: '' };
-    const says = 'notice: no pull request comment: the input "github-token" is empty';
+    const says = 'no pull request comment: the input "github-token" is empty';
     expect((await report(github, RED, empty)).said).toEqual([says]);
     expect((await report(github, GREEN, empty)).said).toEqual([]);
     expect(github.requests).toEqual([]);
