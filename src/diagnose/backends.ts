@@ -10,7 +10,7 @@ import {
   type RuleResult,
   serviceText,
 } from './context.ts';
-import type { CallFailure } from './errors.ts';
+import type { CallFailure } from './error-texts.ts';
 import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './owner/actors.ts';
 import { inShort } from './owner/state.ts';
 

@@ -1,5 +1,5 @@
 import type { Condition } from '../model/snapshot.ts';
-import { type ContentError, classifyErrorText } from './errors.ts';
+import { type ContentError, classifyErrorText } from './error-texts.ts';
 
 /**
  * The conditions that the namespace controller writes while it deletes (1.16 and later), taken apart. They

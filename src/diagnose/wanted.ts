@@ -1,6 +1,6 @@
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
-import type { ContentError } from './errors.ts';
+import type { ContentError } from './error-texts.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
 import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
 import {

@@ -1,6 +1,6 @@
 import { ActionError } from '../base/errors.ts';
 import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
-import { classifyErrorText, isAdmissionError } from '../diagnose/errors.ts';
+import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
 import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';

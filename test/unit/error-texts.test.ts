@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { classifyErrorText } from '../../src/diagnose/errors.ts';
+import { classifyErrorText } from '../../src/diagnose/error-texts.ts';
 
 const failed = (types: number, ...errors: string[]) =>
   `Failed to delete all resource types, ${types} remaining: ${errors.join(', ')}`;

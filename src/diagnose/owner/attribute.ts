@@ -20,8 +20,8 @@ import {
   leasesOf,
   leasesOfWriters,
   leasesWritten,
-  type Pointer,
-  pointersFor,
+  type OwnerEvidence,
+  ownerEvidence,
   sharesAccount,
   speaksAs,
   tellingWriter,
@@ -156,7 +156,7 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
       : rightsOf(context, account, held.type, names, subresource);
   };
   const found = new Map<string, Candidate>();
-  const add = ({ actor, account }: Omit<Pointer, 'evidence'>): Candidate => {
+  const add = ({ actor, account }: Omit<OwnerEvidence, 'evidence'>): Candidate => {
     const key =
       actor === undefined ? JSON.stringify(account) : `${actorText(actor)} ${actor.isGone}`;
     const known = found.get(key) ?? {
@@ -168,7 +168,7 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
     found.set(key, known);
     return known;
   };
-  for (const pointer of pointersFor(context, held)) {
+  for (const pointer of ownerEvidence(context, held)) {
     const { evidence, rights: own } = add(pointer);
     const { strength, kind, text } = pointer.evidence;
     const isNamed =

@@ -41,14 +41,14 @@ export interface Evidence {
 }
 
 /** To whom it points: somebody who was seen, or an account that nobody uses. */
-export interface Pointer {
+export interface OwnerEvidence {
   actor: Actor | undefined;
   account: Account | undefined;
   evidence: Evidence;
 }
 
 /** Everything that points to anybody as the owner of the finalizer. Rights are no evidence of identity. */
-export function pointersFor(context: Context, held: Held): Pointer[] {
+export function ownerEvidence(context: Context, held: Held): OwnerEvidence[] {
   const meant = meantBy(context, held);
   // Who works on the object's own type says nothing about a finalizer that belongs to another one.
   const isForeign = meant.relation === 'other';
@@ -134,7 +134,7 @@ export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
   return isItsOwn || goesBy(actor, name) || ofInstance([actor], instance).length > 0;
 }
 
-function fromWriter(context: Context, held: Held): Pointer[] {
+function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   const writer = writerOf(held);
   if (writer === undefined || !isTelling(writer.manager)) return [];
   const text = `it wrote the finalizer, by its name: field manager "${writer.manager}" (managedFields)`;
@@ -170,7 +170,7 @@ function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
   );
 }
 
-function fromStatusWriters(context: Context, held: Held): Pointer[] {
+function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
   return statusManagers(held)
     .filter(isTelling)
     .flatMap((manager) =>
@@ -198,7 +198,7 @@ export function eventsAbout({ now }: Context, { objects }: Pick<Held, 'objects'>
  * Who reports about the object works on it, if its component is tied to the type or the finalizer: policy
  * engines, schedulers and the garbage collector write about everything.
  */
-function fromEvents(context: Context, held: Held, isForeign: boolean): Pointer[] {
+function fromEvents(context: Context, held: Held, isForeign: boolean): OwnerEvidence[] {
   const managers = [
     tellingWriter(held),
     ...(isForeign ? [] : statusManagers(held).filter(isTelling)),
@@ -259,7 +259,7 @@ function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
  * A refusal that names an account: it tried, also when nobody grants it anything any more. Where somebody else is
  * called as the writer or the product, that one may have acted as this account.
  */
-function fromRefusals(context: Context, held: Held): Pointer[] {
+function fromRefusals(context: Context, held: Held): OwnerEvidence[] {
   const known = catalogued(held);
   const manager = tellingWriter(held);
   const isMeant = (actor: Actor): boolean =>
@@ -297,7 +297,7 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
         !speaksAs(actor, name) &&
         actorsOf(context).some((one) => !one.isGone && speaksAs(one, name)),
     );
-  return [...Map.groupBy(named, ({ key }) => key)].flatMap(([key, sayings]): Pointer[] => {
+  return [...Map.groupBy(named, ({ key }) => key)].flatMap(([key, sayings]): OwnerEvidence[] => {
     const [namespace = '', name = ''] = key.split('/');
     const evidence: Evidence = {
       strength: 'direct',
@@ -321,7 +321,7 @@ function fromRefusals(context: Context, held: Held): Pointer[] {
   });
 }
 
-function fromCatalogue(context: Context, held: Held): Pointer[] {
+function fromCatalogue(context: Context, held: Held): OwnerEvidence[] {
   const known = catalogued(held);
   if (known === undefined) return [];
   return actorsOf(context)
@@ -414,7 +414,7 @@ export function holderOf(context: Context, { namespace, holder }: LeaseFacts): A
   return ofInstance(there, pod)[0];
 }
 
-function fromLeases(context: Context, meant: Meant): Pointer[] {
+function fromLeases(context: Context, meant: Meant): OwnerEvidence[] {
   return leasesOf(context, meant).flatMap((lease) => {
     const holder = holderOf(context, lease);
     if (holder === undefined) return [];
@@ -429,7 +429,7 @@ function fromLeases(context: Context, meant: Meant): Pointer[] {
 }
 
 /** OLM, Helm and the recommended labels: what was installed together with the type. */
-function fromInstallers(context: Context, held: Held, meant: Meant): Pointer[] {
+function fromInstallers(context: Context, held: Held, meant: Meant): OwnerEvidence[] {
   const { now } = context;
   const types = meantTypes(context, held, meant);
   const definitions = listed(now.cluster.definitions).filter(({ name }) => types.includes(name));
@@ -487,7 +487,7 @@ function isLabelledAlike(a: Record<string, string>, b: Record<string, string>): 
 }
 
 /** Workloads behind the Services that convert, serve or guard the type; only where that is all they do. */
-function fromBackends(context: Context, { groups }: Meant): Pointer[] {
+function fromBackends(context: Context, { groups }: Meant): OwnerEvidence[] {
   const { now } = context;
   const found: { service: ServiceRef; evidence: Evidence }[] = [];
   for (const definition of Object.values(now.definitions)) {
@@ -569,12 +569,12 @@ export function serviceAt({ now }: Context, { namespace, name }: ServiceRef) {
   return listed(now.places[namespace]?.services).find((service) => service.name === name);
 }
 
-function pointing(actors: readonly Actor[], evidence: Evidence): Pointer[] {
+function pointing(actors: readonly Actor[], evidence: Evidence): OwnerEvidence[] {
   return actors.map((actor) => ({ actor, account: actor.account, evidence }));
 }
 
 /** "Deployment ops/widget-operator", or the account that nobody uses. */
-export function pointerText({ actor, account }: Omit<Pointer, 'evidence'>): string {
+export function pointerText({ actor, account }: Omit<OwnerEvidence, 'evidence'>): string {
   return actor === undefined
     ? account === undefined
       ? 'somebody'

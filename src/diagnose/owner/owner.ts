@@ -19,7 +19,7 @@ import {
   typeName,
   typeOf,
 } from '../context.ts';
-import { classifyErrorText, isAdmissionError } from '../errors.ts';
+import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';

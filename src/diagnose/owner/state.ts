@@ -7,7 +7,7 @@ import {
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
-import { type ContentError, classifyErrorText } from '../errors.ts';
+import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { type Actor, actorsOf, isAlive } from './actors.ts';
 import { eventsAbout, isFresh, namesOf, speaksAs } from './evidence.ts';
 import type { Held } from './held.ts';

@@ -18,7 +18,7 @@ import {
   typeName,
   typeOf,
 } from '../context.ts';
-import type { AdmissionError, CallFailure } from '../errors.ts';
+import type { AdmissionError, CallFailure } from '../error-texts.ts';
 import { actorText } from '../owner/actors.ts';
 import { webhooksOf } from '../owner/evidence.ts';
 

@@ -10,7 +10,7 @@ import {
   type RuleResult,
   subjectOf,
 } from '../context.ts';
-import { isAdmissionError } from '../errors.ts';
+import { isAdmissionError } from '../error-texts.ts';
 import { CONFIRMATION_MS } from '../movement.ts';
 import { eventsAbout } from '../owner/evidence.ts';
 import { inShort } from '../owner/state.ts';

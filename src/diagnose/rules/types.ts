@@ -27,7 +27,7 @@ import {
   type ContentError,
   classifyErrorText,
   isAdmissionError,
-} from '../errors.ts';
+} from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
 import { NAMESPACE_TYPE } from '../owner/held.ts';
 import { mayEmpty } from '../owner/rights.ts';
