@@ -609,6 +609,7 @@ const scopes: Scenario[] = [
 const endings: Scenario[] = [
   situation({
     id: 'ending-asleep',
+    versions: ['1.36.3'], // before 1.33 the workload does not wait for the pod
     title: 'the namespace of the operator terminates too, held by a pod; it has 0 replicas',
     operator: { replicas: 0 },
     afterwards: async (world, { namespace }) => {
