@@ -38,6 +38,7 @@ import {
 import {
   type Account,
   ableAccounts,
+  departedGrant,
   isRbacRead,
   NO_RIGHTS,
   outsiders,
@@ -459,7 +460,7 @@ function signsOfLife(
     ...outsiders(context, held.type).map((who) => life(fromOutside(who))),
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
-    ...pointedTo(others, wasHere(context, gone)),
+    ...pointedTo(context, others, wasHere(context, held, gone)),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -535,27 +536,33 @@ function lateWriters(context: Context, held: Held, candidates: readonly Candidat
   return [...new Set(late)];
 }
 
-/** What went with this namespace was at work on just this: namesakes elsewhere look after their own. */
-function wasHere(context: Context, gone: Candidate | undefined): boolean {
+/** What set the finalizer went with this namespace: namesakes elsewhere look after their own. */
+function wasHere(context: Context, held: Held, gone: Candidate | undefined): boolean {
   if (gone === undefined || !isInside(context, (gone.actor ?? gone.account)?.namespace))
     return false;
   return (
-    gone.rights.change === 'named' || gone.evidence.some(({ strength }) => strength === 'direct')
+    gone.evidence.some(({ strength }) => strength === 'direct') ||
+    (gone.rights.change === 'named' && gone.account?.name === tellingWriter(held))
   );
 }
 
 /**
  * Who runs, or wants to, and is pointed to, whatever rights could be seen. That is life where a right that could
- * not be seen explains it, and nobody else is known to have gone.
+ * not be seen explains it; where the one who did it is known to have gone, only one that went as well.
  */
-function pointedTo(candidates: readonly Candidate[], isGoneKnown: boolean): Sign[] {
+function pointedTo(
+  context: Context,
+  candidates: readonly Candidate[],
+  isGoneKnown: boolean,
+): Sign[] {
   return candidates.flatMap((candidate) => {
-    const { actor, evidence } = candidate;
+    const { actor, account, evidence } = candidate;
     // Who is only called so is not named as the owner, and reason enough to keep hands off.
     const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
     if (actor === undefined || !mayRun(actor) || pointer === undefined) return [];
     const isTold = pointer.strength === 'direct' || evidence.some(isOfCatalogue);
-    const isLife = isTold && !isGoneKnown && mayActOtherwise(candidate);
+    const hadRight = account !== undefined && departedGrant(context, account) !== undefined;
+    const isLife = isTold && (hadRight || !isGoneKnown) && mayActOtherwise(candidate);
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
 }

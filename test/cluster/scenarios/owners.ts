@@ -1,11 +1,30 @@
-import { configMap, customObject, customType, pod, secret, service } from '../objects.ts';
+import {
+  accountSubject,
+  configMap,
+  customObject,
+  customType,
+  grant,
+  pod,
+  secret,
+  service,
+} from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
-import { createGuarded, install, type Operator, operatorOf, start, uninstall } from './operator.ts';
+import {
+  createGuarded,
+  install,
+  type Operator,
+  type OperatorOptions,
+  operatorOf,
+  operatorRules,
+  start,
+  uninstall,
+} from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
   GUARDED,
+  HANGS,
   heldBy,
   nobodyLeft,
   releaseGuarded,
@@ -121,6 +140,45 @@ async function setUpNeighbour(world: World): Promise<void> {
   await start(world, await install(world, { namespace, scope: 'namespace', type: false }));
 }
 
+/** An operator elsewhere may act here by a RoleBinding of this namespace, which goes with it. */
+const grantedHere = (id: string, inside: OperatorOptions, title: string): Scenario =>
+  situation({
+    id,
+    own: true,
+    title,
+    identity: 'teardown-gate',
+    delete: false,
+    inputs: { delete: 'true', timeout: '30s' },
+    operator: { rules: [] },
+    behaviour: HANGS,
+    before: async (world, { group, kind, namespace, account }) => {
+      const subjects = [accountSubject(namespace, account)];
+      const rules = operatorRules({ group, kind });
+      await world.createAll(
+        grant({ namespace: world.namespace, name: 'acts-here' }, subjects, rules),
+      );
+    },
+    afterwards: async (world) => {
+      await install(world, { type: false, ...inside, namespace: world.namespace });
+    },
+    owner: 'owner-unknown',
+    expect: (world) => ({ mutations: [`delete namespaces/${world.namespace}`] }),
+    cure: releaseGuarded,
+  });
+
+const granted = [
+  grantedHere(
+    'granted-here',
+    { name: 'shop', scope: 'cluster' },
+    'an operator elsewhere had its right here; an app that may do as much went with the namespace',
+  ),
+  grantedHere(
+    'granted-here-namesake',
+    { replicas: 0, scope: 'namespace' },
+    'the same, and what went is an older one of the same name',
+  ),
+];
+
 /** The operator guards the pod of its object too: everything else queues up behind that pod. */
 const s4Queued: Scenario = {
   ...s4,
@@ -180,5 +238,6 @@ export const owners = [
   s4Watched,
   s4Neighbours,
   s4WatchedNeighbours,
+  ...granted,
   s4Queued,
 ];
