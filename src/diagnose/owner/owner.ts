@@ -283,11 +283,12 @@ function ofActor(
         ...common,
         ...circle,
         code: 'owner-scaled-to-zero',
+        evidence: [...common.evidence, ...scaledText(actor)],
         message: `${duty}, but ${asleepText(actor)}${isEnding(context, actor) ? ', and is being deleted itself' : ''}`,
         remedies: [
           ...(isEnding(context, actor)
             ? [installRemedy(held, actorText(actor))]
-            : wakeRemedies(actor)),
+            : wakeRemedies(context, actor)),
           ...removal,
         ],
       },
@@ -305,6 +306,14 @@ function ofActor(
 
 type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
   Partial<RuleResult>;
+
+function scaledText({ scaledBy }: Actor): string[] {
+  if (scaledBy === undefined) return [];
+  const { manager, time } = scaledBy;
+  return [
+    `field manager "${manager}" set its replicas${time === undefined ? '' : ` at ${time}`} (managedFields)`,
+  ];
+}
 
 function asleepText({ kind, nodeSelector }: Actor): string {
   switch (kind) {

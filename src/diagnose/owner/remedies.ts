@@ -13,22 +13,29 @@ import {
   target,
   withoutPeriod,
 } from '../commands.ts';
-import { type Context, listWords, typeName } from '../context.ts';
-import { type Actor, actorText } from './actors.ts';
+import { type Context, listNames, listWords, typeName } from '../context.ts';
+import { type Actor, actorsOf, actorText, isAlive } from './actors.ts';
 import type { Candidate } from './attribute.ts';
+import { goesBy, isTelling } from './evidence.ts';
 import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
 import { waysToChange } from './rights.ts';
 import { inShort, invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
-export function wakeRemedies(actor: Actor): Remedy[] {
-  const { apiVersion, kind, namespace, name, owner, uid } = actor;
+export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
+  const { apiVersion, kind, namespace, name, owner, uid, scaledBy } = actor;
   const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
+  const manager = scaledBy?.manager ?? '';
+  const scalers = actorsOf(context).filter(
+    (other) => other !== actor && isAlive(other) && isTelling(manager) && goesBy(other, manager),
+  );
   const undone =
     owner?.controller === true
       ? `. ${owner.kind} ${owner.name} controls it and may set that back: then change it there`
-      : '';
+      : scalers.length > 0
+        ? `. Field manager "${manager}" has set its replicas, runs (${listNames(scalers.map(actorText), 3)}), and may set that back: then change it there`
+        : '';
   const then = `it then removes the finalizer, and the namespace goes within 10 s${undone}`;
   switch (kind) {
     case 'Deployment':
