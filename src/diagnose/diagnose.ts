@@ -18,6 +18,7 @@ import {
 } from './context.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
+import { finalizers } from './owner/finalizers.ts';
 import { failingApis } from './rules/apis.ts';
 import {
   isUnprocessed,
@@ -25,7 +26,6 @@ import {
   unexplained,
   unprocessed,
 } from './rules/controller.ts';
-import { finalizers } from './rules/finalizers.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 

@@ -1,5 +1,15 @@
+import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
+import {
+  type Actor,
+  accountText,
+  actorSubject,
+  actorsOf,
+  actorText,
+  isAlive,
+  isPresent,
+} from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
@@ -7,6 +17,7 @@ import {
   definitionSubject,
   fateText,
   findingId,
+  inShort,
   isAggregated,
   isForeseen,
   isGoing,
@@ -20,18 +31,10 @@ import {
   typeOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
-import {
-  type Actor,
-  accountText,
-  actorSubject,
-  actorsOf,
-  actorText,
-  isAlive,
-  isPresent,
-} from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import {
   goesBy,
@@ -49,7 +52,6 @@ import {
   isManaged,
   isOfControllerManager,
   meantBy,
-  POD_TYPE,
   writerOf,
 } from './held.ts';
 import {
@@ -70,16 +72,7 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
-import {
-  inShort,
-  isHolder,
-  leaseHere,
-  lostLease,
-  pausedBy,
-  type Refusal,
-  refusalsFor,
-} from './state.ts';
+import { isHolder, leaseHere, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {

@@ -1,6 +1,8 @@
 import { shellQuote } from '../../base/text.ts';
+import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { type Actor, actorText } from '../actors.ts';
 import {
   beforehand,
   forceCommand,
@@ -13,12 +15,11 @@ import {
   target,
   withoutPeriod,
 } from '../commands.ts';
-import { type Context, typeName } from '../context.ts';
-import { type Actor, actorText } from './actors.ts';
+import { type Context, inShort, typeName } from '../context.ts';
+import { waysToChange } from '../rights.ts';
 import type { Candidate } from './attribute.ts';
-import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
-import { waysToChange } from './rights.ts';
-import { inShort, invalidity, type Refusal } from './state.ts';
+import { catalogued, type Held } from './held.ts';
+import { invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
