@@ -126,7 +126,7 @@ function notInspected(now: Snapshot): Diagnosis['notInspected'] {
       ? [{ what: `whether admission lets ${type} be deleted`, reason: trial.message }]
       : [],
   );
-  const all = [...first, ...unread.map(({ source: _, ...entry }) => entry), ...unasked];
+  const all = [...first, ...unread, ...unasked];
   return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
 }
 

@@ -1,4 +1,3 @@
-import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind, NamespaceResult } from '../model/result.ts';
 import type { Identity } from '../model/snapshot.ts';
 import { type Pointer, readPointers } from '../observe/pointers.ts';
@@ -37,7 +36,7 @@ export async function addLeftBehind(
     const left = results.map((result) =>
       leftBehind(result, fateOf(result), claims.get(result.name) ?? [], pointers),
     );
-    return { left, unread: unread.map(({ source: _, ...entry }): NotInspected => entry) };
+    return { left, unread };
   };
   let { left, unread } = await look();
   if (left.flat().some(({ isGoing }) => isGoing)) {

@@ -141,9 +141,13 @@ export interface QueuedContent {
   count: number;
 }
 
+/** What was asked for and is not known. */
 export interface NotInspected {
+  /** For people: "Deployments of the cluster". */
   what: string;
   reason: string;
+  /** Key of the source, or `content`, `discovery`, `nodes`, `details`… Not in report.json. */
+  source?: string;
   /** The RBAC rule that would show it, where missing rights were the reason. */
   grant?: { apiGroup: string; resource: string; verb: string };
 }

@@ -141,7 +141,9 @@ const SOURCES: ReadonlySet<string> = new Set([
 /** What was not read, or cut by a limit; its absence proves nothing about who is there. */
 function unreadSources({ now }: Context): string[] {
   const asked = [now.cluster.deployments, now.cluster.clusterRoleBindings, now.cluster.leases];
-  const unread = now.unread.filter(({ source }) => SOURCES.has(source)).map(({ what }) => what);
+  const unread = now.unread
+    .filter(({ source }) => SOURCES.has(source ?? ''))
+    .map(({ what }) => what);
   return asked.includes(undefined) ? [...unread, 'workloads, RBAC and Leases'] : unread;
 }
 
