@@ -1,5 +1,6 @@
 import { arrayAt, at, isObject, type Json, numberAt, stringAt } from '../base/json.ts';
-import type { ApiFailure, Got, HostApi, PullRequest } from './host-api.ts';
+import type { Read } from '../model/read.ts';
+import type { ApiFailure, HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent, HostKind } from './workflow-run.ts';
 
 /** A way from an event to its pull request. */
@@ -309,7 +310,7 @@ async function follow(
   lead: Exclude<Lead, { by: 'number' }>,
   event: HostEvent,
   api: HostApi,
-): Promise<Got<readonly PullRequest[]>> {
+): Promise<Read<readonly PullRequest[], ApiFailure>> {
   const isCommitLead = lead.by === 'commit';
   const got = isCommitLead
     ? await api.pullsOfCommit(lead.sha)

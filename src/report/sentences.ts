@@ -169,13 +169,13 @@ const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'p
  * these namespaces were deleted: a cause in the cluster can be this change's.
  */
 export function attributionOf(cause: Cause, run: RunResult): Words {
-  const [{ namespace, root }] = cause.places;
+  const [{ namespace, finding }] = cause.roots;
   const { diagnosis } = namespace;
-  if (diagnosis === undefined || BLAMELESS.includes(root.finding.code)) return [];
-  const isCluster = root.finding.scope === 'cluster';
+  if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
+  const isCluster = finding.scope === 'cluster';
   const others = isCluster ? othersHeld(cause, run) : [];
   const also = othersWords(others.map((held) => held.name));
-  if (diagnosis.deadlocks.some((circle) => circle.includes(root.finding.id))) {
+  if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const order = "this environment's own teardown order";
     const isForecast = run.kind === 'forecast';
     const was = isForecast ? 'What has to clean up would be' : 'What had to clean up was';
@@ -195,7 +195,7 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
     return joinWords([...answer, also], ' ');
   }
   // What is said about it is that nobody knows.
-  if (root.finding.code === 'owner-unknown') return [];
+  if (finding.code === 'owner-unknown') return [];
   return [strong('The cause lies in this environment.')];
 }
 
@@ -213,12 +213,12 @@ function othersHeld({ namespaces }: Cause, run: RunResult): Diagnosis['alsoHeld'
   );
 }
 
-function isBefore(since: string, { places, namespaces }: Cause, run: RunResult): boolean {
+function isBefore(since: string, { roots, namespaces }: Cause, run: RunResult): boolean {
   const start = Math.min(
     Date.parse(run.finishedAt) - run.elapsedMs,
     ...namespaces.flatMap(({ deletionTimestamp }) => Date.parse(deletionTimestamp ?? '') || []),
   );
-  const began = Date.parse(places[0].root.finding.since ?? since);
+  const began = Date.parse(roots[0].finding.since ?? since);
   return Date.parse(since) < start && !(began >= start);
 }
 

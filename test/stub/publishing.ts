@@ -7,10 +7,15 @@ import type { Log } from '../../src/base/log.ts';
 import { createRedactor, type Redactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
-import { Publisher, type PublisherDeps, type Told } from '../../src/publish/publish.ts';
+import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
-import { MAX_COMMENT_CHARS, renderComment, resultStory } from '../../src/report/comment.ts';
-import { addTeardown, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
+import {
+  type Failure,
+  MAX_COMMENT_CHARS,
+  renderComment,
+  resultSection,
+} from '../../src/report/comment.ts';
+import { stateBlock, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
 import { viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
@@ -85,11 +90,11 @@ export function desk(options: DeskOptions = {}): Desk {
 /** Files and comment, as the action has them. */
 export async function report(
   github: Github,
-  told: RunResult | Told,
+  told: RunResult | Failure,
   options: DeskOptions = {},
 ): Promise<{ said: string[]; commentUrl: string }> {
   const { publisher, said } = desk({ github, ...options });
-  const whole: Told = 'namespaces' in told ? { view: viewOf(told) } : told;
+  const whole = 'namespaces' in told ? viewOf(told) : told;
   await publisher.files(whole);
   return { said, commentUrl: await publisher.comment(whole) };
 }
@@ -177,13 +182,13 @@ export function commentOf(
   return renderComment(
     {
       key: KEY,
-      signature: undefined,
-      teardowns: addTeardown(earlier, own, []),
       own,
-      story: resultStory(viewOf(run), context),
-      earlier: [],
+      gone: [],
+      section: resultSection(viewOf(run), context),
       linkTo: () => context.runUrl,
     },
+    earlier.length === 0 ? [] : [stateBlock(earlier, undefined)],
+    undefined,
     maxChars,
   );
 }
