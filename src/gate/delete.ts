@@ -9,13 +9,13 @@ import { protectedBecause } from '../model/outcome.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel, readList } from '../observe/collections.ts';
+import { readNamespace } from '../observe/namespaces.ts';
 import { isOfAnother } from '../observe/objects.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
 import { cannot, type Target } from './targets.ts';
-import { readNamespace } from './wait.ts';
 
 /** What was deleted inside of a namespace before the namespace itself, and what was said about it. */
 export interface Ordered {

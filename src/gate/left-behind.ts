@@ -1,8 +1,8 @@
 import type { LeftBehind, NamespaceResult } from '../model/result.ts';
 import type { Identity } from '../model/snapshot.ts';
+import { readNamespaces } from '../observe/namespaces.ts';
 import { type Pointer, readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
-import { readNamespaces } from './wait.ts';
 
 /** It is a bonus: nobody waits long for it. */
 const LIMIT_MS = 10_000;

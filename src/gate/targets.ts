@@ -6,9 +6,9 @@ import { namespaceFacts } from '../model/facts.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { readList } from '../observe/collections.ts';
+import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
 import type { Ordered } from './delete.ts';
 import type { Run } from './run.ts';
-import { readNamespaces } from './wait.ts';
 
 /** A namespace to wait for. */
 export interface Target {
@@ -64,7 +64,7 @@ async function select(run: Run): Promise<NamespaceFacts[]> {
   const isWanted = ({ deletionTimestamp }: NamespaceFacts): boolean =>
     terminating === undefined ||
     (deletionTimestamp !== undefined && now - Date.parse(deletionTimestamp) >= terminating.forMs);
-  const listed = await readList(api, '/api/v1/namespaces', namespaceFacts, {
+  const listed = await readList(api, NAMESPACES, namespaceFacts, {
     signal,
     ...(selector === '' ? {} : { labelSelector: selector }),
   });

@@ -201,7 +201,11 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
 /** How a name is allowed: by an entry that spells it out, or only by one with a wildcard. */
 type Permission = 'exactly' | 'by-pattern';
 
+export function isPattern(entry: string): boolean {
+  return entry.includes('*');
+}
+
 export function permissionFor(patterns: readonly string[], name: string): Permission | undefined {
-  if (patterns.some((pattern) => !pattern.includes('*') && pattern === name)) return 'exactly';
+  if (patterns.some((entry) => !isPattern(entry) && entry === name)) return 'exactly';
   return patterns.some((pattern) => matchesGlob(pattern, name)) ? 'by-pattern' : undefined;
 }
