@@ -12,7 +12,7 @@ const POLL_WITH_WATCH_MS = 30_000;
 /** Without a watch, polling alone has to notice the end; it starts quick and gets slower. */
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
 /** The GET before a verdict, retries included. */
-const CONFIRM_MS = 5_000;
+const CONFIRM_MS = 10_000;
 const REFUSED_PAUSE_MS = 2_000;
 /** Opening a watch again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };

@@ -109,8 +109,9 @@ export function ownerResults(
 ): OwnerResults {
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
   const attribution = attribute(context, held);
-  const removal = removalRemedies(context, held, siblings);
-  const obstacles = obstaclesFor(context, held);
+  const refusing = refusingFor(context, held);
+  const obstacles = refusing.filter(isProvenObstacle);
+  const removal = removalRemedies(context, held, siblings, refusing[0]?.subject);
   const { verdict, owner } = attribution;
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
@@ -925,11 +926,10 @@ function attachments({ now }: Context, held: Held): string[] {
 }
 
 /**
- * What refuses the update that removes the finalizer, whoever sends it: proven by a dry run, or certain
- * because a webhook matches, fails closed and nothing is behind its Service. A dry run that is accepted
- * clears admission; one that a rule with exemptions refuses to us proves nothing about others.
+ * What refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
+ * matches, fails closed and nothing is behind its Service. A dry run that is accepted clears admission.
  */
-function obstaclesFor(context: Context, held: Held): RuleResult[] {
+function refusingFor(context: Context, held: Held): RuleResult[] {
   const [object] = held.objects;
   if (object === undefined || isAggregated(context, held.type)) return [];
   const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
@@ -940,8 +940,12 @@ function obstaclesFor(context: Context, held: Held): RuleResult[] {
   if (trial?.answer !== 'refused') return deadWebhooks(context, held.type, object, 'UPDATE');
   return classifyErrorText(trial.message)
     .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, request))
-    .filter(({ certainty }) => certainty !== 'unknown');
+    .map((error) => admissionResult(context, error, request));
+}
+
+/** Whoever sends it; a rule with exemptions that refuses it to us proves nothing about others. */
+function isProvenObstacle({ certainty }: RuleResult): boolean {
+  return certainty !== 'unknown';
 }
 
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
@@ -960,7 +964,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       isExpected: false,
     };
   }
-  const obstacles = obstaclesFor(context, held);
+  const obstacles = refusingFor(context, held).filter(isProvenObstacle);
   const refusals = refusalsFor(context, held);
   const common = {
     subject: {
