@@ -12,10 +12,10 @@ import { COMMENT_MODES, type Inputs, PR_NUMBER, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
-import { type CommentInputs, createActionLog, type Ending, Publisher } from './publish/publish.ts';
+import { type CommentInputs, createActionLog, Publisher } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
 import { renderLogLines } from './report/plain-text.ts';
-import { type View, viewOf } from './report/view.ts';
+import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
 interface Parts {

@@ -1,9 +1,10 @@
-import type {
-  Diagnosis,
-  Finding,
-  HeldNamespace,
-  Movement,
-  QueuedContent,
+import {
+  type Diagnosis,
+  type Finding,
+  findingsOf,
+  type HeldNamespace,
+  type Movement,
+  type QueuedContent,
 } from '../model/finding.ts';
 import type { NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { parseConditions } from './conditions.ts';
@@ -67,10 +68,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     queued: queuedOf(now),
     notInspected: notInspected(now),
     contradictions: contradictionsOf(context),
-    alsoHeld: alsoHeld(
-      context,
-      graph.findings.filter(({ id }) => graph.rootCauses.includes(id)),
-    ),
+    alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
     reservations: reservationsOf(results),
     movement,
     namespaceUnread: now.trouble !== undefined,

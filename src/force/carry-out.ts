@@ -1,10 +1,11 @@
+import { at } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import type { TimelineEntry } from '../base/time.ts';
+import { typeName } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { grantRules, missingRights, rightFor, rightText } from './missing-rights.ts';
 import {
   checkNamespace,
   entryStep,
@@ -45,7 +46,7 @@ export interface Look {
 }
 
 /** What carrying out a plan needs besides the plan. */
-export interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
+interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
   log: Log;
   /** When forcing began, in ms since the epoch. */
   startedAt: number;
@@ -243,4 +244,76 @@ async function verify(run: Enforcement, left: Leftovers | undefined): Promise<Ou
   if (run.journal.writes === 0) return now.value === undefined ? 'deleted' : 'recreated';
   if (left !== undefined) await recordOrphans(run, left, now.value?.creationTimestamp);
   return 'forced';
+}
+
+/** One right that a write needs, in RBAC's words. */
+interface Right {
+  verb: 'patch' | 'update' | 'delete';
+  group: string;
+  /** With its subresource, if any: `namespaces/finalize`. */
+  resource: string;
+}
+
+function rightFor(action: ForceAction): Right {
+  switch (action.step) {
+    case 'object-finalizer':
+      return { verb: 'patch', group: action.type.group, resource: action.type.resource };
+    case 'overdue-pods':
+      return { verb: 'delete', group: '', resource: 'pods' };
+    case 'namespace-finalizer':
+      return { verb: 'patch', group: '', resource: 'namespaces' };
+    case 'namespace-spec-finalizer':
+      return { verb: 'update', group: '', resource: 'namespaces/finalize' };
+  }
+}
+
+/** "patch widgets.example.com" */
+function rightText({ verb, group, resource }: Right): string {
+  const [type = '', ...subresource] = resource.split('/');
+  return `${verb} ${[typeName({ group, resource: type }), ...subresource].join('/')}`;
+}
+
+/**
+ * Those that the API server says we lack. Requests below a namespace, and those for a namespace itself,
+ * are authorized in it. Where the question is not answered, the write itself will be.
+ */
+async function missingRights(
+  { api, signal, plan: { namespace } }: ForceRun,
+  actions: readonly ForceAction[],
+): Promise<Right[]> {
+  const rights = [...new Map(actions.map(rightFor).map((one) => [rightText(one), one])).values()];
+  const isAllowed = async ({ verb, group, resource: path }: Right): Promise<boolean> => {
+    const [resource, subresource] = path.split('/');
+    const resourceAttributes = {
+      ...{ namespace: namespace.name, verb, group, resource },
+      ...(resource === 'namespaces' ? { name: namespace.name } : {}),
+      ...(subresource === undefined ? {} : { subresource }),
+    };
+    const answer = await api.send(
+      {
+        method: 'POST',
+        path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SelfSubjectAccessReview',
+          spec: { resourceAttributes },
+        },
+      },
+      { signal },
+    );
+    return !answer.ok || at(answer.value, 'status', 'allowed') !== false;
+  };
+  const allowed = await Promise.all(rights.map(isAllowed));
+  return rights.filter((_, index) => !allowed[index]);
+}
+
+/** The RBAC rules that grant just these, in YAML's flow style. */
+function grantRules(rights: readonly Right[]): string {
+  const alike = Map.groupBy(rights, ({ group, verb }) => `${group} ${verb}`).values();
+  const rules = Array.from(alike, (same) => {
+    const { group, verb } = same[0] as Right;
+    const resources = same.map(({ resource }) => JSON.stringify(resource));
+    return `{apiGroups: ["${group}"], resources: [${resources.join(', ')}], verbs: ["${verb}"]}`;
+  });
+  return `[${rules.join(', ')}]`;
 }

@@ -5,6 +5,7 @@ import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import { findingsOf } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
@@ -255,8 +256,8 @@ async function deleteSteps(
   };
 
   // No deletion in the namespace helps against an API whose backend goes with it: that would be cluster-scoped.
-  for (const { id, code, subject, message } of diagnosis.findings) {
-    if (code !== 'apiservice-unavailable' || !diagnosis.rootCauses.includes(id)) continue;
+  for (const { code, subject, message } of findingsOf(diagnosis, diagnosis.rootCauses)) {
+    if (code !== 'apiservice-unavailable') continue;
     note(
       `${subject.kind} ${subject.name} ${message}; only who deletes it first lets the namespace go`,
     );

@@ -11,7 +11,7 @@ import { parseConditions } from '../diagnose/conditions.ts';
 import { listNames } from '../diagnose/context.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
-import type { Diagnosis } from '../model/finding.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { FEW, readList } from '../observe/collections.ts';
@@ -202,10 +202,10 @@ export class Progress {
 }
 
 /** The first root cause as a sentence; that nothing explains the hang is said at the end, if it is so then. */
-export function causeText({ findings, rootCauses }: Diagnosis): string | undefined {
-  const cause = findings.find(({ id }) => id === rootCauses[0]);
+export function causeText(diagnosis: Diagnosis): string | undefined {
+  const [cause, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (cause === undefined || cause.code === 'unexplained') return undefined;
-  const more = rootCauses.length > 1 ? ` (and ${rootCauses.length - 1} more)` : '';
+  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
   return `${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`;
 }
 

@@ -129,6 +129,15 @@ export interface Diagnosis {
   inspectedTypes: number;
 }
 
+/** The findings with these ids, in their order. */
+export function findingsOf(
+  { findings }: Pick<Diagnosis, 'findings'>,
+  ids: readonly string[],
+): Finding[] {
+  const byId = new Map(findings.map((finding) => [finding.id, finding]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
 export interface HeldNamespace {
   name: string;
   /** Its deletionTimestamp, ISO 8601. */

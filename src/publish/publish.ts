@@ -10,17 +10,11 @@ import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { RunResult } from '../model/result.ts';
 import { isHeld } from '../report/causes.ts';
-import { type Failure, failureSection, resultSection } from '../report/comment.ts';
-import {
-  failedTeardown,
-  isPassed,
-  type Speaker,
-  type Teardown,
-  teardownOf,
-} from '../report/comment-state.ts';
+import { failureSection, resultSection } from '../report/comment.ts';
+import { isPassed, type Teardown, teardownOf } from '../report/comment-state.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
 import { reportJson } from '../report/report-json.ts';
-import type { View } from '../report/view.ts';
+import type { Ending, View } from '../report/view.ts';
 import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
@@ -36,9 +30,6 @@ const ANNOUNCING_MS = 10_000;
 /** The runner kills the process 10 s after the cancel signal; the comment must fit in before that. */
 const CANCELLED_MS = 4_000;
 const MAX_ABOUT_CHARS = 80;
-
-/** What is published: what became of the namespaces, or why the gate could not work. */
-export type Ending = View | Failure;
 
 export interface PublisherDeps {
   log: Log;
@@ -214,24 +205,17 @@ export class Publisher {
 
   #teardown(ending: Ending, inputs: CommentInputs, run: WorkflowRun): Teardown {
     const { namespaces, selector } = inputs;
+    const { id, attempt, number, workflow, job, where, startedAt } = run;
     const isKnown = namespaces.length > 0 || selector !== '';
-    const clean = (text: string): string => this.#deps.redactor.redact(text);
-    const speaker: Speaker = {
-      run: run.id,
-      attempt: run.attempt,
-      number: run.number,
-      workflow: run.workflow,
-      job: run.job,
-      where: clean(run.where),
+    const { redact } = this.#deps.redactor;
+    const about = redact([...namespaces, selector].filter(Boolean).join(', '));
+    return teardownOf(ending, {
+      ...{ run: id, attempt, number, workflow, job },
+      where: redact(where),
       scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
-      about: shorten(clean([...namespaces, selector].filter(Boolean).join(', ')), MAX_ABOUT_CHARS),
-    };
-    if (!('run' in ending)) {
-      return failedTeardown(speaker, ending.at, Math.round(ending.elapsedMs / 1_000));
-    }
-    return teardownOf(ending, speaker, {
-      address: hash(ending.run.cluster.server),
-      isOwnCluster: isYounger(ending.run, run.startedAt),
+      about: shorten(about, MAX_ABOUT_CHARS),
+      address: 'run' in ending ? hash(ending.run.cluster.server) : '',
+      isOwnCluster: 'run' in ending && isYounger(ending.run, startedAt),
     });
   }
 

@@ -19,7 +19,7 @@ import {
   table,
 } from './markdown.ts';
 import { markOf } from './sentences.ts';
-import type { View } from './view.ts';
+import type { Failure, View } from './view.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
@@ -33,16 +33,6 @@ function markerLine(key: string): string {
 /** On a line of its own, since people may write a note above it; not in a quote, which begins with ">". */
 export function hasMarker(body: string, key: string): boolean {
   return body.split(/\r?\n/).includes(markerLine(key));
-}
-
-/** The gate could not work: there is no result, but somebody who wants to know. */
-export interface Failure {
-  message: string;
-  /** What to do. */
-  hints: readonly string[];
-  /** ISO 8601, our clock. */
-  at: string;
-  elapsedMs: number;
 }
 
 /** What one run has to say, in at most so many characters. */

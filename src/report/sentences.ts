@@ -1,5 +1,11 @@
 import { formatDuration } from '../base/time.ts';
-import type { Diagnosis, Finding, FindingCode, Subject } from '../model/finding.ts';
+import {
+  type Diagnosis,
+  type Finding,
+  type FindingCode,
+  findingsOf,
+  type Subject,
+} from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, isOwnerOfItself } from './causes.ts';
@@ -188,7 +194,8 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
     const where = `The cause lies in the cluster, outside of ${these}.`;
     const isInnocent =
       others.some(({ since }) => isBefore(since, cause, run)) &&
-      clusterRoots(diagnosis).length === 1;
+      findingsOf(diagnosis, diagnosis.rootCauses).filter(({ scope }) => scope === 'cluster')
+        .length === 1;
     const answer = isInnocent
       ? [[strong('Not caused by this change.')], [where]]
       : [[strong(where)]];
@@ -197,11 +204,6 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
   // What is said about it is that nobody knows.
   if (finding.code === 'owner-unknown') return [];
   return [strong('The cause lies in this environment.')];
-}
-
-function clusterRoots({ findings, rootCauses }: Diagnosis): Finding[] {
-  const roots = new Set(rootCauses);
-  return findings.filter(({ id, scope }) => roots.has(id) && scope === 'cluster');
 }
 
 /** What the run was not asked about. */

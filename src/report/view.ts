@@ -104,7 +104,19 @@ export interface Row {
   isKnown: boolean;
 }
 
+/** The gate could not work: there is no result, but somebody who wants to know. */
+export interface Failure {
+  message: string;
+  /** What to do. */
+  hints: readonly string[];
+  /** ISO 8601, our clock. */
+  at: string;
+  elapsedMs: number;
+}
+
 export type View = ReturnType<typeof viewOf>;
+/** What is published. */
+export type Ending = View | Failure;
 export type NamespaceView = ReturnType<typeof namespaceView>;
 export type Proof = ReturnType<typeof proofOf>;
 

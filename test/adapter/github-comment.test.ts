@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import type { Failure } from '../../src/report/comment.ts';
 import {
   addTeardown,
   currentRows,
   type Teardown,
   teardownsIn,
 } from '../../src/report/comment-state.ts';
-import { viewOf } from '../../src/report/view.ts';
+import { type Failure, viewOf } from '../../src/report/view.ts';
 import type { Fault, Github } from '../stub/github.ts';
 import { type DeskOptions, desk, PULL_REQUEST, report, teardown } from '../stub/publishing.ts';
 import { deadApiService, deadlock, FINISHED_AT, gone, runOf, settled } from '../stub/results.ts';

@@ -9,15 +9,10 @@ import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
 import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
-import {
-  type Failure,
-  MAX_COMMENT_CHARS,
-  renderComment,
-  resultSection,
-} from '../../src/report/comment.ts';
+import { MAX_COMMENT_CHARS, renderComment, resultSection } from '../../src/report/comment.ts';
 import { stateBlock, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
-import { viewOf } from '../../src/report/view.ts';
+import { type Failure, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
@@ -166,9 +161,10 @@ export function teardown(result: RunResult, given: Partial<Teardown> = {}): Tear
     where: 'preview / teardown',
     scope: 'c'.repeat(16),
     about: 'preview-pr-42',
+    address: 'd'.repeat(16),
+    isOwnCluster: false,
   };
-  const cluster = { address: 'd'.repeat(16), isOwnCluster: false };
-  return { ...teardownOf(viewOf(result), speaker, cluster), ...given };
+  return { ...teardownOf(viewOf(result), speaker), ...given };
 }
 
 /** The comment of one run, after what earlier ones have left in it. */
