@@ -5,8 +5,8 @@ import { type ActivePolicy, isActive, isHanging, isPattern, verdict } from '../m
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
-import type { Waiting } from './gate.ts';
 import type { Run } from './run.ts';
+import type { Waiting } from './targets.ts';
 
 /** For all namespaces together, planning and verifying included. */
 const BUDGET_MS = 120_000;
