@@ -10,7 +10,7 @@ import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel, readList } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { isOfAnother } from '../observe/objects.ts';
+import { isGoneOrAnother } from '../observe/objects.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
@@ -35,7 +35,7 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
   // All are tried before the first is deleted; a refusal is the result of one, not the end of the others.
-  await inParallel(asked, (target) => tryDeletion(target, run));
+  await inParallel(asked, (target) => rehearse(target, run));
   if (inputs.delete === 'ordered') await deleteInOrder(asked.filter(isDeletable), run);
   // What was deleted inside has changed nothing about the namespace itself.
   await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
@@ -54,7 +54,7 @@ function deletionOf({ name, uid, resourceVersion }: NamespaceFacts): Mutation {
 }
 
 /** Only what the real request would meet as well; a webhook that knows no dry runs says nothing. */
-async function tryDeletion(target: Existing, { api, signal }: Run): Promise<void> {
+async function rehearse(target: Existing, { api, signal }: Run): Promise<void> {
   const sent = await api.send({ ...deletionOf(target.first), dryRun: true }, { signal });
   if (sent.ok) return;
   const { kind, message } = sent.failure;
@@ -261,7 +261,7 @@ async function remove(
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
   const sent = await api.send(deletion(path, options), { signal });
-  const isGone = !sent.ok && isOfAnother(sent.failure);
+  const isGone = !sent.ok && isGoneOrAnother(sent.failure);
   const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
   const { kind } = type;
   const known = deletions.find((one) => one.uid === uid);

@@ -209,15 +209,15 @@ export function stateBlock(all: readonly Teardown[], signature: string | undefin
 
 /** What a comment remembers. People can edit comments: what is no entry is dropped. */
 export function teardownsIn(body: string): Teardown[] {
-  return linesOf(body).flatMap((line) => readTeardown(decode(line)));
+  return stateLines(body).flatMap((line) => readTeardown(decode(line)));
 }
 
 export function signatureIn(body: string): string | undefined {
-  const line = linesOf(body).find((one) => one.startsWith('by '));
+  const line = stateLines(body).find((one) => one.startsWith('by '));
   return line === undefined ? undefined : /^by ([0-9a-f]{16,64})$/.exec(line)?.[1];
 }
 
-function linesOf(body: string): string[] {
+function stateLines(body: string): string[] {
   return (BLOCK.exec(body)?.[1] ?? '').split(/\r?\n/);
 }
 

@@ -175,8 +175,8 @@ function rowTable(
   const lines = rows.map((row) => {
     const isSilent = isStale(row, all);
     const state = isSilent
-      ? `no later run has looked here; it was ${rowMark(row)} ${stateOf(row)}`
-      : stateOf(row);
+      ? `no later run has looked here; it was ${rowMark(row)} ${stateText(row)}`
+      : stateText(row);
     return [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
   });
   return table(['', 'teardown', 'what became of it', 'run'], lines);
@@ -195,11 +195,11 @@ function placeOf(row: Teardown, rows: readonly Teardown[]): string {
 }
 
 function rowTitle(row: Teardown, rows: readonly Teardown[]): string {
-  return `${rowMark(row)} ${placeOf(row, rows)}: ${stateOf(row)}`;
+  return `${rowMark(row)} ${placeOf(row, rows)}: ${stateText(row)}`;
 }
 
 /** "stuck after 5m 02s: owner-missing (Widget db)". */
-function stateOf(row: Teardown): string {
+function stateText(row: Teardown): string {
   if (row.outcome === 'error') return 'could not look';
   const state = row.outcome === 'deleted' ? 'gone' : row.outcome;
   return `${state} after ${formatDuration(row.seconds * 1_000)}${causeOf(row)}`;

@@ -116,7 +116,11 @@ export function ownerResults(
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
     verdict === 'found' && owner?.actor !== undefined
-      ? ofActor(context, held, attribution, owner, owner.actor, removal, obstacles)
+      ? ofActor(attribution, {
+          ...{ context, held, removal, obstacles },
+          candidate: owner,
+          actor: owner.actor,
+        })
       : verdict === 'missing'
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
@@ -247,15 +251,23 @@ function evidenceOf(candidate: Candidate, { candidates, unread }: Attribution): 
   ];
 }
 
-function ofActor(
-  context: Context,
-  held: Held,
-  attribution: Attribution,
-  candidate: Candidate,
-  actor: Actor,
-  removal: Remedy[],
-  obstacles: RuleResult[],
-): RuleResult[] {
+/** An owner that is there, and what is said of it in any case. */
+interface Charge {
+  context: Context;
+  held: Held;
+  candidate: Candidate;
+  actor: Actor;
+  removal: Remedy[];
+  /** What refuses the update that removes the finalizer. */
+  obstacles: RuleResult[];
+  common: Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
+    Partial<RuleResult>;
+  /** "should remove x", with how sure that is. */
+  duty: string;
+}
+
+function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
+  const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
@@ -287,17 +299,14 @@ function ofActor(
     ];
   }
   if (!isAlive(actor) || actor.ready === 0) {
-    return notReady(context, held, actor, { ...common, ...circle }, duty, removal);
+    return notReady({ ...given, duty, common: { ...common, ...circle } });
   }
   // A guard of its own keeps others from what is its business.
   const others = obstacles.filter(
     ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
   );
-  return running(context, held, candidate, actor, common, duty, others);
+  return running({ ...given, duty, common, obstacles: others });
 }
-
-type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
-  Partial<RuleResult>;
 
 function asleepText({ kind, nodeSelector }: Actor): string {
   switch (kind) {
@@ -316,14 +325,7 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 }
 
 /** None of its pods is ready: why, and what that waits for in turn. */
-function notReady(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  common: Common,
-  duty: string,
-  removal: Remedy[],
-): RuleResult[] {
+function notReady({ actor, common, context, duty, held, removal }: Charge): RuleResult[] {
   const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
   const hasPods = actor.pods.length > 0;
   const events = listed(context.now.places[actor.namespace]?.events)
@@ -440,15 +442,8 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 }
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
-function running(
-  context: Context,
-  held: Held,
-  candidate: Candidate,
-  actor: Actor,
-  common: Common,
-  duty: string,
-  obstacles: RuleResult[],
-): RuleResult[] {
+function running(charge: Charge): RuleResult[] {
+  const { actor, candidate, common, context, duty, held, obstacles } = charge;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
@@ -497,7 +492,7 @@ function running(
         ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
-          ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
+          ...cureRemedies(charge, first, lacksRight, circle !== undefined),
           logRemedy(actor),
         ],
         waitsFor: causes.map((cause) => ({
@@ -526,7 +521,7 @@ function running(
   if (lease !== undefined) {
     return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
   }
-  if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
+  if (isForeseen(context, held)) return needing(charge);
   if (isEnding(context, actor)) {
     return [
       {
@@ -634,13 +629,7 @@ function isOfTheCloud(held: Held): boolean {
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
  */
-function needing(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  common: Common,
-  duty: string,
-): RuleResult[] {
+function needing({ actor, common, context, duty, held }: Charge): RuleResult[] {
   const lease = leaseHere(context, actor);
   const needs = [
     ...needsHere(context, held)

@@ -132,13 +132,12 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
 }
 
 export function cureRemedies(
-  context: Context,
-  held: Held,
-  { account, rights }: Candidate,
+  { context, held, candidate }: { context: Context; held: Held; candidate: Candidate },
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
 ): Remedy[] {
+  const { account, rights } = candidate;
   const error = refusal?.error;
   const user =
     account?.namespace === undefined
