@@ -1,5 +1,15 @@
+import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
+import {
+  type Actor,
+  accountText,
+  actorSubject,
+  actorsOf,
+  actorText,
+  isAlive,
+  isPresent,
+} from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
@@ -7,6 +17,7 @@ import {
   definitionSubject,
   fateText,
   findingId,
+  inShort,
   isAggregated,
   isForeseen,
   isGoing,
@@ -20,18 +31,10 @@ import {
   typeOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
-import {
-  type Actor,
-  accountText,
-  actorSubject,
-  actorsOf,
-  actorText,
-  isAlive,
-  isPresent,
-} from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import {
   goesBy,
@@ -49,7 +52,6 @@ import {
   isManaged,
   isOfControllerManager,
   meantBy,
-  POD_TYPE,
   writerOf,
 } from './held.ts';
 import {
@@ -70,16 +72,7 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
-import {
-  inShort,
-  isHolder,
-  leaseHere,
-  lostLease,
-  pausedBy,
-  type Refusal,
-  refusalsFor,
-} from './state.ts';
+import { isHolder, leaseHere, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -123,7 +116,11 @@ export function ownerResults(
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
     verdict === 'found' && owner?.actor !== undefined
-      ? ofActor(context, held, attribution, owner, owner.actor, removal, obstacles)
+      ? ofActor(attribution, {
+          ...{ context, held, removal, obstacles },
+          candidate: owner,
+          actor: owner.actor,
+        })
       : verdict === 'missing'
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
@@ -254,15 +251,23 @@ function evidenceOf(candidate: Candidate, { candidates, unread }: Attribution): 
   ];
 }
 
-function ofActor(
-  context: Context,
-  held: Held,
-  attribution: Attribution,
-  candidate: Candidate,
-  actor: Actor,
-  removal: Remedy[],
-  obstacles: RuleResult[],
-): RuleResult[] {
+/** An owner that is there, and what is said of it in any case. */
+interface Charge {
+  context: Context;
+  held: Held;
+  candidate: Candidate;
+  actor: Actor;
+  removal: Remedy[];
+  /** What refuses the update that removes the finalizer. */
+  obstacles: RuleResult[];
+  common: Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
+    Partial<RuleResult>;
+  /** "should remove x", with how sure that is. */
+  duty: string;
+}
+
+function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
+  const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
@@ -295,17 +300,14 @@ function ofActor(
     ];
   }
   if (!isAlive(actor) || actor.ready === 0) {
-    return notReady(context, held, actor, { ...common, ...circle }, duty, removal);
+    return notReady({ ...given, duty, common: { ...common, ...circle } });
   }
   // A guard of its own keeps others from what is its business.
   const others = obstacles.filter(
     ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
   );
-  return running(context, held, candidate, actor, common, duty, others);
+  return running({ ...given, duty, common, obstacles: others });
 }
-
-type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
-  Partial<RuleResult>;
 
 function scaledText({ scaledBy }: Actor): string[] {
   if (scaledBy === undefined) return [];
@@ -332,14 +334,7 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 }
 
 /** None of its pods is ready: why, and what that waits for in turn. */
-function notReady(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  common: Common,
-  duty: string,
-  removal: Remedy[],
-): RuleResult[] {
+function notReady({ actor, common, context, duty, held, removal }: Charge): RuleResult[] {
   const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
   const hasPods = actor.pods.length > 0;
   const events = listed(context.now.places[actor.namespace]?.events)
@@ -456,15 +451,8 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 }
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
-function running(
-  context: Context,
-  held: Held,
-  candidate: Candidate,
-  actor: Actor,
-  common: Common,
-  duty: string,
-  obstacles: RuleResult[],
-): RuleResult[] {
+function running(charge: Charge): RuleResult[] {
+  const { actor, candidate, common, context, duty, held, obstacles } = charge;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
@@ -513,7 +501,7 @@ function running(
         ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
-          ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
+          ...cureRemedies(charge, first, lacksRight, circle !== undefined),
           logRemedy(actor),
         ],
         waitsFor: causes.map((cause) => ({
@@ -542,7 +530,7 @@ function running(
   if (lease !== undefined) {
     return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
   }
-  if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
+  if (isForeseen(context, held)) return needing(charge);
   if (isEnding(context, actor)) {
     return [
       {
@@ -650,13 +638,7 @@ function isOfTheCloud(held: Held): boolean {
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
  */
-function needing(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  common: Common,
-  duty: string,
-): RuleResult[] {
+function needing({ actor, common, context, duty, held }: Charge): RuleResult[] {
   const lease = leaseHere(context, actor);
   const needs = [
     ...needsHere(context, held)

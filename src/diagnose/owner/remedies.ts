@@ -1,6 +1,8 @@
 import { shellQuote } from '../../base/text.ts';
+import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { type Actor, actorsOf, actorText, isAlive } from '../actors.ts';
 import {
   beforehand,
   forceCommand,
@@ -13,13 +15,12 @@ import {
   target,
   withoutPeriod,
 } from '../commands.ts';
-import { type Context, listNames, listWords, typeName } from '../context.ts';
-import { type Actor, actorsOf, actorText, isAlive } from './actors.ts';
+import { type Context, inShort, listNames, listWords, typeName } from '../context.ts';
+import { waysToChange } from '../rights.ts';
 import type { Candidate } from './attribute.ts';
 import { goesBy, isTelling } from './evidence.ts';
-import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
-import { waysToChange } from './rights.ts';
-import { inShort, invalidity, type Refusal } from './state.ts';
+import { catalogued, type Held } from './held.ts';
+import { invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -138,13 +139,12 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
 }
 
 export function cureRemedies(
-  context: Context,
-  held: Held,
-  { account, rights }: Candidate,
+  { context, held, candidate }: { context: Context; held: Held; candidate: Candidate },
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
 ): Remedy[] {
+  const { account, rights } = candidate;
   const error = refusal?.error;
   const user =
     account?.namespace === undefined

@@ -1,12 +1,12 @@
-import type { Subject } from '../../model/finding.ts';
+import type { Subject } from '../model/finding.ts';
 import type {
   ClusterSources,
   Condition,
   OwnerReference,
   PodFacts,
   WorkloadFacts,
-} from '../../model/snapshot.ts';
-import { type Context, listed } from '../context.ts';
+} from '../model/snapshot.ts';
+import { type Context, listed } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
