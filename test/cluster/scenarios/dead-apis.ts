@@ -10,6 +10,7 @@ import {
   objectFinalizer,
   ownerMissing,
   ownerUnknown,
+  stuck,
 } from './links.ts';
 import { createKubeSphereNamespace } from './namespace-finalizers.ts';
 
@@ -59,8 +60,7 @@ function deadApi(
     },
     settle: settledByDiscovery(group),
     expect: () => ({
-      outcome: 'stuck',
-      chains: [[unavailable(group, 'v1beta1', /ServiceNotFound|is not present|does not exist/)]],
+      ...stuck([unavailable(group, 'v1beta1', /ServiceNotFound|is not present|does not exist/)]),
       scope: 'cluster',
       notInspected: notInspected(group),
     }),
@@ -90,14 +90,13 @@ export const seed2c: Scenario = {
   },
   settle: settledByDiscovery(METRICS),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
+    ...stuck(
       [unavailable(METRICS, 'v1beta1', /ServiceNotFound|is not present|does not exist/)],
       [
         namespaceFinalizer(world.namespaceRef, KUBESPHERE),
         ownerMissing(world.namespaceRef, KUBESPHERE),
       ],
-    ],
+    ),
     notInspected: notInspected(METRICS),
   }),
 };
@@ -117,15 +116,11 @@ const seed2cRepaired: Scenario = {
       { timeoutMs: 120_000 }, // the controller may be in a back-off of up to 60 s
     );
   },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        namespaceFinalizer(world.namespaceRef, KUBESPHERE),
-        ownerMissing(world.namespaceRef, KUBESPHERE),
-      ],
-    ],
-  }),
+  expect: (world) =>
+    stuck([
+      namespaceFinalizer(world.namespaceRef, KUBESPHERE),
+      ownerMissing(world.namespaceRef, KUBESPHERE),
+    ]),
 };
 
 /** As after a node was drained: the Service is there, nobody is behind it. */
@@ -147,8 +142,7 @@ const seed3a: Scenario = {
   },
   settle: settledByDiscovery(METRICS),
   expect: () => ({
-    outcome: 'stuck',
-    chains: [[unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]],
+    ...stuck([unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]),
     scope: 'cluster',
     notInspected: notInspected(METRICS),
   }),
@@ -172,11 +166,10 @@ const seed3d: Scenario = {
   expect: (world) => {
     const held = configMapRef(world.namespace, 'precious');
     return {
-      outcome: 'stuck',
-      chains: [
+      ...stuck(
         [unavailable('custom.metrics.k8s.io', 'v1beta1', /ServiceNotFound|not present|not exist/)],
         [objectFinalizer(held, INVENTED), ownerUnknown(held, INVENTED)],
-      ],
+      ),
       notInspected: notInspected('custom.metrics.k8s.io'),
     };
   },

@@ -1,5 +1,5 @@
 import type { Ref } from '../client.ts';
-import type { Link } from '../scenario.ts';
+import type { Expectation, Link } from '../scenario.ts';
 
 /** Short words for the links that chains are made of. */
 
@@ -54,6 +54,9 @@ export const ownerMissing = (subject: Ref, finalizer: string, words: Words = {})
   finalizer,
   ...words,
 });
+
+/** It hangs, and these chains, each from what holds it to a root cause, are all that is found. */
+export const stuck = (...chains: Link[][]): Expectation => ({ outcome: 'stuck', chains });
 
 /** Condition types as the namespace controller writes them. */
 export const DISCOVERY = 'NamespaceDeletionDiscoveryFailure';

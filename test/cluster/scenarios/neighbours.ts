@@ -31,8 +31,6 @@ import {
   nobodyLeft,
   owner,
   RIGHTS,
-  releaseGuarded,
-  restart,
   type Situation,
   type Step,
   scaleUp,
@@ -102,7 +100,6 @@ const lookalikes: Scenario[] = [
       }),
       nobodyKnown,
     ),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'umbrella-gone',
@@ -129,7 +126,6 @@ const lookalikes: Scenario[] = [
     ],
     afterwards: gone,
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'umbrella-asleep',
@@ -156,7 +152,6 @@ const lookalikes: Scenario[] = [
       },
     ],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   ...[true, false].map((isAdmin) =>
     situation({
@@ -192,7 +187,6 @@ const lookalikes: Scenario[] = [
         });
       },
       expect: isAdmin ? either(nobodyKnown) : either((_, operator) => nobodyLeft(operator)),
-      cure: releaseGuarded,
     }),
   ),
   situation({
@@ -228,7 +222,6 @@ const lookalikes: Scenario[] = [
       });
     },
     expect: either(nobodyKnown),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'name-with-prefix',
@@ -238,7 +231,6 @@ const lookalikes: Scenario[] = [
     bystanders: [{ ...ADMIN, name: 'etcd-backup-operator', namespace: 'etcd-system' }],
     afterwards: gone,
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'group-above',
@@ -271,7 +263,6 @@ const lookalikes: Scenario[] = [
       },
     ],
     expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
-    cure: scaleUp,
   }),
   situation({
     id: 'status-keeper',
@@ -292,7 +283,6 @@ const lookalikes: Scenario[] = [
         { fieldManager: 'widget-syncer' },
       ),
     expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
-    cure: scaleUp,
   }),
 ];
 
@@ -327,9 +317,8 @@ const failing: Scenario[] = [
     behaviour: fails('cannot log in: secrets "creds" not found'),
     complains: true,
     spec: { secretRef: { name: 'creds', namespace: 'shared' } },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/creds/] })],
+    owner: { code: 'owner-failing', says: [/creds/] },
     expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
-    cure: releaseGuarded,
     beyondCommands: 'nobody but its owner knows what was in the Secret',
   }),
   situation({
@@ -338,9 +327,8 @@ const failing: Scenario[] = [
     behaviour: fails('DeleteFailed: instance "db-1" not found'),
     complains: true,
     spec: { instanceName: 'db-1' },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/db-1/] })],
+    owner: { code: 'owner-failing', says: [/db-1/] },
     expect: () => ({ deadlock: false, also: advisesNot(/[Rr]estore/) }),
-    cure: releaseGuarded,
     beyondCommands: 'somebody has to look into the cloud',
   }),
   situation({
@@ -348,11 +336,8 @@ const failing: Scenario[] = [
     title: 'the cloud refuses what the operator asks of it',
     behaviour: fails('rpc error: code = PermissionDenied desc = forbidden: token lacks scope'),
     complains: true,
-    owner: (_, operator) => [
-      owner(operator, 'owner-failing', { says: [/lacks scope/], advises: [/^Fix/] }),
-    ],
+    owner: { code: 'owner-failing', says: [/lacks scope/], advises: [/^Fix/] },
     expect: () => ({ deadlock: false, also: advisesNot(/Grant|can-i/) }),
-    cure: releaseGuarded,
     beyondCommands: 'somebody has to grant it in the cloud',
   }),
   situation({
@@ -362,9 +347,8 @@ const failing: Scenario[] = [
       'jobs.batch "wipe" is forbidden: unable to create new content in namespace vault because it is being terminated',
     ),
     complains: true,
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/vault/] })],
+    owner: { code: 'owner-failing', says: [/vault/] },
     expect: () => ({ deadlock: false, also: advisesNot(/create jobs in the namespace/) }),
-    cure: releaseGuarded,
     beyondCommands: 'the other namespace has to go first',
   }),
 ];
@@ -435,7 +419,6 @@ const rights: Scenario[] = [
       )(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
-    cure: releaseGuarded,
     beyondCommands: 'its work takes time',
   }),
   situation({
@@ -457,7 +440,6 @@ const rights: Scenario[] = [
       ),
       never: [NOBODY_IS_MISSING],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'agent-outside',
@@ -473,7 +455,6 @@ const rights: Scenario[] = [
     },
     owner: 'owner-unknown',
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'leader-hangs',
@@ -490,8 +471,7 @@ const rights: Scenario[] = [
         silentForSeconds: 25,
       });
     },
-    owner: (_, operator) => [owner(operator, 'owner-running', { says: [/Lease.*renewed/] })],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/Lease.*renewed/] },
   }),
   situation({
     id: 'old-lease',
@@ -501,10 +481,7 @@ const rights: Scenario[] = [
     behaviour: HANGS,
     afterwards: (world, { namespace, name }) =>
       createLease(world, { namespace, name, holder: `${name}-0_77aa`, silentForSeconds: 86_400 }),
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/runs; if it leads by Lease/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/runs; if it leads by Lease/] },
   }),
   situation({
     id: 'own-webhook-on-pods',
@@ -577,8 +554,7 @@ const more: Scenario[] = [
     settle: says(
       'delete failed: deployments.apps "cart" is forbidden: User "system:serviceaccount:team-apps:deployer" cannot delete resource "deployments" in API group "apps" in the namespace "team-apps"',
     ),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
-    cure: releaseGuarded,
+    owner: { code: 'owner-failing', says: [/cannot delete/] },
     mayChange: () => RIGHTS,
     beyondCommands: 'somebody has to let the account of the team do it',
   }),
@@ -590,10 +566,7 @@ const more: Scenario[] = [
       world.client.patch(guardedRef(world, operator), {
         metadata: { annotations: { 'kustomize.toolkit.fluxcd.io/reconcile': 'disabled' } },
       }),
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/nothing that can be seen/] },
   }),
   situation({
     id: 'suspended-refused',
@@ -601,8 +574,7 @@ const more: Scenario[] = [
     behaviour: fails('cannot drop the schema: quota of the provider is used up'),
     complains: true,
     spec: { suspend: true },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/used up/] })],
-    cure: releaseGuarded,
+    owner: { code: 'owner-failing', says: [/used up/] },
     beyondCommands: 'somebody has to make room at the provider',
   }),
   situation({
@@ -626,7 +598,6 @@ const more: Scenario[] = [
       await settledByFinalizer(world);
     },
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'sibling-lease',
@@ -639,10 +610,7 @@ const more: Scenario[] = [
       const holder = `${pod?.metadata.name}_77aa`;
       await createLease(world, { namespace, name: `${name}-lock`, holder });
     },
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/nothing that can be seen/] },
   }),
   situation({
     id: 'own-guard',
@@ -686,7 +654,6 @@ const more: Scenario[] = [
     },
     owner: 'owner-running',
     expect: (world) => ({ never: [webhookRef(world)] }),
-    cure: releaseGuarded,
     beyondCommands: 'its work takes time',
   }),
 ];
@@ -703,7 +670,6 @@ const traces: Scenario[] = [
       await world.createAll(grant({ name: 'looks' }, [subject], 'view'));
     },
     expect: (world, operator) => ({ ...missingOrUnknown(world, operator), deadlock: false }),
-    cure: releaseGuarded,
   }),
 ];
 

@@ -19,7 +19,15 @@ import { readyPods } from '../servers/operator-process.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, DISCOVERY, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import {
+  CONTENT_FAILURE,
+  DISCOVERY,
+  objectFinalizer,
+  ownerMissing,
+  podRef,
+  ref,
+  stuck,
+} from './links.ts';
 import {
   ADMIN,
   argo,
@@ -55,7 +63,6 @@ import {
   releaseGuarded,
   restart,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
@@ -128,7 +135,6 @@ const workloads: Scenario[] = [
         advises: [/kubectl scale cloneset\./],
       },
     ],
-    cure: releaseGuarded,
     beyondCommands: 'nobody here makes pods of such a workload',
   }),
   situation({
@@ -150,7 +156,6 @@ const workloads: Scenario[] = [
       );
     },
     owner: 'owner-missing',
-    cure: releaseGuarded,
   }),
   situation({
     id: 'ghost-pod',
@@ -178,7 +183,6 @@ const workloads: Scenario[] = [
       await world.terminating(refOf(last));
     },
     owner: (_, operator) => [ownerMissing(workloadRef(operator), operator.finalizer)],
-    cure: releaseGuarded,
   }),
 ];
 
@@ -245,7 +249,6 @@ const bystanders: Scenario[] = [
       ...missingOrUnknown(world, operator),
       also: advisesNot(/grant/i),
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'config-in-use',
@@ -337,7 +340,6 @@ const words: Scenario[] = [
     },
     settle: settledWithPod,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'two-on-one',
@@ -365,7 +367,6 @@ const words: Scenario[] = [
         ],
       };
     },
-    cure: releaseGuarded,
     beyondCommands: 'the service has to come back',
   }),
   situation({
@@ -386,8 +387,7 @@ const words: Scenario[] = [
       }),
       'argocd-application-controller',
     ),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/no such host/] })],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/no such host/] },
   }),
   situation({
     id: 'state-error',
@@ -398,8 +398,7 @@ const words: Scenario[] = [
       state: 'Error',
       message: 'bucket "assets" is not empty: 12 objects left',
     })),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/is not empty/] })],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/is not empty/] },
   }),
   {
     id: 'unmount-fails',
@@ -422,18 +421,14 @@ const words: Scenario[] = [
       });
     },
     settle: settledOverdue,
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          {
-            code: 'pod-not-confirmed',
-            subject: podRef(world.namespace, 'web-0'),
-            says: [/device is busy/],
-          },
-        ],
-      ],
-    }),
+    expect: (world) =>
+      stuck([
+        {
+          code: 'pod-not-confirmed',
+          subject: podRef(world.namespace, 'web-0'),
+          says: [/device is busy/],
+        },
+      ]),
     cure: (world) =>
       world.client.delete(podRef(world.namespace, 'web-0'), { gracePeriodSeconds: 0 }),
   },
@@ -513,7 +508,6 @@ const patterns: Scenario = situation({
     ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
     never: [NOBODY_IS_MISSING],
   }),
-  cure: scaleUp,
 });
 
 const scopes: Scenario[] = [
@@ -599,7 +593,7 @@ const scopes: Scenario[] = [
       const conditions = [{ ...failed, lastTransitionTime: now() }];
       await status(() => ({ conditions }), 'deploy-agent')(world, operator);
     },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
+    owner: { code: 'owner-failing', says: [/cannot delete/] },
     cure: releaseGuarded,
     mayChange: () => RIGHTS,
     beyondCommands: 'somebody has to let the account of the team do it',
@@ -618,9 +612,7 @@ const endings: Scenario[] = [
       await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: namespace });
       await world.terminating(podRef(namespace, 'other'));
     },
-    owner: (_, operator) => [
-      owner(operator, 'owner-scaled-to-zero', { says: [/is being deleted itself/] }),
-    ],
+    owner: { code: 'owner-scaled-to-zero', says: [/is being deleted itself/] },
     expect: () => ({ also: advisesNot(/kubectl scale/) }),
     cure: async (world, operator) => {
       await release(world, podRef(operator.namespace, 'other'));
@@ -738,10 +730,9 @@ const apis: Scenario[] = [
       const { group, version } = pendingApi(world);
       const says = [/Insufficient cpu/];
       return {
-        outcome: 'stuck',
-        chains: [
-          [{ code: 'apiservice-unavailable', subject: apiServiceRef(group, version), says }],
-        ],
+        ...stuck([
+          { code: 'apiservice-unavailable', subject: apiServiceRef(group, version), says },
+        ]),
         notInspected: [group],
       };
     },

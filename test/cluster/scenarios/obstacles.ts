@@ -15,7 +15,7 @@ import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, ref } from './links.ts';
+import { CONTENT_FAILURE, ref, stuck } from './links.ts';
 import {
   createGuarded,
   install,
@@ -38,7 +38,6 @@ import {
   owner,
   release,
   releaseGuarded,
-  restart,
   type Situation,
   type Step,
   scaleUp,
@@ -137,7 +136,6 @@ const policies: Scenario[] = [
     afterwards: onlyFor(account),
     owner: 'owner-running',
     expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),
-    cure: restart,
   }),
   situation({
     id: 'S71-asleep',
@@ -151,7 +149,6 @@ const policies: Scenario[] = [
       ) ?? Promise.resolve(),
     owner: 'owner-scaled-to-zero',
     expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S71-moved',
@@ -192,7 +189,7 @@ const policies: Scenario[] = [
       await refusesDeletion(world, ref('v1', 'ConfigMap', world.namespace, 'books'));
     },
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /parameterNotFoundAction/] }),
-    expect: (world) => ({ outcome: 'stuck', chains: [[denied(world)]] }),
+    expect: (world) => stuck([denied(world)]),
     cure: (world) => world.create(configMap(PARAMETERS.namespace, world.name(PARAMETERS.name))),
     mayChange: (world) => [
       bindingRef(world),
@@ -244,7 +241,7 @@ function ledgerWebhook(
       await refusesDeletion(world, ledgerRef(world));
     },
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /not found/] }),
-    expect: (world) => ({ outcome: 'stuck', chains: [[failing(world, 'matching')]] }),
+    expect: (world) => stuck([failing(world, 'matching')]),
     cure: (world) => world.client.delete(webhookRef(world, undefined, 'matching')),
   };
 }
@@ -325,8 +322,7 @@ function twins(
     },
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /not found/] }),
     expect: (world) => ({
-      outcome: 'stuck',
-      chains: [[failing(world, guilty)]],
+      ...stuck([failing(world, guilty)]),
       never: [webhookRef(world, undefined, innocent)],
     }),
     cure: (world) => world.client.delete(webhookRef(world, undefined, guilty)),
@@ -423,7 +419,6 @@ const leftWebhooks: Scenario[] = [
     },
     owner: 'owner-missing',
     expect: innocentWebhook,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S74-other-namespace',
@@ -435,7 +430,6 @@ const leftWebhooks: Scenario[] = [
     },
     owner: 'owner-missing',
     expect: innocentWebhook,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S74-asleep',
@@ -496,7 +490,6 @@ const leftWebhooks: Scenario[] = [
         ],
       };
     },
-    cure: scaleUp,
   }),
 ];
 
@@ -638,7 +631,6 @@ const unread: Scenario[] = [
       }),
       notInspected: [/daemonsets/i],
     }),
-    cure: restart,
   }),
   situation({
     id: 'S85-pods',
@@ -655,7 +647,6 @@ const unread: Scenario[] = [
       ...unsure(world, operator),
       notInspected: [/pods/i],
     }),
-    cure: restart,
   }),
   situation({
     id: 'S85-bindings',
@@ -668,7 +659,6 @@ const unread: Scenario[] = [
       ...unsure(world, operator, owner(operator, 'owner-scaled-to-zero')),
       notInspected: [/clusterrolebindings/i],
     }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S85-gone',
@@ -682,7 +672,6 @@ const unread: Scenario[] = [
       ...unsure(world, operator),
       notInspected: [/leases/i],
     }),
-    cure: releaseGuarded,
   }),
 ];
 

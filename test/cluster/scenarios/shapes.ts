@@ -22,7 +22,6 @@ import {
   owner,
   releaseGuarded,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
@@ -56,7 +55,6 @@ const packaged: Scenario[] = [
     operator: { ...provider, replicas: 0 },
     afterwards: ownedBySomething,
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
 ];
 
@@ -106,7 +104,6 @@ const sharedAccount: Scenario[] = [
       (_, operator) => owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
       nobodyKnown,
     ),
-    cure: scaleUp,
   }),
 ];
 
@@ -146,7 +143,6 @@ const secondProducts: Scenario[] = [
     bystanders: [{ name: 'widget-operator' }],
     afterwards: reportsStatus,
     expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
-    cure: scaleUp,
   }),
   situation({
     id: 'shape-second-product-gone',
@@ -158,7 +154,6 @@ const secondProducts: Scenario[] = [
       await removed(world, operator);
     },
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
 ];
 
@@ -177,7 +172,6 @@ const commands: Scenario[] = [
     },
     bystanders: [{ name: 'delivery', namespace: 'delivery', role: 'cluster-admin' }],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
 ];
 

@@ -46,10 +46,11 @@ export interface Situation
   /** What happens after the finalizer was set, before the namespace is deleted. */
   afterwards?: Step;
   settle?: Step;
-  /** How the chain goes on behind the object. */
-  owner?: FindingCode | ((world: World, operator: Operator) => Link[]);
+  /** How the chain goes on behind the object: its operator in this state, or something else. */
+  owner?: FindingCode | Omit<Link, 'subject'> | ((world: World, operator: Operator) => Link[]);
   expect?: (world: World, operator: Operator) => Partial<Expectation>;
-  cure: Step;
+  /** Unless given: who hangs is restarted, who sleeps is scaled up, and else the finalizer is removed. */
+  cure?: Step;
   mayChange?: (world: World, operator: Operator) => readonly Partial<Ref>[];
 }
 
@@ -107,7 +108,7 @@ export function situation(told: Situation): Scenario {
         ],
       };
     },
-    cure: (world) => told.cure(world, theOperator(world)),
+    cure: (world) => (told.cure ?? usualCure(told, ours(world)))(world, theOperator(world)),
     mayChange: (world) => told.mayChange?.(world, theOperator(world)) ?? [],
   };
 }
@@ -122,10 +123,21 @@ function away(world: World, options: OperatorOptions = {}): OperatorOptions {
   return { scope: 'cluster', ...options, namespace };
 }
 
-function linkTo(code: FindingCode | undefined, world: World, operator: Operator): Link[] {
-  if (code === undefined) return [];
-  if (code === 'owner-missing') return [nobodyLeft(operator)];
-  return code === 'owner-unknown' ? [nobodyKnown(world, operator)] : [owner(operator, code)];
+function usualCure({ behaviour }: Situation, { replicas }: OperatorOptions): Step {
+  if (behaviour?.hangs) return restart;
+  return replicas === 0 ? scaleUp : releaseGuarded;
+}
+
+function linkTo(
+  told: FindingCode | Omit<Link, 'subject'> | undefined,
+  world: World,
+  operator: Operator,
+): Link[] {
+  if (told === undefined) return [];
+  if (told === 'owner-missing') return [nobodyLeft(operator)];
+  if (told === 'owner-unknown') return [nobodyKnown(world, operator)];
+  const { code, ...words } = typeof told === 'string' ? { code: told } : told;
+  return [owner(operator, code, words)];
 }
 
 export function guardedRef(world: World, operator: Operator): Ref {

@@ -5,7 +5,7 @@ import type { Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
-import { FINALIZERS, objectFinalizer, ownerUnknown, podRef, ref } from './links.ts';
+import { FINALIZERS, objectFinalizer, ownerUnknown, podRef, ref, stuck } from './links.ts';
 import { settledWithPod } from './pods.ts';
 
 /** Claims, volumes and what is attached. */
@@ -145,17 +145,13 @@ const s26: Scenario = {
       (found) => found !== undefined && stringsAt(found, 'metadata', 'finalizers').length === 1,
     );
   },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        objectFinalizer(claimRef(world), VSPHERE),
-        ownerUnknown(claimRef(world), VSPHERE, {
-          says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
-        }),
-      ],
-    ],
-  }),
+  expect: (world) =>
+    stuck([
+      objectFinalizer(claimRef(world), VSPHERE),
+      ownerUnknown(claimRef(world), VSPHERE, {
+        says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
+      }),
+    ]),
 };
 
 const s27: Scenario = {

@@ -29,11 +29,8 @@ import {
   nobodyKnown,
   nothingForced,
   owner,
-  releaseGuarded,
-  restart,
   type Situation,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
@@ -66,7 +63,6 @@ const policyEngines: Scenario[] = [
       ...missingOrUnknown(world, operator),
       never: [policyEngine(world)],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S60-able',
@@ -80,7 +76,6 @@ const policyEngines: Scenario[] = [
       ...missingOrUnknown(world, operator),
       never: [policyEngine(world)],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S60-asleep',
@@ -92,7 +87,6 @@ const policyEngines: Scenario[] = [
     },
     owner: 'owner-unknown',
     expect: (world) => ({ never: [policyEngine(world), NOBODY_IS_MISSING] }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S60-its-own',
@@ -101,7 +95,6 @@ const policyEngines: Scenario[] = [
     behaviour: HANGS,
     afterwards: (world, operator) => serveWebhook(world, operator),
     owner: 'owner-running',
-    cure: restart,
   }),
 ];
 
@@ -149,7 +142,6 @@ const foreignFinalizers: Scenario[] = [
     bystanders: [widgetOperator],
     afterwards: reportsStatus,
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S61-alive',
@@ -159,7 +151,6 @@ const foreignFinalizers: Scenario[] = [
     bystanders: [{ ...widgetOperator, replicas: 0 }],
     afterwards: reportsStatus,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S61-gone',
@@ -174,7 +165,6 @@ const foreignFinalizers: Scenario[] = [
       (_, { finalizer }) => ({ code: 'owner-missing', subject: 'any', finalizer }),
       nobodyKnown,
     ),
-    cure: releaseGuarded,
   }),
 ];
 
@@ -202,7 +192,6 @@ const leftovers: Scenario[] = [
     behaviour: HANGS,
     afterwards: oldInstall,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S62-asleep',
@@ -211,7 +200,6 @@ const leftovers: Scenario[] = [
     operator: { ...ADMIN, namespace: 'platform', account: 'platform', replicas: 0 },
     afterwards: oldInstall,
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S62-nameless',
@@ -222,7 +210,6 @@ const leftovers: Scenario[] = [
     afterwards: oldInstall,
     owner: 'owner-unknown',
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: restart,
   }),
 ];
 
@@ -236,7 +223,6 @@ const twice: Scenario[] = [
     operator: (world) => ({ replicas: 0, container: watches(world.namespace) }),
     bystanders: [{ namespace: 'team-b-system', container: watches('team-b') }],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S63-args',
@@ -254,7 +240,6 @@ const twice: Scenario[] = [
       },
     ],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S63-awake',
@@ -263,7 +248,6 @@ const twice: Scenario[] = [
     behaviour: HANGS,
     bystanders: [{ namespace: 'team-b-system', replicas: 0, container: watches('team-b') }],
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S63-both',
@@ -271,7 +255,6 @@ const twice: Scenario[] = [
     operator: { replicas: 0 },
     bystanders: [{ namespace: 'team-b-system' }],
     owner: 'owner-unknown',
-    cure: scaleUp,
   }),
 ];
 
@@ -300,7 +283,6 @@ const workloads: Scenario[] = [
     inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
-    cure: restart,
   }),
   situation({
     id: 'S64-replicaset',
@@ -308,7 +290,6 @@ const workloads: Scenario[] = [
     operator: { workload: 'ReplicaSet' },
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S64-job',
@@ -316,20 +297,18 @@ const workloads: Scenario[] = [
     operator: { workload: 'Job' },
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S64-cronjob',
     title: 'the operator is a CronJob that is suspended',
     operator: { workload: 'CronJob', replicas: 0 },
-    owner: (_, operator) => [owner(operator, ['owner-scaled-to-zero', 'owner-not-ready'])],
-    cure: scaleUp,
+    owner: { code: ['owner-scaled-to-zero', 'owner-not-ready'] },
   }),
   situation({
     id: 'S64-daemonset',
     title: 'the operator is a DaemonSet whose selector no node meets',
     operator: { workload: 'DaemonSet', replicas: 0 },
-    owner: (_, operator) => [owner(operator, ['owner-scaled-to-zero', 'owner-not-ready'])],
+    owner: { code: ['owner-scaled-to-zero', 'owner-not-ready'] },
     cure: async (world, operator) => {
       const node = { 'kubernetes.io/hostname': world.name('node-1') };
       await world.client.patch(ref('apps/v1', 'DaemonSet', operator.namespace, operator.name), {
@@ -355,7 +334,6 @@ const workloads: Scenario[] = [
     operator: { workload: 'Pod' },
     afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
     owner: 'owner-missing',
-    cure: releaseGuarded,
   }),
 ];
 
@@ -378,7 +356,6 @@ const leases: Scenario[] = [
       ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S65-no-lease',
@@ -387,7 +364,6 @@ const leases: Scenario[] = [
     operator: { ...ADMIN, ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
     owner: 'owner-unknown',
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S65-outside',
@@ -417,7 +393,6 @@ const leases: Scenario[] = [
       ],
       never: [NOBODY_IS_MISSING],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'lease-of-the-group',
@@ -434,7 +409,6 @@ const leases: Scenario[] = [
       });
     },
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'not-leading',
@@ -447,12 +421,7 @@ const leases: Scenario[] = [
         holder: `${name}-5d8f7c9b6-gone1_77aa`,
         silentForSeconds: 1_200,
       }),
-    owner: (_, operator) => [
-      owner(operator, ['owner-running', 'owner-failing', 'owner-not-ready'], {
-        says: [/Lease|lead/i],
-      }),
-    ],
-    cure: restart,
+    owner: { code: ['owner-running', 'owner-failing', 'owner-not-ready'], says: [/Lease|lead/i] },
   }),
 ];
 
@@ -497,7 +466,6 @@ const elsewhere: Scenario[] = [
     behaviour: HANGS,
     bystanders: [argoServer],
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S80-asleep',
@@ -506,7 +474,6 @@ const elsewhere: Scenario[] = [
     operator: { ...argo, replicas: 0 },
     bystanders: [argoServer],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S80-server',
@@ -516,7 +483,6 @@ const elsewhere: Scenario[] = [
     bystanders: [argoServer],
     afterwards: (world, operator) => uninstall(world, operator),
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S80-ingress',
@@ -541,7 +507,6 @@ const elsewhere: Scenario[] = [
     spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S80-flux',
@@ -550,7 +515,6 @@ const elsewhere: Scenario[] = [
     operator: flux('kustomize-controller', 0),
     bystanders: ['source', 'helm', 'notification'].map((part) => flux(`${part}-controller`)),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
 ];
 
@@ -569,7 +533,6 @@ const sharedAccounts: Scenario[] = [
     operator: gizmo('operator', { replicas: 0 }),
     bystanders: [gizmo('metrics', { rules: [] }), gizmo('webhooks', { rules: [] })],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S81-awake',
@@ -578,7 +541,6 @@ const sharedAccounts: Scenario[] = [
     behaviour: HANGS,
     bystanders: [gizmo('metrics', { rules: [], replicas: 0 }), gizmo('webhooks', { rules: [] })],
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S81-nameless',
@@ -586,7 +548,6 @@ const sharedAccounts: Scenario[] = [
     operator: gizmo('operator', { ...NAMELESS, replicas: 0 }),
     bystanders: ['metrics', 'webhooks'].map((name) => gizmo(name, { ...NAMELESS, rules: [] })),
     owner: 'owner-unknown',
-    cure: scaleUp,
   }),
 ];
 
@@ -603,7 +564,6 @@ const installs: Scenario[] = [
     bystanders: [helper],
     afterwards: (world, operator) => createServiceVersion(world, operator),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'helm',
@@ -616,7 +576,6 @@ const installs: Scenario[] = [
       { ...helper, metadata: { annotations: helm('tools', world.name('platform')) } },
     ],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'helm-types',
@@ -630,7 +589,6 @@ const installs: Scenario[] = [
       };
     },
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'status-writer',
@@ -644,7 +602,6 @@ const installs: Scenario[] = [
         { fieldManager: operator.name },
       ),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'conversion',
@@ -668,7 +625,6 @@ const installs: Scenario[] = [
     afterwards: (world, { namespace, name }) =>
       world.create(service(namespace, name, { selector: { app: name } })),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
 ];
 
@@ -712,7 +668,6 @@ const events: Scenario[] = [
       });
     },
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     ...POD,
@@ -748,7 +703,6 @@ const events: Scenario[] = [
       });
     },
     owner: 'owner-unknown',
-    cure: releaseGuarded,
   }),
 ];
 
@@ -763,14 +717,12 @@ const bindings: Scenario[] = [
     inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
-    cure: restart,
   }),
   situation({
     id: 'bound-as-user',
     title: 'the operator is bound as a user and has 0 replicas',
     operator: { boundAs: 'User', replicas: 0 },
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'rights-on-all-types-of-the-group',
@@ -786,7 +738,6 @@ const bindings: Scenario[] = [
       (_, operator) => owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
       nobodyKnown,
     ),
-    cure: scaleUp,
   }),
   situation({
     id: 'S66-console',
@@ -794,7 +745,6 @@ const bindings: Scenario[] = [
     bystanders: (world) => [{ name: 'widget-console', rules: reading(world) }],
     afterwards: (world, operator) => uninstall(world, operator),
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'owner-namespace-terminating',
@@ -822,7 +772,6 @@ const bindings: Scenario[] = [
         ],
       ],
     }),
-    cure: releaseGuarded,
   }),
 ];
 

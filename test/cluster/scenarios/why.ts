@@ -23,7 +23,6 @@ import {
   NOBODY_IS_MISSING,
   owner,
   RIGHTS,
-  releaseGuarded,
   restart,
   type Situation,
   type Step,
@@ -103,7 +102,6 @@ const rights: Scenario[] = [
     operator: (world) => named(world, GUARDED),
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S66-other-namespace',
@@ -152,7 +150,6 @@ const statuses: Scenario[] = [
     behaviour: HANGS,
     afterwards: report(HEALTHY),
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S67-polarity',
@@ -165,7 +162,6 @@ const statuses: Scenario[] = [
       ),
     ),
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S67-degraded',
@@ -179,10 +175,7 @@ const statuses: Scenario[] = [
         message: 'cannot delete bucket assets: quota service answers 503',
       }),
     ),
-    owner: (_, operator) => [
-      owner(operator, 'owner-failing', { says: [/quota service answers 503/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/quota service answers 503/] },
   }),
   situation({
     id: 'S67-stale',
@@ -197,7 +190,6 @@ const statuses: Scenario[] = [
       lastTransitionTime: '2024-05-01T10:00:00Z',
     }),
     owner: 'owner-running',
-    cure: restart,
   }),
 ];
 
@@ -241,7 +233,6 @@ const events: Scenario[] = [
     afterwards: complaint,
     settle: settledWithPod,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     ...heldPod,
@@ -253,8 +244,7 @@ const events: Scenario[] = [
       const name = `${GUARDED}.${operator.name}`;
       await happensAgain(world, ref('events.k8s.io/v1', 'Event', world.namespace, name));
     },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/quota of the provider/] })],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/quota of the provider/] },
   }),
 ];
 
@@ -348,7 +338,7 @@ const podless: Scenario[] = [
       await runPodsIn(world, operator.namespace);
       await noPod(/quota/)(world, operator);
     },
-    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/quota/] })],
+    owner: { code: 'owner-not-ready', says: [/quota/] },
     cure: async (world, operator) => {
       await world.client.delete(quotaRef(operator));
       await tryAgain(world, operator);
@@ -364,7 +354,7 @@ const podless: Scenario[] = [
       await restart(world, operator);
       await noPod(/serviceaccount/)(world, operator);
     },
-    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/service ?account/i] })],
+    owner: { code: 'owner-not-ready', says: [/service ?account/i] },
     cure: async (world, operator) => {
       const { namespace, account: name } = operator;
       await world.create({
@@ -397,7 +387,7 @@ const podless: Scenario[] = [
       const name = pod.metadata.name;
       await client.patchStatus(ref('v1', 'Pod', namespace, name), { conditions: [condition] });
     },
-    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/Insufficient memory/] })],
+    owner: { code: 'owner-not-ready', says: [/Insufficient memory/] },
     expect: (world) => ({ never: [injector(world)] }),
     cure: (world, operator) => runPodsIn(world, operator.namespace),
     beyondCommands: 'somebody has to make room on the nodes',
@@ -444,7 +434,6 @@ const needs: Scenario[] = [
     afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
     owner: withoutSecret,
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S82-right',
@@ -453,9 +442,7 @@ const needs: Scenario[] = [
     behaviour: { isSlow: true },
     complains: true,
     afterwards: (world, operator) => grantIn(world, operator, world.namespace),
-    owner: (_, operator) => [
-      owner(operator, 'owner-failing', { says: [/forbidden|cannot patch/] }),
-    ],
+    owner: { code: 'owner-failing', says: [/forbidden|cannot patch/] },
     // Only who asked before the namespace was deleted can know of the RoleBinding.
     identity: 'teardown-gate',
     delete: false,
