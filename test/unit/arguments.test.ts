@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseArguments } from '../../src/arguments.ts';
 import { ActionError } from '../../src/base/errors.ts';
 import { readInputs } from '../../src/inputs.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 test('arguments are a command, or are refused with one sentence', () =>
   expectPairs('arguments.txt', (line) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { parseConditions } from '../../src/diagnose/conditions.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
 import { GREEN_CONDITIONS } from '../stub/green-conditions.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 function isTrue(type: string, message: string): Condition {
   return { type, status: 'True', reason: 'Whatever', message };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { classifyErrorText } from '../../src/diagnose/error-texts.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const failed = (types: number, ...errors: string[]) =>
   `Failed to delete all resource types, ${types} remaining: ${errors.join(', ')}`;

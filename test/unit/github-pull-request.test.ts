@@ -5,7 +5,7 @@ import type { HostApi, PullRequest } from '../../src/publish/host-api.ts';
 import { findPullRequest, leadsOf } from '../../src/publish/pull-request.ts';
 import type { HostEvent, HostKind } from '../../src/publish/workflow-run.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const SHA = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
 const OTHER = '0123456789abcdef0123456789abcdef01234567';

@@ -13,7 +13,7 @@ import {
   secretsHint,
   type WorkflowRun,
 } from '../../src/publish/workflow-run.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const ENV = {
   GITHUB_REPOSITORY: 'octo-org/shop',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { idOf, type RuleResult } from '../../src/diagnose/context.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
 import { FINDING_CODES, type FindingCode, NAMESPACE } from '../../src/model/finding.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 interface Sketch {
   name: string;

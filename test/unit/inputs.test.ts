@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ActionError } from '../../src/base/errors.ts';
 import { INPUTS, type InputName, readInputs } from '../../src/inputs.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 type Given = Partial<Record<InputName, string>>;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeError } from '../../src/base/errors.ts';
 import { chooseProxy } from '../../src/kubernetes/connections.ts';
-import { expectPairs } from './pairs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 test('which proxy leads to a server, or that none does', () =>
   expectPairs('proxies.txt', (line) => {
