@@ -44,7 +44,8 @@ export function stage(): Stage {
   return { clock, cluster, lines, cancel, inputs, run, runOne };
 }
 
-function recordTo(lines: string[]): Log {
+/** What was said, line by line. */
+export function recordTo(lines: string[]): Log {
   const line = (text: string): void => {
     lines.push(text);
   };
