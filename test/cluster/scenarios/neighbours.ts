@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
-import type { Expectation, Scenario } from '../scenario.ts';
+import type { Scenario } from '../scenario.ts';
 import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
@@ -22,6 +22,7 @@ import {
   uninstall,
 } from './operator.ts';
 import {
+  advisesNot,
   either,
   guardedRef,
   HANGS,
@@ -40,16 +41,6 @@ import {
 import { createLease, helm } from './traces.ts';
 
 /** Somebody innocent is near, and looks like the one who is wanted. */
-
-/** What no remedy may say. */
-const advisesNot =
-  (words: RegExp): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const wrong = namespace.findings
-      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
-      .filter((text) => words.test(text));
-    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
-  };
 
 const gone: Step = (world, operator) => uninstall(world, operator);
 

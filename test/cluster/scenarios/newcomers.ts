@@ -14,7 +14,7 @@ import {
   typeRef,
   workload,
 } from '../objects.ts';
-import type { Expectation, Scenario } from '../scenario.ts';
+import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -47,12 +47,15 @@ import {
 import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import {
+  advisesNot,
   either,
   forcesByPattern,
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
+  KEPT,
+  keeper,
   missingOrUnknown,
   NOBODY_IS_MISSING,
   nobodyKnown,
@@ -71,16 +74,6 @@ import { createEvent } from './traces.ts';
 /** What teams with preview environments meet, told by people who have read none of the others. */
 
 const now = () => new Date().toISOString().replace(/\.\d+/, '');
-
-/** What no remedy may say. */
-const advisesNot =
-  (words: RegExp): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const wrong = namespace.findings
-      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
-      .filter((text) => words.test(text));
-    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
-  };
 
 /** This is the status once the deletion has begun. */
 const status =
@@ -280,17 +273,6 @@ const bystanders: Scenario[] = [
   }),
 ];
 
-const keeper = (world: World): OperatorOptions => ({
-  group: '',
-  ownGroup: false,
-  kind: 'Pod',
-  type: false,
-  name: world.name('pod-keeper'),
-  namespace: 'platform',
-  finalizer: `${world.domain('keep.example.com')}/drain`,
-  rules: [rule('', ['pods'], FULL)],
-});
-
 const backup = (world: World): OperatorOptions => ({
   group: 'backup.example.net',
   kind: 'Plan',
@@ -306,13 +288,11 @@ const backup = (world: World): OperatorOptions => ({
 
 const words: Scenario[] = [
   situation({
+    ...KEPT,
     id: 'event-of-others',
-    own: true,
-    versions: ['1.36.3'],
     title: 'the kubelet and a policy engine complain about the held pod, not its owner, which runs',
     operator: keeper,
     behaviour: HANGS,
-    spec: podSpec(),
     bystanders: (world) => [
       { ...keeper(world), name: world.name('policy-engine'), rules: [rule('', ['pods'], READ)] },
     ],

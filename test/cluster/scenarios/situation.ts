@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
-import { typeRef } from '../objects.ts';
+import { podSpec, typeRef } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
   type OperatorBehaviour,
@@ -13,10 +13,12 @@ import type { World } from '../world.ts';
 import { FINALIZERS, objectFinalizer, ownerMissing, ownerUnknown, ref } from './links.ts';
 import {
   createGuarded,
+  FULL,
   install,
   type Operator,
   type OperatorOptions,
   operatorOf,
+  rule,
   runPods,
   start,
   workloadRef,
@@ -179,6 +181,35 @@ export const missingOrUnknown = either((_, operator) => nobodyLeft(operator), no
 export function settledByFinalizer(world: World): Promise<unknown> {
   return world.settled({ [FINALIZERS]: ['True', / in \d+ resource instances/] });
 }
+
+/** Holds pods until they are drained. */
+export const keeper = (world: World): OperatorOptions => ({
+  group: '',
+  ownGroup: false,
+  kind: 'Pod',
+  type: false,
+  name: world.name('pod-keeper'),
+  namespace: 'platform',
+  finalizer: `${world.domain('keep.example.com')}/drain`,
+  rules: [rule('', ['pods'], FULL)],
+});
+
+/** Its pod: Events stay as long as a pod holds the namespace, for it is asked to go before them. */
+export const KEPT: Pick<Situation, 'own' | 'versions' | 'spec'> = {
+  own: true, // pods have owners in other scenarios too
+  versions: ['1.36.3'],
+  spec: podSpec(),
+};
+
+/** What no remedy may say. */
+export const advisesNot =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const wrong = namespace.findings
+      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
+      .filter((text) => words.test(text));
+    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
+  };
 
 /** Asks what a pattern would force, and does not. */
 export const forcesByPattern = (world: World): Record<string, string> => ({

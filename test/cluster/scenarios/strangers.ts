@@ -16,10 +16,12 @@ import {
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { FINALIZERS, podRef, ref, stuck } from './links.ts';
-import { type Operator, type OperatorOptions, uninstall, workloadRef } from './operator.ts';
+import { ADMIN, type Operator, type OperatorOptions, uninstall, workloadRef } from './operator.ts';
 import {
+  either,
   GUARDED,
   guardedRef,
+  HANGS,
   heldBy,
   missingOrUnknown,
   nobodyKnown,
@@ -36,17 +38,7 @@ import { deadInjector, injector } from './why.ts';
 
 /** Installations as they are found in the field, by people who have not read the others. */
 
-const HANGS = { hangs: true };
-const ADMIN: OperatorOptions = { role: 'cluster-admin' };
-
-/** Either of these chains behind the object. */
-const either =
-  (...ends: ((world: World, operator: Operator) => Link)[]) =>
-  (world: World, operator: Operator): Partial<Expectation> => ({
-    anyOf: ends.map((end) => ({ chains: [[heldBy(world, operator), end(world, operator)]] })),
-  });
 const asleep = (_: World, operator: Operator): Link => owner(operator, 'owner-scaled-to-zero');
-const unknown = (world: World, operator: Operator): Link => nobodyKnown(world, operator);
 
 /** Written as a whole, finalizer and all, by this manager, as a restore or a GitOps tool does. */
 const madeBy =
@@ -167,7 +159,7 @@ const writers: Scenario[] = [
         },
       },
     ],
-    expect: either(asleep, unknown),
+    expect: either(asleep, nobodyKnown),
   }),
 ];
 
@@ -268,7 +260,7 @@ const scopes: Scenario[] = [
       replicas: 0,
       container: { name: 'main', args: ['--namespace=$(POD_NAMESPACE)'], env: [OWN_PLACE] },
     },
-    expect: either(asleep, unknown),
+    expect: either(asleep, nobodyKnown),
   }),
   situation({
     id: 'paused-whole',

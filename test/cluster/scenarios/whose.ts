@@ -1,5 +1,5 @@
 import { byService, createWebhook } from '../admission.ts';
-import { accountSubject, grant, pluralOf, podSpec, service, serviceAccount } from '../objects.ts';
+import { accountSubject, grant, pluralOf, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
@@ -24,12 +24,13 @@ import {
   guardedRef,
   HANGS,
   heldBy,
+  KEPT,
+  keeper,
   missingOrUnknown,
   NOBODY_IS_MISSING,
   nobodyKnown,
   nothingForced,
   owner,
-  type Situation,
   type Step,
   settledByFinalizer,
   situation,
@@ -628,34 +629,17 @@ const installs: Scenario[] = [
   }),
 ];
 
-const keeper = (world: World): OperatorOptions => ({
-  group: '',
-  ownGroup: false,
-  kind: 'Pod',
-  type: false,
-  name: world.name('pod-keeper'),
-  namespace: 'platform',
-  finalizer: `${world.domain('keep.example.com')}/drain`,
-  ...NAMELESS,
-  rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
-});
-
-/** Events stay as long as a pod holds the namespace: it is asked to go before them. */
-const POD: Pick<Situation, 'own' | 'versions' | 'spec' | 'settle'> = {
-  own: true, // pods have owners in other scenarios too
-  versions: ['1.36.3'],
-  spec: podSpec(),
-  settle: settledWithPod,
-};
+const nameless = (world: World): OperatorOptions => ({ ...keeper(world), ...NAMELESS });
+const POD = { ...KEPT, settle: settledWithPod };
 
 const events: Scenario[] = [
   situation({
     ...POD,
     id: 'event-instance',
     title: 'an Event about the held pod was reported by a pod of one of two nameless workloads',
-    operator: keeper,
+    operator: nameless,
     behaviour: HANGS,
-    bystanders: (world) => [{ ...keeper(world), name: world.name('pod-helper') }],
+    bystanders: (world) => [{ ...nameless(world), name: world.name('pod-helper') }],
     afterwards: async (world, operator) => {
       const [pod] = await readyPods(world.client, operator);
       await createEvent(world, {
@@ -673,10 +657,10 @@ const events: Scenario[] = [
     ...POD,
     id: 'event-bystanders',
     title: 'a scheduler and a policy engine report about the held pod; its controller is gone',
-    operator: keeper,
+    operator: nameless,
     bystanders: (world) => [
       {
-        ...keeper(world),
+        ...nameless(world),
         name: world.name('policy-reporter'),
         rules: readingPods,
         manager: 'reporter',

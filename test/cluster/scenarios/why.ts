@@ -8,7 +8,6 @@ import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { ref } from './links.ts';
 import {
-  FULL,
   type Operator,
   type OperatorOptions,
   operatorRules,
@@ -20,6 +19,8 @@ import {
   GUARDED,
   guardedRef,
   HANGS,
+  KEPT,
+  keeper,
   NOBODY_IS_MISSING,
   owner,
   RIGHTS,
@@ -193,17 +194,6 @@ const statuses: Scenario[] = [
   }),
 ];
 
-const keeper = (world: World): OperatorOptions => ({
-  group: '',
-  ownGroup: false,
-  kind: 'Pod',
-  type: false,
-  name: world.name('pod-keeper'),
-  namespace: 'platform',
-  finalizer: `${world.domain('keep.example.com')}/drain`,
-  rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
-});
-
 const QUOTA = 'cannot detach the disk: quota of the provider exceeded';
 
 const complaint = (world: World, operator: Operator): Promise<Ref> =>
@@ -216,14 +206,7 @@ const complaint = (world: World, operator: Operator): Promise<Ref> =>
     agoSeconds: 2_400,
   });
 
-/** Events stay as long as a pod holds the namespace: it is asked to go before them. */
-const heldPod: Pick<Situation, 'own' | 'versions' | 'spec' | 'operator' | 'behaviour'> = {
-  own: true, // pods have owners in other scenarios too
-  versions: ['1.36.3'],
-  spec: podSpec(),
-  operator: keeper,
-  behaviour: HANGS,
-};
+const heldPod = { ...KEPT, operator: keeper, behaviour: HANGS };
 
 const events: Scenario[] = [
   situation({
