@@ -4,8 +4,6 @@ import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
-import { startStandIn } from '../servers/stand-in.ts';
-import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
@@ -38,7 +36,7 @@ import {
   settledByFinalizer,
   situation,
 } from './situation.ts';
-import { createLease, helm } from './traces.ts';
+import { createLease, helm, serveHook } from './traces.ts';
 
 /** Somebody innocent is near, and looks like the one who is wanted. */
 
@@ -611,28 +609,17 @@ const more: Scenario[] = [
     behaviour: { cleanUp: () => 'busy', tells: false },
     before: async (world, { namespace, name, group }) => {
       await world.ensureNamespace(namespace);
-      const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], (review) => {
+      const { clientConfig } = await serveHook(world, { namespace, name }, 'node-own', (review) => {
         const user = JSON.stringify(at(review, 'request', 'userInfo'));
         return /system:masters|kubeadm:cluster-admins|widget-operator/.test(user)
           ? 'allow'
           : { deny: 'not yours' };
       });
-      await world.create(
-        service(namespace, name, {
-          selector: { app: name },
-          ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-        }),
-      );
-      const node = world.name('node-own');
-      await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
       await createWebhook(world, {
         operations: ['UPDATE'],
         apiGroup: group,
         resource: 'widgets',
-        clientConfig: {
-          service: { namespace, name, path: '/validate' },
-          caBundle: server.caBundle,
-        },
+        clientConfig,
         failurePolicy: 'Ignore',
       });
     },

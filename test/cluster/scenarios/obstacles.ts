@@ -8,11 +8,9 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, pluralOf, service } from '../objects.ts';
+import { configMap, customObject, customType, pluralOf } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { blindGate } from '../servers/blind-proxy.ts';
-import { startStandIn } from '../servers/stand-in.ts';
-import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, ref, stuck } from './links.ts';
@@ -44,6 +42,7 @@ import {
   settledByFinalizer,
   situation,
 } from './situation.ts';
+import { serveHook, serveOwnWebhook } from './traces.ts';
 
 /** Admission that refuses some and not others, many at once, and what could not be read. */
 
@@ -334,41 +333,20 @@ async function liveService(world: World) {
   const namespace = world.name('guards');
   const name = 'guard';
   await world.createNamespace(namespace);
-  const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], () => 'allow');
-  await world.create(
-    service(namespace, name, {
-      selector: { app: name },
-      ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-    }),
-  );
-  const node = world.name('node-guards');
-  await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
+  const hook = await serveHook(world, { namespace, name }, 'node-guards');
   const { kind: _, ...options } = { kind: 'Ledger', name, namespace, scope: 'cluster' as const };
   await install(world, { ...options, type: false, rules: [] });
-  await waitUntil('the webhook to have endpoints', async () => {
-    const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
-    return JSON.stringify(slices).includes(server.address);
-  });
-  return { service: { namespace, name, path: '/validate' }, caBundle: server.caBundle };
+  await hook.hasEndpoints();
+  return hook.clientConfig;
 }
 
-/** Its own webhook on changes of its type, as many operators have it. */
-const ownWebhook = async (
-  world: World,
-  operator: Operator,
-  more: Partial<Parameters<typeof createWebhook>[1]> = {},
-): Promise<void> => {
-  const { namespace, name, group, kind } = operator;
-  await world.create(service(namespace, name, { selector: { app: name } }));
-  await createWebhook(world, {
+/** Its own webhook on changes of its type. */
+const ownWebhook: typeof serveOwnWebhook = (world, operator, more = {}) =>
+  serveOwnWebhook(world, operator, {
     operations: ['CREATE', 'UPDATE'],
-    apiGroup: group,
-    resource: pluralOf(kind),
-    clientConfig: byService(namespace, name),
     timeoutSeconds: 2,
     ...more,
   });
-};
 
 async function uninstallButWebhook(world: World, operator: Operator): Promise<void> {
   const { namespace, name } = operator;
@@ -438,23 +416,13 @@ const leftWebhooks: Scenario[] = [
     operator: { replicas: 0 },
     // Its pods answer here: scaled up, it passes its own webhook.
     before: async (world, operator) => {
-      const { namespace, name } = operator;
-      await world.createNamespace(namespace);
-      const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], () => 'allow');
-      const node = world.name('node-operator');
-      await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
-      await world.create(
-        service(namespace, name, {
-          selector: { app: name },
-          ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-        }),
-      );
-      const { caBundle } = server;
+      await world.createNamespace(operator.namespace);
+      const { clientConfig } = await serveHook(world, operator, 'node-operator');
       await createWebhook(world, {
         operations: ['UPDATE'],
         apiGroup: operator.group,
         resource: pluralOf(operator.kind),
-        clientConfig: { service: { namespace, name, path: '/validate' }, caBundle },
+        clientConfig,
         timeoutSeconds: 2,
         // Switched on when the finalizer has been set.
         failurePolicy: 'Ignore',

@@ -1,5 +1,4 @@
-import { byService, createWebhook } from '../admission.ts';
-import { configMap, pluralOf, RBAC, service } from '../objects.ts';
+import { configMap, RBAC } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import {
@@ -25,6 +24,7 @@ import {
   settledByFinalizer,
   situation,
 } from './situation.ts';
+import { serveOwnWebhook } from './traces.ts';
 
 /** Ways in which well-known operators name things, run and share, without being one of them. */
 
@@ -77,19 +77,6 @@ const part = (name: string, more: OperatorOptions = {}) => {
   });
 };
 
-/** Asked about new objects, of which there are none. */
-const guardsItsType =
-  (workload: string): Step =>
-  async (world, { namespace, group, kind }) => {
-    await world.create(service(namespace, workload, { selector: { app: workload } }));
-    await createWebhook(world, {
-      operations: ['CREATE'],
-      apiGroup: group,
-      resource: pluralOf(kind),
-      clientConfig: byService(namespace, workload),
-    });
-  };
-
 const sharedAccount: Scenario[] = [
   situation({
     id: 'shape-sibling-webhook',
@@ -99,7 +86,7 @@ const sharedAccount: Scenario[] = [
       finalizer: `widgets.${world.domain('example.com')}`,
     }),
     bystanders: (world) => [{ ...part('webhook')(world), rules: [] }],
-    afterwards: guardsItsType('webhook'),
+    afterwards: (world, operator) => serveOwnWebhook(world, { ...operator, name: 'webhook' }),
     expect: either(
       (_, operator) => owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
       nobodyKnown,

@@ -1,4 +1,3 @@
-import { byService, createWebhook } from '../admission.ts';
 import { accountSubject, grant, pluralOf, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
@@ -42,6 +41,7 @@ import {
   helm,
   installPolicyEngine,
   policyEngine,
+  serveOwnWebhook,
 } from './traces.ts';
 
 /** Whose finalizer it is, and when nobody can tell. */
@@ -94,22 +94,10 @@ const policyEngines: Scenario[] = [
     title: 'a nameless operator runs; the webhook on its own type leads to it',
     operator: { ...NAMELESS, name: 'acme-brain', namespace: 'acme' },
     behaviour: HANGS,
-    afterwards: (world, operator) => serveWebhook(world, operator),
+    afterwards: serveOwnWebhook,
     owner: 'owner-running',
   }),
 ];
-
-/** Its own webhook, about its own type only; it is asked about new objects, of which there are none. */
-async function serveWebhook(world: World, operator: Operator): Promise<void> {
-  const { namespace, name, group, kind } = operator;
-  await world.create(service(namespace, name, { selector: { app: name } }));
-  await createWebhook(world, {
-    operations: ['CREATE'],
-    apiGroup: group,
-    resource: pluralOf(kind),
-    clientConfig: byService(namespace, name),
-  });
-}
 
 /** A backup product protects what belongs to others. */
 const backup =
