@@ -30,6 +30,7 @@ import {
   type Operator,
   type OperatorOptions,
   operatorOf,
+  rule,
   start,
   uninstall,
   workloadRef,
@@ -526,11 +527,11 @@ const driver = (replicas = 1): OperatorOptions => ({
   type: { scope: 'Cluster', metadata: APPROVED },
   container: { name: 'csi-snapshotter', args: ['--csi-address=/csi/csi.sock'] },
   rules: [
-    {
-      apiGroups: [SNAPSHOTS],
-      resources: ['volumesnapshotcontents', 'volumesnapshotcontents/status'],
-      verbs: ['get', 'list', 'watch', 'update', 'patch'],
-    },
+    rule(
+      SNAPSHOTS,
+      ['volumesnapshotcontents', 'volumesnapshotcontents/status'],
+      ['get', 'list', 'watch', 'update', 'patch'],
+    ),
   ],
 });
 

@@ -10,6 +10,7 @@ import {
   objectFinalizer,
   ownerMissing,
   ownerUnknown,
+  statusSays,
   stuck,
 } from './links.ts';
 import { createKubeSphereNamespace } from './namespace-finalizers.ts';
@@ -34,9 +35,7 @@ async function registerDead(
   backend: { namespace: string; name: string },
 ): Promise<void> {
   await world.create(apiService(group, 'v1beta1', backend));
-  await world.client.waitFor(apiServiceRef(group, 'v1beta1'), 'is not available', (registration) =>
-    JSON.stringify(registration?.['status'] ?? '').includes('"False"'),
-  );
+  await statusSays(world, apiServiceRef(group, 'v1beta1'), 'is not available', '"False"');
 }
 
 export function settledByDiscovery(group: string) {
@@ -134,10 +133,11 @@ const seed3a: Scenario = {
       service('kube-system', 'metrics-server', { selector: { 'k8s-app': 'metrics-server' } }),
     );
     await registerDead(world, METRICS, { namespace: 'kube-system', name: 'metrics-server' });
-    await world.client.waitFor(
+    await statusSays(
+      world,
       apiServiceRef(METRICS, 'v1beta1'),
       'misses endpoints',
-      (registration) => JSON.stringify(registration?.['status']).includes('MissingEndpoints'),
+      'MissingEndpoints',
     );
   },
   settle: settledByDiscovery(METRICS),

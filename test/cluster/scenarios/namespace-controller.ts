@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { configMap, pod } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';
 import { CONTENT_FAILURE, resourceType, stuck } from './links.ts';
+import { rule } from './operator.ts';
 
 /** The namespace controller itself is not there, or may not do its work. */
 
@@ -82,11 +83,11 @@ const deletionForbidden: Scenario = {
       },
       {
         rules: [
-          {
-            apiGroups: [''],
-            resources: ['namespaces', 'namespaces/finalize', 'namespaces/status'],
-            verbs: ['delete', 'get', 'list', 'update', 'watch'],
-          },
+          rule(
+            '',
+            ['namespaces', 'namespaces/finalize', 'namespaces/status'],
+            ['delete', 'get', 'list', 'update', 'watch'],
+          ),
           {
             apiGroups: [...groups, ...more, 'storage.k8s.io'],
             resources: ['*'],

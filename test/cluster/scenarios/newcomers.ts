@@ -26,6 +26,7 @@ import {
   ownerMissing,
   podRef,
   ref,
+  statusSays,
   stuck,
 } from './links.ts';
 import {
@@ -48,6 +49,7 @@ import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import {
   advisesNot,
+  asleepOrUnknown,
   either,
   forcesByPattern,
   GUARDED,
@@ -68,6 +70,7 @@ import {
   type Step,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
 import { createEvent } from './traces.ts';
 
@@ -144,9 +147,7 @@ const workloads: Scenario[] = [
         ),
       );
       await world.client.patchStatus(refOf(running), { phase: 'Succeeded' });
-      await world.client.waitFor(job, 'is complete', (found) =>
-        JSON.stringify(found?.['status'] ?? '').includes('"Complete"'),
-      );
+      await statusSays(world, job, 'is complete', '"Complete"');
     },
     owner: 'owner-missing',
   }),
@@ -485,7 +486,7 @@ const patterns: Scenario = situation({
     },
   ],
   expect: (world, operator) => ({
-    ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
+    ...asleepOrUnknown(world, operator),
     never: [NOBODY_IS_MISSING],
   }),
 });
@@ -517,12 +518,7 @@ const scopes: Scenario[] = [
       manager: 'kubectl-edit',
       finalizer: 'acme.example.net/hold',
     },
-    afterwards: (world, operator) =>
-      world.client.patchStatus(
-        guardedRef(world, operator),
-        { phase: 'Ready' },
-        { fieldManager: 'widget-operator' },
-      ),
+    afterwards: writesStatus({ phase: 'Ready' }, 'widget-operator'),
     behaviour: HANGS,
     expect: (world, operator) => ({
       chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
@@ -535,12 +531,7 @@ const scopes: Scenario[] = [
     id: 'kept-by-hand',
     title: 'the same with a finalizer without a domain; the operator has 0 replicas',
     operator: { manager: 'kubectl-edit', finalizer: 'do-not-delete', replicas: 0 },
-    afterwards: (world, operator) =>
-      world.client.patchStatus(
-        guardedRef(world, operator),
-        { phase: 'Ready' },
-        { fieldManager: 'widget-operator' },
-      ),
+    afterwards: writesStatus({ phase: 'Ready' }, 'widget-operator'),
     owner: 'owner-unknown',
     expect: () => ({ also: advisesNot(/kubectl scale/) }),
     cure: releaseGuarded,
@@ -701,9 +692,7 @@ const apis: Scenario[] = [
         conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
       });
       await world.create(apiService(group, version, { namespace: home, name: 'adapter' }));
-      await world.client.waitFor(apiServiceRef(group, version), 'is down', (found) =>
-        JSON.stringify(found?.['status'] ?? '').includes('"False"'),
-      );
+      await statusSays(world, apiServiceRef(group, version), 'is down', '"False"');
     },
     settle: (world) => world.settled({ [DISCOVERY]: ['True', /metrics/] }),
     expect: (world) => {

@@ -182,6 +182,18 @@ export function settledByFinalizer(world: World): Promise<unknown> {
   return world.settled({ [FINALIZERS]: ['True', / in \d+ resource instances/] });
 }
 
+/** This manager has written the status of the object. */
+export const writesStatus =
+  (status: JsonObject, fieldManager: string): Step =>
+  (world, operator) =>
+    world.client.patchStatus(guardedRef(world, operator), status, { fieldManager });
+
+/** Its operator has 0 replicas, or nobody knows whose it is. */
+export const asleepOrUnknown = either(
+  (_, operator) => owner(operator, 'owner-scaled-to-zero'),
+  nobodyKnown,
+);
+
 /** Holds pods until they are drained. */
 export const keeper = (world: World): OperatorOptions => ({
   group: '',

@@ -15,16 +15,16 @@ import {
 } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { FINALIZERS, podRef, ref, stuck } from './links.ts';
+import { FINALIZERS, podRef, ref, statusSays, stuck } from './links.ts';
 import { ADMIN, type Operator, type OperatorOptions, uninstall, workloadRef } from './operator.ts';
 import {
+  asleepOrUnknown,
   either,
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
   missingOrUnknown,
-  nobodyKnown,
   owner,
   release,
   releaseGuarded,
@@ -159,7 +159,7 @@ const writers: Scenario[] = [
         },
       },
     ],
-    expect: either(asleep, nobodyKnown),
+    expect: asleepOrUnknown,
   }),
 ];
 
@@ -260,7 +260,7 @@ const scopes: Scenario[] = [
       replicas: 0,
       container: { name: 'main', args: ['--namespace=$(POD_NAMESPACE)'], env: [OWN_PLACE] },
     },
-    expect: either(asleep, nobodyKnown),
+    expect: asleepOrUnknown,
   }),
   situation({
     id: 'paused-whole',
@@ -584,9 +584,7 @@ const roots: Scenario[] = [
     afterwards: async (world, { namespace, name, group }) => {
       await world.create(service(namespace, name, { selector: { app: name } }));
       await world.create(apiService(`metrics.${group}`, 'v1beta1', { namespace, name }));
-      await world.client.waitFor(apiServiceRef(`metrics.${group}`, 'v1beta1'), 'is down', (found) =>
-        JSON.stringify(found?.['status'] ?? '').includes('"False"'),
-      );
+      await statusSays(world, apiServiceRef(`metrics.${group}`, 'v1beta1'), 'is down', '"False"');
     },
     settle: (world) =>
       world.settled({

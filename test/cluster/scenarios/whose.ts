@@ -18,6 +18,7 @@ import {
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
+  asleepOrUnknown,
   either,
   forcesByPattern,
   guardedRef,
@@ -33,6 +34,7 @@ import {
   type Step,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
 import {
   createEvent,
@@ -116,12 +118,7 @@ const backup =
 /** Works on its type as ever, with its name in the status of every object. */
 const widgetOperator: OperatorOptions = { name: 'widget-operator' };
 
-const reportsStatus: Step = (world, operator) =>
-  world.client.patchStatus(
-    guardedRef(world, operator),
-    { conditions: [], phase: 'Ready' },
-    { fieldManager: 'widget-operator' },
-  );
+const reportsStatus: Step = writesStatus({ conditions: [], phase: 'Ready' }, 'widget-operator');
 
 const foreignFinalizers: Scenario[] = [
   situation({
@@ -342,7 +339,7 @@ const leases: Scenario[] = [
         silentForSeconds: 600,
       }),
     expect: (world, operator) => ({
-      ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
+      ...asleepOrUnknown(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
   }),
@@ -421,11 +418,11 @@ const argoServer: OperatorOptions = {
   workload: 'Deployment',
   rules: [
     { apiGroups: ['*'], resources: ['*'], verbs: ['delete', 'get', 'patch'] },
-    {
-      apiGroups: ['argoproj.io'],
-      resources: ['applications'],
-      verbs: ['create', 'get', 'list', 'watch', 'update', 'delete', 'patch'],
-    },
+    rule(
+      'argoproj.io',
+      ['applications'],
+      ['create', 'get', 'list', 'watch', 'update', 'delete', 'patch'],
+    ),
   ],
 };
 
@@ -439,11 +436,9 @@ const flux = (name: string, replicas = 1): OperatorOptions => ({
   finalizer: 'finalizers.fluxcd.io',
   manager: `gotk-${name}`,
   container: { name: 'manager' },
-  rules: ['source', 'kustomize', 'helm', 'notification'].map((part) => ({
-    apiGroups: [`${part}.toolkit.fluxcd.io`],
-    resources: ['*'],
-    verbs: ['*'],
-  })),
+  rules: ['source', 'kustomize', 'helm', 'notification'].map((part) =>
+    rule(`${part}.toolkit.fluxcd.io`, ['*'], ['*']),
+  ),
 });
 
 const elsewhere: Scenario[] = [
@@ -485,13 +480,7 @@ const elsewhere: Scenario[] = [
       namespace: 'aws-system',
       finalizer: 'ingress.k8s.aws/resources',
       manager: 'controller',
-      rules: [
-        {
-          apiGroups: ['networking.k8s.io'],
-          resources: ['ingresses', 'ingresses/status'],
-          verbs: FULL,
-        },
-      ],
+      rules: [rule('networking.k8s.io', ['ingresses', 'ingresses/status'], FULL)],
     },
     spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
     behaviour: HANGS,

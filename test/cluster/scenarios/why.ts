@@ -6,7 +6,7 @@ import type { Expectation, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { ref } from './links.ts';
+import { ref, statusSays } from './links.ts';
 import {
   type Operator,
   type OperatorOptions,
@@ -313,9 +313,7 @@ const podless: Scenario[] = [
         metadata: { namespace, name },
         spec: { hard: { pods: '0' } },
       });
-      await world.client.waitFor(quotaRef(operator), 'is counted', (quota) =>
-        JSON.stringify(quota?.['status'] ?? '').includes('used'),
-      );
+      await statusSays(world, quotaRef(operator), 'is counted', 'used');
     },
     afterwards: async (world, operator) => {
       await runPodsIn(world, operator.namespace);
