@@ -260,124 +260,16 @@ async function found(
   return end.kind === 'found' ? end.number : 'reason' in end ? end.reason : end;
 }
 
-const MINUTE = 60_000;
-const DELETED = event('delete', { ref_type: 'branch', ref: 'feature' });
-const STATUS = event('status', { sha: SHA });
-const RUN = event('workflow_run', {
-  workflow_run: {
-    head_sha: SHA,
-    head_branch: 'feature',
-    head_repository: { owner: { login: 'Octo-Org' } },
-  },
-});
 const SEVERAL = (...numbers: number[]) =>
   expect.stringContaining(`this belongs to several pull requests (${numbers.join(', ')})`);
 
 describe('the pull request that a host has', () => {
-  test.each<{ what: string; given: HostEvent; pulls: PullRequest[]; end: unknown }>([
-    { what: 'by commit, the only one', given: STATUS, pulls: [pull(1)], end: 1 },
-    {
-      what: 'by commit, the one that it merged',
-      given: STATUS,
-      pulls: [pull(1, { isMerged: true }), pull(2, { isMerged: true, mergeCommitSha: SHA })],
-      end: 2,
-    },
-    {
-      what: 'by commit, the one with this head',
-      given: STATUS,
-      pulls: [pull(1, { headSha: OTHER }), pull(2)],
-      end: 2,
-    },
-    {
-      what: 'by commit, none of two equal ones',
-      given: STATUS,
-      pulls: [pull(1), pull(2)],
-      end: SEVERAL(1, 2),
-    },
-    {
-      what: 'by commit, never one of another repository',
-      given: STATUS,
-      pulls: [pull(1, { baseRepository: 'somebody/shop' })],
-      end: expect.stringMatching(/^no pull request of this repository has this commit/),
-    },
-    {
-      what: 'by branch, of those that ended at different times the last',
-      given: DELETED,
-      pulls: [pull(3, { closedAt: 5 * MINUTE }), pull(9, { closedAt: 50 * MINUTE })],
-      end: 9,
-    },
-    {
-      what: 'by branch, none of two that ended with it',
-      given: DELETED,
-      pulls: [pull(3, { closedAt: 50 * MINUTE }), pull(9, { closedAt: 50 * MINUTE + 900 })],
-      end: SEVERAL(3, 9),
-    },
-    {
-      what: 'by branch, an open one before those that ended',
-      given: DELETED,
-      pulls: [pull(3), pull(9, { closedAt: 50 * MINUTE })],
-      end: 3,
-    },
-    {
-      what: 'by branch, none of two open ones',
-      given: DELETED,
-      pulls: [pull(3), pull(9)],
-      end: SEVERAL(3, 9),
-    },
-    {
-      what: 'by branch, not another branch or owner',
-      given: DELETED,
-      pulls: [pull(3, { headBranch: 'x' }), pull(4, { headOwner: 'fork' })],
-      end: expect.stringMatching(/^no pull request comes from the branch that was deleted/),
-    },
-    {
-      what: 'by branch, one whose fork is gone',
-      given: DELETED,
-      pulls: [pull(9, { headOwner: '' })],
-      end: 9,
-    },
-    {
-      what: 'by branch, not of a fork that the same owner has',
-      given: DELETED,
-      pulls: [
-        pull(3, { headRepository: 'octo-org/shop-fork', closedAt: undefined }),
-        pull(9, { headRepository: 'octo-org/shop', closedAt: 50 * MINUTE }),
-      ],
-      end: 9,
-    },
-    {
-      what: 'of a repository that has another name by now',
-      given: event('status', { sha: SHA, repository: { id: 5 } }),
-      pulls: [pull(1, { baseRepository: 'octo-org/store', baseRepositoryId: 5 })],
-      end: 1,
-    },
-    {
-      what: 'of a repository that another one is called like by now',
-      given: event('status', { sha: SHA, repository: { id: 5 } }),
-      pulls: [pull(1, { baseRepositoryId: 6 })],
-      end: expect.stringContaining('no pull request of this repository'),
-    },
-    {
-      what: 'that the event names and the token may not see',
-      given: event('pull_request', { pull_request: { number: 8 } }),
-      pulls: [],
-      end: expect.objectContaining({ kind: 'failed', what: 'pull request 8' }),
-    },
-    {
-      what: 'of a run, only with the commit that ran',
-      given: RUN,
-      pulls: [pull(9, { headSha: OTHER }), pull(3)],
-      end: 3,
-    },
-    {
-      what: 'of a run, nobody knows',
-      given: RUN,
-      pulls: [],
-      end: expect.stringMatching(/^could not tell which pull request this belongs to/),
-    },
-  ])('$what', async ({ given, pulls, end }) => {
-    expect(await found(given, pulls)).toEqual(end);
-  });
+  test('is the one that is meant, or none', () =>
+    expectPairs('pull-requests-found.txt', async (line) => {
+      const { name, payload, pulls } = JSON.parse(line);
+      const all = pulls.map(({ number, ...more }: PullRequest) => pull(number, more));
+      return found(event(name, payload), all);
+    }));
 
   test.each(['pull_request', 'schedule', 'delete', 'push'])(
     'is the input before all that %s says',
