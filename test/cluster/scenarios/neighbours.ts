@@ -3,7 +3,7 @@ import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
+import { readyPods } from '../servers/operator-process.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
@@ -32,7 +32,6 @@ import {
   owner,
   RIGHTS,
   type Situation,
-  type Step,
   scaleUp,
   settledByFinalizer,
   situation,
@@ -42,7 +41,38 @@ import { createLease, helm, serveHook } from './traces.ts';
 
 /** Somebody innocent is near, and looks like the one who is wanted. */
 
-const gone: Step = (world, operator) => uninstall(world, operator);
+/** One Helm release with a type, its nameless operator and a cluster-admin. */
+const umbrella = (
+  more: OperatorOptions = {},
+): Pick<Situation, 'own' | 'operator' | 'bystanders'> => {
+  const marked = (world: World, options: OperatorOptions): OperatorOptions => {
+    const annotations = helm('platform', world.name('platform'));
+    return { ...NAMELESS, namespace: 'platform', metadata: { annotations }, ...options };
+  };
+  return {
+    own: true,
+    operator: (world) => {
+      const made = marked(world, { name: 'brain', ...more });
+      return { ...made, type: { metadata: made.metadata ?? {} } };
+    },
+    bystanders: (world) => [marked(world, { ...ADMIN, name: 'gitops' })],
+  };
+};
+
+/** Two products of one company, nameless both. */
+const CACHE: OperatorOptions = {
+  ...NAMELESS,
+  group: 'cache.acme.example',
+  kind: 'Cache',
+  name: 'brain',
+  namespace: 'cache-system',
+};
+const BACKUP: OperatorOptions = {
+  ...NAMELESS,
+  group: 'backup.acme.example',
+  kind: 'Backup',
+  type: {},
+};
 
 const lookalikes: Scenario[] = [
   situation({
@@ -93,55 +123,16 @@ const lookalikes: Scenario[] = [
     ),
   }),
   situation({
+    ...umbrella(),
     id: 'umbrella-gone',
     title: 'one Helm release brought the type and a cluster-admin; the operator is uninstalled',
-    own: true,
-    operator: (world) => {
-      const annotations = helm('platform', world.name('platform'));
-      return {
-        ...NAMELESS,
-        name: 'brain',
-        namespace: 'platform',
-        metadata: { annotations },
-        type: { metadata: { annotations } },
-      };
-    },
-    bystanders: (world) => [
-      {
-        ...NAMELESS,
-        ...ADMIN,
-        name: 'gitops',
-        namespace: 'platform',
-        metadata: { annotations: helm('platform', world.name('platform')) },
-      },
-    ],
-    afterwards: gone,
+    afterwards: uninstall,
     expect: missingOrUnknown,
   }),
   situation({
+    ...umbrella({ replicas: 0 }),
     id: 'umbrella-asleep',
     title: 'the same, and the operator is there, with 0 replicas',
-    own: true,
-    operator: (world) => {
-      const annotations = helm('platform', world.name('platform'));
-      return {
-        ...NAMELESS,
-        name: 'brain',
-        namespace: 'platform',
-        replicas: 0,
-        metadata: { annotations },
-        type: { metadata: { annotations } },
-      };
-    },
-    bystanders: (world) => [
-      {
-        ...NAMELESS,
-        ...ADMIN,
-        name: 'gitops',
-        namespace: 'platform',
-        metadata: { annotations: helm('platform', world.name('platform')) },
-      },
-    ],
     owner: 'owner-scaled-to-zero',
   }),
   ...[true, false].map((isAdmin) =>
@@ -149,23 +140,9 @@ const lookalikes: Scenario[] = [
       id: isAdmin ? 'company-lease-admin' : 'company-lease',
       title: `another operator of the company holds a Lease of its domain, ${isAdmin ? 'as cluster-admin' : 'with rights on its own type'}`,
       own: true,
-      operator: {
-        ...NAMELESS,
-        group: 'cache.acme.example',
-        kind: 'Cache',
-        name: 'brain',
-        namespace: 'cache-system',
-      },
+      operator: CACHE,
       bystanders: [
-        {
-          ...NAMELESS,
-          ...(isAdmin ? ADMIN : {}),
-          group: 'backup.acme.example',
-          kind: 'Backup',
-          name: 'safe',
-          namespace: 'backup-system',
-          type: {},
-        },
+        { ...BACKUP, ...(isAdmin ? ADMIN : {}), name: 'safe', namespace: 'backup-system' },
       ],
       afterwards: async (world, operator) => {
         await uninstall(world, operator);
@@ -184,24 +161,8 @@ const lookalikes: Scenario[] = [
     id: 'company-gateway',
     title: 'the gateway of a company checks only types of its groups; the operator is uninstalled',
     own: true,
-    operator: {
-      ...NAMELESS,
-      group: 'cache.acme.example',
-      kind: 'Cache',
-      name: 'brain',
-      namespace: 'cache-system',
-    },
-    bystanders: [
-      {
-        ...NAMELESS,
-        ...ADMIN,
-        group: 'backup.acme.example',
-        kind: 'Backup',
-        name: 'gateway',
-        namespace: 'platform',
-        type: {},
-      },
-    ],
+    operator: CACHE,
+    bystanders: [{ ...BACKUP, ...ADMIN, name: 'gateway', namespace: 'platform' }],
     afterwards: async (world, operator) => {
       await uninstall(world, operator);
       await world.create(service('platform', 'gateway', { selector: { app: 'gateway' } }));
@@ -220,7 +181,7 @@ const lookalikes: Scenario[] = [
     title: 'the name of another product ends as that of the operator, which is uninstalled',
     operator: { name: 'backup-operator', namespace: 'backup-system' },
     bystanders: [{ ...ADMIN, name: 'etcd-backup-operator', namespace: 'etcd-system' }],
-    afterwards: gone,
+    afterwards: uninstall,
     expect: missingOrUnknown,
   }),
   situation({
@@ -290,51 +251,52 @@ const shard = (name: string, selector: string, more: OperatorOptions = {}): Oper
   ...more,
 });
 
-/** Its process fails in these words. */
-const fails = (words: string): OperatorBehaviour => ({
-  isSlow: true,
-  cleanUp: () => words,
+/** Its process fails in these words, and no right or restoring helps. */
+const failing = (
+  words: string,
+  says: RegExp,
+  never?: RegExp,
+): Pick<Situation, 'behaviour' | 'complains' | 'owner' | 'expect'> => ({
+  behaviour: { isSlow: true, cleanUp: () => words },
+  complains: true,
+  owner: { code: 'owner-failing', says: [says] },
+  ...(never === undefined ? {} : { expect: () => ({ deadlock: false, also: advisesNot(never) }) }),
 });
 
-const failing: Scenario[] = [
+const failed: Scenario[] = [
   situation({
+    ...failing('cannot log in: secrets "creds" not found', /creds/, /cannot be restored/),
     id: 'secret-elsewhere',
     title: 'the operator needs a Secret of a third namespace, which the object names',
-    behaviour: fails('cannot log in: secrets "creds" not found'),
-    complains: true,
     spec: { secretRef: { name: 'creds', namespace: 'shared' } },
-    owner: { code: 'owner-failing', says: [/creds/] },
-    expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
     beyondCommands: 'nobody but its owner knows what was in the Secret',
   }),
   situation({
+    ...failing('DeleteFailed: instance "db-1" not found', /db-1/, /[Rr]estore/),
     id: 'cloud-not-found',
     title: 'the operator does not find in the cloud what the object names',
-    behaviour: fails('DeleteFailed: instance "db-1" not found'),
-    complains: true,
     spec: { instanceName: 'db-1' },
-    owner: { code: 'owner-failing', says: [/db-1/] },
-    expect: () => ({ deadlock: false, also: advisesNot(/[Rr]estore/) }),
     beyondCommands: 'somebody has to look into the cloud',
   }),
   situation({
     id: 'cloud-forbids',
     title: 'the cloud refuses what the operator asks of it',
-    behaviour: fails('rpc error: code = PermissionDenied desc = forbidden: token lacks scope'),
-    complains: true,
+    ...failing(
+      'rpc error: code = PermissionDenied desc = forbidden: token lacks scope',
+      /lacks scope/,
+      /Grant|can-i/,
+    ),
     owner: { code: 'owner-failing', says: [/lacks scope/], advises: [/^Fix/] },
-    expect: () => ({ deadlock: false, also: advisesNot(/Grant|can-i/) }),
     beyondCommands: 'somebody has to grant it in the cloud',
   }),
   situation({
+    ...failing(
+      'jobs.batch "wipe" is forbidden: unable to create new content in namespace vault because it is being terminated',
+      /vault/,
+      /create jobs in the namespace/,
+    ),
     id: 'other-terminating',
     title: 'the operator must create something in another namespace that is terminating',
-    behaviour: fails(
-      'jobs.batch "wipe" is forbidden: unable to create new content in namespace vault because it is being terminated',
-    ),
-    complains: true,
-    owner: { code: 'owner-failing', says: [/vault/] },
-    expect: () => ({ deadlock: false, also: advisesNot(/create jobs in the namespace/) }),
     beyondCommands: 'the other namespace has to go first',
   }),
 ];
@@ -557,10 +519,8 @@ const more: Scenario[] = [
   situation({
     id: 'suspended-refused',
     title: 'the object is suspended, and what the operator does for its removal is refused',
-    behaviour: fails('cannot drop the schema: quota of the provider is used up'),
-    complains: true,
+    ...failing('cannot drop the schema: quota of the provider is used up', /used up/),
     spec: { suspend: true },
-    owner: { code: 'owner-failing', says: [/used up/] },
     beyondCommands: 'somebody has to make room at the provider',
   }),
   situation({
@@ -648,4 +608,4 @@ const traces: Scenario[] = [
   }),
 ];
 
-export const neighbours = [...lookalikes, ...failing, ...chains, ...rights, ...more, ...traces];
+export const neighbours = [...lookalikes, ...failed, ...chains, ...rights, ...more, ...traces];

@@ -12,6 +12,7 @@ import {
   type OperatorOptions,
   operatorRules,
   READ,
+  rule,
   workloadRef,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
@@ -61,41 +62,36 @@ async function grantAgain(world: World, operator: Operator): Promise<void> {
   await world.createAll(grant({ name }, [subject], operatorRules(operator)));
 }
 
-const mayNot = (_: World, operator: Operator) => [
-  owner(operator, 'owner-failing', { says: [/update|patch/] }),
-];
+/** It tells nobody, and goes on when the right is there again. */
+const MAY_NOT = {
+  behaviour: { tells: false },
+  owner: { code: 'owner-failing', says: [/update|patch/] },
+  cure: grantAgain,
+  mayChange: () => RIGHTS,
+} as const;
 
 const rights: Scenario[] = [
   situation({
+    ...MAY_NOT,
     id: 'S66',
     title: 'the operator runs and may no longer change its objects; it tells nobody',
     operator: (world) => ({
-      rules: [{ apiGroups: [world.domain('example.com')], resources: ['widgets'], verbs: READ }],
+      rules: [rule(world.domain('example.com'), ['widgets'], READ)],
     }),
-    behaviour: { tells: false },
-    owner: mayNot,
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
   situation({
+    ...MAY_NOT,
     id: 'S66-finalizers',
     title: 'the same; `widgets/finalizers` it may change, which is no right on the objects',
     operator: { verbs: READ },
-    behaviour: { tells: false },
-    owner: mayNot,
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
   situation({
+    ...MAY_NOT,
     id: 'S66-other-object',
     title: 'its right to change is about an object of another name',
     operator: (world) => named(world, 'cache'),
-    behaviour: { tells: false },
-    owner: mayNot,
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
   situation({
     id: 'S66-this-object',
@@ -105,14 +101,11 @@ const rights: Scenario[] = [
     owner: 'owner-running',
   }),
   situation({
+    ...MAY_NOT,
     id: 'S66-other-namespace',
     title: 'its right to change is in another namespace',
     operator: { verbs: READ },
-    behaviour: { tells: false },
     afterwards: (world, operator) => grantIn(world, operator, world.name('team-b')),
-    owner: mayNot,
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
 ];
 
@@ -394,9 +387,10 @@ const needsSecret = (place: 'here' | 'home'): Pick<Situation, 'operator' | 'beha
 
 const CREDENTIALS = 'db-credentials';
 
-const withoutSecret = (_: World, operator: Operator) => [
-  owner(operator, 'owner-failing', { says: [/secrets "db-credentials" not found/] }),
-];
+const withoutSecret = {
+  code: 'owner-failing',
+  says: [/secrets "db-credentials" not found/],
+} as const;
 
 /** Nothing can be created in a namespace that is terminating. */
 const offersNoRestoring: Expectation['also'] = ({ namespace }) => {
