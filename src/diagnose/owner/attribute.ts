@@ -240,7 +240,7 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
   );
 }
 
-/** Only one of those that act as somebody RBAC does not tell is called as the writer, by its own name. */
+/** It may act as somebody RBAC does not tell, and is the only one who is called as the writer, by its own name. */
 function chooseActing(
   context: Context,
   held: Held,
@@ -250,10 +250,11 @@ function chooseActing(
   const [candidate, ...others] = candidates.filter(
     (one) =>
       isUnexplained(context, held, one) &&
-      one.rights.impersonates &&
       [one.actor?.name, one.account?.name, ...ownPrograms(one)].includes(manager),
   );
-  return candidate !== undefined && others.length === 0 ? { candidate, isClear: true } : undefined;
+  return candidate?.rights.impersonates && others.length === 0
+    ? { candidate, isClear: true }
+    : undefined;
 }
 
 function ownPrograms({ actor }: Candidate): string[] {
@@ -330,8 +331,8 @@ function choose(
   const isGuess = (candidate: Candidate): boolean =>
     isDedicated(context, held, candidate) || writers.includes(candidate);
   const [only, ...others] = candidates.filter(isGuess);
-  const isRuled = only?.rights.change === 'named' && only.rights.watch !== undefined;
-  return only !== undefined && others.length === 0 && isRuled
+  const isRuled = only?.rights.change === 'named' || isBuiltIn(held.type.group);
+  return only !== undefined && others.length === 0 && isRuled && only.rights.watch !== undefined
     ? { candidate: only, isClear: false }
     : undefined;
 }
@@ -396,15 +397,24 @@ function isDedicated(
   held: Held,
   { actor, evidence, rights }: Candidate,
 ): boolean {
+  const { now } = context;
   // What wrote the finalizer has a name of its own, which this one does not have.
   if (tellingWriter(held) !== '') return false;
-  // Many controllers reconcile built-in types, and a known product has other names.
-  if (isBuiltIn(held.type.group) || (catalogued(held)?.workload.length ?? 0) > 0) return false;
-  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing.
-  if (meantBy(context, held).relation !== 'own') return false;
-  if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
-  if (!rights.reconciles || sharesAccount(context, actor)) return false;
-  return isCalledAfterType(held, actor.name) || evidence.some(({ kind }) => kind === 'labels');
+  // A known product has other names.
+  if ((catalogued(held)?.workload.length ?? 0) > 0) return false;
+  if (actor === undefined || rights.change === undefined || rights.watch === undefined)
+    return false;
+  if (sharesAccount(context, actor)) return false;
+  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing: that of its domain does.
+  const { relation, groups } = meantBy(context, held);
+  if (relation === 'unclear') return false;
+  const types = now.discovery.ok ? now.discovery.value.types : [];
+  const isTheirs = [held.type, ...types]
+    .filter((type) => (relation === 'own' ? type === held.type : groups.includes(type.group)))
+    .map((type) => rightsOf(context, actor.account, type, []))
+    .some(({ change, reconciles }) => change === 'named' && reconciles);
+  const isCalledSo = isCalledAfterType(held, actor.name);
+  return isTheirs && (isCalledSo || evidence.some(({ kind }) => kind === 'labels'));
 }
 
 /** Something that shows that somebody who may be the owner lives, or would if it had replicas. */
@@ -483,7 +493,11 @@ function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): 
   const names = [name, ...programs].filter((own) => !isOfAnyController(own));
   const products = names.flatMap(productsOf);
   const own = catalogued(held);
-  return products.length > 0 && !products.some((product) => product.owner === own?.owner);
+  const [domain] = held.finalizer.split('/');
+  return (
+    products.length > 0 &&
+    !products.some(({ owner, match }) => owner === own?.owner || match.split('/')[0] === domain)
+  );
 }
 
 function mayRun(actor: Actor): boolean {
