@@ -127,12 +127,12 @@ export function rightsOf(
     const ways = subresource === undefined ? waysToChange(type) : [];
     // Who changes a subresource watches the objects.
     const isSeen = subresource !== undefined && rule.resources.includes(type.resource);
-    if (!isDirect && !isSeen && !ways.some((way) => rule.resources.includes(way))) continue;
+    const isWay = !isDirect && ways.some((way) => rule.resources.includes(way));
+    if (!isDirect && !isSeen && !isWay) continue;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
     if (!isAboutThem) continue;
     const how = isOwn ? 'named' : 'everything';
-    const isWay = !isDirect && !isSeen;
     for (const verb of rule.verbs) {
       // Of a subresource alone, nobody can watch the objects; of the objects alone, nobody changes a subresource.
       if (isDirect) verbs[how].add(verb);
@@ -141,7 +141,7 @@ export function rightsOf(
       else if (isSeen && !CHANGING.includes(verb)) verbs[how].add(verb);
     }
     isGlobal ||=
-      !isSeen &&
+      (isDirect || isWay) &&
       grant.namespace === undefined &&
       rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!rights.because.includes(because)) rights.because.push(because);

@@ -12,10 +12,8 @@ import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { type Held, heldObject, NAMESPACE_TYPE } from '../owner/held.ts';
 import { type OwnerResults, ownerResults } from '../owner/owner.ts';
 import { partnersOf } from '../owner/partners.ts';
+import { OF_THE_CONTROLLER } from './controller.ts';
 import { isClaimInUse } from './pods.ts';
-
-/** Belongs to the namespace controller, which drops it when everything inside is gone. */
-const OF_THE_CONTROLLER = 'kubernetes';
 
 /** Everything that a finalizer holds: the Namespace itself, objects in it, what they wait for outside. */
 export function heldBy(context: Context): Held[] {
