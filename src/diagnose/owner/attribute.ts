@@ -471,6 +471,9 @@ function signsOfLife(
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
     ...pointedTo(context, others, wasHere(context, held, gone)),
+    ...(context.now.baseline?.roleBindings.ok
+      ? []
+      : mayHaveHadRights(context, held, gone).map(life)),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -579,6 +582,22 @@ function pointedTo(
     const isLife = isTold && (hadRight || !isGoneKnown) && mayActOtherwise(candidate);
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
+}
+
+/**
+ * It is called after the type, or was labelled together with it, and nothing shows what else it is for: its rights may
+ * have been those of a RoleBinding here, which nobody has seen before it went.
+ */
+function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
+  if (wasHere(context, held, gone)) return [];
+  return actorsOf(context)
+    .filter((actor) => isPresent(actor) && looksHere(context, held, actor))
+    .filter(({ namespace, name, account }) => {
+      const { change, worksElsewhere } = rightsOf(context, account, held.type, []);
+      const isIdle = change === undefined && !worksElsewhere && !isInside(context, namespace);
+      return isIdle && isCalledAfterType(held, name);
+    })
+    .map((actor) => `${stateText(actor)}, and may have had its rights in this namespace`);
 }
 
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */
