@@ -2,7 +2,7 @@ import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../m
 import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
 import type { ContentError } from './error-texts.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
-import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
+import { placesOfBackends, tellsOf, webhooksOf } from './owner/evidence.ts';
 import {
   catalogued,
   definitionNames,
@@ -242,7 +242,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 /** Workloads that are called as the writer or the well-known product, wherever they are. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = catalogued(held);
-  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(isTelling);
+  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(tellsOf(held));
   return actorsOf(context)
     .filter(
       ({ name, programs }) =>

@@ -60,7 +60,7 @@ export interface Attribution {
   certainty: Certainty;
   /** `found`: the owner is there, whatever its state. `missing`: nobody is. `unknown`: nobody can say. */
   verdict: 'found' | 'missing' | 'unknown';
-  /** The owner; of a missing one, what is known to be gone, if anything is. */
+  /** The owner; where nobody was found, who is known to be gone, if anybody is. */
   owner: Candidate | undefined;
   /** Who else could be it, best first. */
   candidates: Candidate[];
@@ -107,7 +107,7 @@ export function attribute(context: Context, held: Held): Attribution {
     : {
         certainty: 'unknown',
         verdict: 'unknown',
-        owner: undefined,
+        owner: gone,
         candidates: [
           ...present,
           ...all.filter((one) => !present.includes(one) && isUnexplained(context, held, one)),
@@ -208,10 +208,11 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
-  // By a rule for all types, a policy engine watches them as well: only the product itself has lost a right.
+  // By a rule for all types, a policy engine watches them as well: only the product itself, or who writes their
+  // status, has lost a right.
   const worksOnIt =
     (rights.watch === 'named' && evidence.some(isIdentity)) ||
-    (rights.watch !== undefined && evidence.some(isOfCatalogue));
+    (rights.watch !== undefined && evidence.some((one) => isOfCatalogue(one) || isOfStatus(one)));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -281,6 +282,10 @@ function isIdentity({ strength }: Evidence): boolean {
 
 function isOfCatalogue({ kind }: Evidence): boolean {
   return kind === 'catalogue';
+}
+
+function isOfStatus({ kind }: Evidence): boolean {
+  return kind === 'status';
 }
 
 /** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
@@ -442,7 +447,11 @@ function signsOfLife(
       : [],
   );
   // Whoever holds it and was seen is judged for itself.
-  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)]
+  const leases = [
+    ...leasesOf(context, meantBy(context, held)),
+    ...leasesOfWriters(context, held),
+    ...leasesWritten(context, held),
+  ]
     .filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined)
     .map(({ namespace, name, holder }) =>
       life(`Lease ${namespace}/${name} is renewed by ${holder}`),
