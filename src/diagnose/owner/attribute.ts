@@ -16,6 +16,7 @@ import {
   holderOf,
   isOfAnyController,
   isRenewed,
+  isSameProgram,
   isTelling,
   leasesOf,
   leasesOfWriters,
@@ -25,6 +26,7 @@ import {
   sharesAccount,
   speaksAs,
   tellingWriter,
+  tellsOf,
 } from './evidence.ts';
 import {
   catalogued,
@@ -33,6 +35,7 @@ import {
   isCalledAfterType,
   isOftenManaged,
   meantBy,
+  statusManagers,
   writerOf,
 } from './held.ts';
 import {
@@ -110,7 +113,11 @@ export function attribute(context: Context, held: Held): Attribution {
         owner: gone,
         candidates: [
           ...present,
-          ...all.filter((one) => !present.includes(one) && isUnexplained(context, held, one)),
+          ...all.filter(
+            (one) =>
+              !present.includes(one) &&
+              (isUnexplained(context, held, one) || isDisabled(context, held, one)),
+          ),
         ],
         ...common,
       };
@@ -192,9 +199,18 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
         actor.account.namespace === account.namespace &&
         actor.account.name === account.name,
     );
-    if (!isUsed && rights(account).change === 'named') add({ actor: undefined, account });
+    const { change } = rights(account);
+    if (!isUsed && (change === 'named' || (change !== undefined && isCalledAs(held, account))))
+      add({ actor: undefined, account });
   }
   return [...found.values()];
+}
+
+/** Its name is the one that the finalizer's writer, or that of the status, goes by. */
+function isCalledAs(held: Held, { name }: Account): boolean {
+  return [writerOf(held)?.manager ?? '', ...statusManagers(held)].some(
+    (manager) => tellsOf(held)(manager) && isSameProgram(manager, name),
+  );
 }
 
 /**
@@ -238,6 +254,19 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
     looksHere(context, held, actor) &&
     evidence.some(({ strength }) => strength === 'direct') &&
     mayActOtherwise(candidate)
+  );
+}
+
+/** Its rules are those of the type's reconciler, but for the right to change the objects. */
+function isDisabled(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
+  return (
+    actor !== undefined &&
+    isPresent(actor) &&
+    looksHere(context, held, actor) &&
+    rights.change === undefined &&
+    rights.watch === 'named' &&
+    rights.reconciles &&
+    evidence.length > 0
   );
 }
 
@@ -492,7 +521,11 @@ function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): 
   const names = [name, ...programs].filter((own) => !isOfAnyController(own));
   const products = names.flatMap(productsOf);
   const own = catalogued(held);
-  return products.length > 0 && !products.some((product) => product.owner === own?.owner);
+  return (
+    products.length > 0 &&
+    !isCalledAfterType(held, name) &&
+    !products.some((product) => product.owner === own?.owner)
+  );
 }
 
 function mayRun(actor: Actor): boolean {
@@ -594,8 +627,11 @@ function goneOwner(
   }
   if (relation === 'other') return undefined;
   const accounts = candidates.filter(
-    ({ actor, evidence, rights }) =>
-      actor === undefined && (rights.reconciles || evidence.some(({ kind }) => kind === 'refusal')),
+    ({ actor, account, evidence, rights }) =>
+      actor === undefined &&
+      (rights.reconciles ||
+        evidence.some(({ kind }) => kind === 'refusal') ||
+        (account !== undefined && isCalledAs(held, account))),
   );
   return accounts.length === 1 ? accounts[0] : undefined;
 }

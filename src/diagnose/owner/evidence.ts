@@ -123,7 +123,7 @@ export function namesOf({ programs, account, annotations, labels }: Actor): stri
 }
 
 /** `PrometheusOperator` is what a program may call itself that is installed as `prometheus-operator`. */
-function isSameProgram(a: string, b: string): boolean {
+export function isSameProgram(a: string, b: string): boolean {
   const [one, other] = [a, b].map((name) =>
     programOf(name)
       .toLowerCase()

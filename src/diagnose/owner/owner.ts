@@ -857,10 +857,10 @@ function unknown(
           ? `what was read points to ${names}, so who should remove it cannot be told`
           : isPowerless
             ? `what was read points to ${names}, but shows no right of it to remove it`
-            : absent !== undefined
-              ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
-              : departed !== ''
-                ? `${departed}; whether nobody else does cannot be told`
+            : departed !== ''
+              ? `${departed}; whether nobody else does cannot be told`
+              : absent !== undefined
+                ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
                 : isByHand(held)
                   ? `somebody has set it by hand, with "${writer?.manager}"`
                   : candidates.length > 0
