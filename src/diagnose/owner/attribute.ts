@@ -225,10 +225,11 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
   // By a rule for all types, a policy engine watches them as well: only the product itself, or who writes their
-  // status, has lost a right.
+  // status, has lost a right. A namesake for another namespace has rights there, and none in the whole cluster.
   const worksOnIt =
     (rights.watch === 'named' && evidence.some(isIdentity)) ||
-    (rights.watch !== undefined && evidence.some((one) => isOfCatalogue(one) || isOfStatus(one)));
+    (rights.watch !== undefined && evidence.some(isOfCatalogue)) ||
+    ((rights.watch !== undefined || rights.servesGroup) && evidence.some(isOfStatus));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&

@@ -14,7 +14,9 @@ import {
 import {
   forcesByPattern,
   GUARDED,
+  HANGS,
   heldBy,
+  missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
   nothingForced,
@@ -38,13 +40,43 @@ const lostEverything = situation({
   id: 'S86',
   title: 'the operator may still read everything, and change nothing; it has written the status',
   operator: { ...BY_A_PART, rules: READ_EVERYTHING },
-  behaviour: { hangs: true },
+  behaviour: HANGS,
   afterwards: (world, operator) => writeStatus(world, operator, operator.name),
   owner: (_, operator) => [
     owner(operator, 'owner-failing', { says: [/neither update nor patch/] }),
   ],
   cure: releaseGuarded,
   mayChange: () => RIGHTS,
+});
+
+/** Rights on types that come and go are in a ClusterRole of their own, which may be deleted first. */
+const lostRole = situation({
+  id: 'S86-role',
+  title: 'the role for just this type is gone; the operator has others for its group',
+  operator: (world) => ({
+    ...BY_A_PART,
+    rules: [rule(operatorOf(world).group, ['definitions'], ['*'])],
+  }),
+  behaviour: HANGS,
+  afterwards: (world, operator) => writeStatus(world, operator, operator.name),
+  owner: (_, operator) => [
+    owner(operator, 'owner-failing', { says: [/neither watch nor change/] }),
+  ],
+  cure: releaseGuarded,
+  mayChange: () => RIGHTS,
+});
+
+/** Its rights are where it lives. */
+const namesakeElsewhere = situation({
+  id: 'S86-namesake',
+  title: 'the operator is gone; another install of it looks after a namespace of its own',
+  bystanders: [{ name: 'widget-operator', namespace: 'team-b', scope: 'namespace' }],
+  afterwards: async (world, operator) => {
+    await writeStatus(world, operator, operator.name);
+    await uninstall(world, operator);
+  },
+  expect: missingOrUnknown,
+  cure: releaseGuarded,
 });
 
 async function writeStatus(
@@ -181,7 +213,7 @@ const watchesOnly = situation({
   id: 'S90',
   title: 'the nameless operator may watch its objects and write their status, and not change them',
   operator: { ...NAMELESS, verbs: READ },
-  behaviour: { hangs: true },
+  behaviour: HANGS,
   owner: (world, operator) => [
     { ...nobodyKnown(world, operator), says: [/widget-operator, but shows no right of it/] },
   ],
@@ -200,6 +232,8 @@ const insideWithEveryRight = situation({
 
 export const rooted = [
   lostEverything,
+  lostRole,
+  namesakeElsewhere,
   namedAsGitOps,
   appliedByGitOps,
   embedded,
