@@ -18,6 +18,8 @@ export interface Rights {
   reconciles: boolean;
   /** It may act as somebody else, whose rights are then its own. */
   impersonates: boolean;
+  /** A rule for the whole cluster names the type's group, whatever it lets do with which of its types. */
+  servesGroup: boolean;
   /** A rule names the type of another product: that is its business. */
   worksElsewhere: boolean;
   /** It may change them only by bindings of the namespace itself. */
@@ -31,6 +33,7 @@ export const NO_RIGHTS: Rights = {
   watch: undefined,
   reconciles: false,
   impersonates: false,
+  servesGroup: false,
   worksElsewhere: false,
   isLocal: false,
   because: [],
@@ -118,6 +121,7 @@ export function rightsOf(
     if (!isNamed && !rule.apiGroups.includes('*')) continue;
     // What everybody may do speaks for nobody.
     const isOwn = isNamed && type.group !== '' && !EVERYBODY.includes(grant.subject.name);
+    rights.servesGroup ||= isOwn && grant.namespace === undefined;
     const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
     if (isOwn && rule.verbs.some((verb) => verb !== 'watch' && verb !== 'list')) {
       rights.reconciles ||= namesStatus(rule, type);

@@ -11,7 +11,7 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { isTelling, placesOfBackends } from './owner/evidence.ts';
+import { placesOfBackends, tellsOf } from './owner/evidence.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
   catalogued,
@@ -254,7 +254,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 /** Workloads that are called as the writer or the well-known product, wherever they are. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = catalogued(held);
-  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(isTelling);
+  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(tellsOf(held));
   return actorsOf(context)
     .filter(
       ({ name, programs }) =>

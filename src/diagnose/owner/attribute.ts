@@ -26,6 +26,7 @@ import {
   holderOf,
   isOfAnyController,
   isRenewed,
+  isSameProgram,
   isTelling,
   leasesOf,
   leasesOfWriters,
@@ -35,6 +36,7 @@ import {
   sharesAccount,
   speaksAs,
   tellingWriter,
+  tellsOf,
 } from './evidence.ts';
 import {
   catalogued,
@@ -43,6 +45,7 @@ import {
   isCalledAfterType,
   isOftenManaged,
   meantBy,
+  statusManagers,
   writerOf,
 } from './held.ts';
 
@@ -60,7 +63,7 @@ export interface Attribution {
   certainty: Certainty;
   /** `found`: the owner is there, whatever its state. `missing`: nobody is. `unknown`: nobody can say. */
   verdict: 'found' | 'missing' | 'unknown';
-  /** The owner; of a missing one, what is known to be gone, if anything is. */
+  /** The owner; where nobody was found, who is known to be gone, if anybody is. */
   owner: Candidate | undefined;
   /** Who else could be it, best first. */
   candidates: Candidate[];
@@ -107,10 +110,14 @@ export function attribute(context: Context, held: Held): Attribution {
     : {
         certainty: 'unknown',
         verdict: 'unknown',
-        owner: undefined,
+        owner: gone,
         candidates: [
           ...present,
-          ...all.filter((one) => !present.includes(one) && isUnexplained(context, held, one)),
+          ...all.filter(
+            (one) =>
+              !present.includes(one) &&
+              (isUnexplained(context, held, one) || isDisabled(context, held, one)),
+          ),
         ],
         ...common,
       };
@@ -194,9 +201,18 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
         actor.account.namespace === account.namespace &&
         actor.account.name === account.name,
     );
-    if (!isUsed && rights(account).change === 'named') add({ actor: undefined, account });
+    const { change } = rights(account);
+    if (!isUsed && (change === 'named' || (change !== undefined && isCalledAs(held, account))))
+      add({ actor: undefined, account });
   }
   return [...found.values()];
+}
+
+/** Its name is the one that the finalizer's writer, or that of the status, goes by. */
+function isCalledAs(held: Held, { name }: Account): boolean {
+  return [writerOf(held)?.manager ?? '', ...statusManagers(held)].some(
+    (manager) => tellsOf(held)(manager) && isSameProgram(manager, name),
+  );
 }
 
 /**
@@ -210,10 +226,12 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
-  // By a rule for all types, a policy engine watches them as well: only the product itself has lost a right.
+  // By a rule for all types, a policy engine watches them as well: only the product itself, or who writes their
+  // status, has lost a right. A namesake for another namespace has rights there, and none in the whole cluster.
   const worksOnIt =
     (rights.watch === 'named' && evidence.some(isIdentity)) ||
-    (rights.watch !== undefined && evidence.some(isOfCatalogue));
+    (rights.watch !== undefined && evidence.some(isOfCatalogue)) ||
+    ((rights.watch !== undefined || rights.servesGroup) && evidence.some(isOfStatus));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -239,6 +257,19 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
     looksHere(context, held, actor) &&
     evidence.some(({ strength }) => strength === 'direct') &&
     mayActOtherwise(candidate)
+  );
+}
+
+/** Its rules are those of the type's reconciler, but for the right to change the objects. */
+function isDisabled(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
+  return (
+    actor !== undefined &&
+    isPresent(actor) &&
+    looksHere(context, held, actor) &&
+    rights.change === undefined &&
+    rights.watch === 'named' &&
+    rights.reconciles &&
+    evidence.length > 0
   );
 }
 
@@ -284,6 +315,10 @@ function isIdentity({ strength }: Evidence): boolean {
 
 function isOfCatalogue({ kind }: Evidence): boolean {
   return kind === 'catalogue';
+}
+
+function isOfStatus({ kind }: Evidence): boolean {
+  return kind === 'status';
 }
 
 /** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
@@ -454,7 +489,11 @@ function signsOfLife(
       : [],
   );
   // Whoever holds it and was seen is judged for itself.
-  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)]
+  const leases = [
+    ...leasesOf(context, meantBy(context, held)),
+    ...leasesOfWriters(context, held),
+    ...leasesWritten(context, held),
+  ]
     .filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined)
     .map(({ namespace, name, holder }) =>
       life(`Lease ${namespace}/${name} is renewed by ${holder}`),
@@ -501,6 +540,7 @@ function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): 
   const [domain] = held.finalizer.split('/');
   return (
     products.length > 0 &&
+    !isCalledAfterType(held, name) &&
     !products.some(({ owner, match }) => owner === own?.owner || match.split('/')[0] === domain)
   );
 }
@@ -620,8 +660,11 @@ function goneOwner(
   }
   if (relation === 'other') return undefined;
   const accounts = candidates.filter(
-    ({ actor, evidence, rights }) =>
-      actor === undefined && (rights.reconciles || evidence.some(({ kind }) => kind === 'refusal')),
+    ({ actor, account, evidence, rights }) =>
+      actor === undefined &&
+      (rights.reconciles ||
+        evidence.some(({ kind }) => kind === 'refusal') ||
+        (account !== undefined && isCalledAs(held, account))),
   );
   return accounts.length === 1 ? accounts[0] : undefined;
 }

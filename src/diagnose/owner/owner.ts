@@ -849,7 +849,7 @@ const MAX_CANDIDATES = 5;
 function unknown(
   context: Context,
   held: Held,
-  { candidates, reservations, unread }: Attribution,
+  { owner, candidates, reservations, unread }: Attribution,
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject } = held;
@@ -861,22 +861,25 @@ function unknown(
   const isPowerless = telling.length === 1 && telling[0]?.rights.change === undefined;
   const absent =
     telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
+  const departed = owner === undefined ? '' : departedText(owner);
   const why =
     unread.length > 0
       ? `who should remove it cannot be told: ${notRead(unread)}`
       : known !== undefined
-        ? `it belongs to ${known.owner}; ${telling.length > 1 ? `which of ${telling.length} workloads that is cannot be told` : 'where that runs could not be seen'}`
+        ? `it belongs to ${known.owner}; ${telling.length > 1 ? `which of ${telling.length} workloads that is cannot be told` : departed || 'where that runs could not be seen'}`
         : telling.length > 1
           ? `what was read points to ${names}, so who should remove it cannot be told`
           : isPowerless
-            ? `what was read points to ${names}, but shows no right of it to remove it; one by a RoleBinding in this namespace has gone with it`
-            : absent !== undefined
-              ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
-              : isByHand(held)
-                ? `somebody has set it by hand, with "${writer?.manager}"`
-                : candidates.length > 0
-                  ? `nothing in the cluster shows who should remove it; ${names} could`
-                  : 'nothing in the cluster shows who should remove it';
+            ? `what was read points to ${names}, but shows no right of it to remove it; one by a RoleBinding in this namespace would have gone with it`
+            : departed !== ''
+              ? `${departed}; whether nobody else does cannot be told`
+              : absent !== undefined
+                ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
+                : isByHand(held)
+                  ? `somebody has set it by hand, with "${writer?.manager}"`
+                  : candidates.length > 0
+                    ? `nothing in the cluster shows who should remove it; ${names} could`
+                    : 'nothing in the cluster shows who should remove it';
   return {
     code: 'owner-unknown',
     subject,
@@ -919,6 +922,13 @@ function unknown(
       ...removal,
     ],
   };
+}
+
+function departedText({ actor, account }: Candidate): string {
+  if (actor !== undefined) return `${actorText(actor)}, which may remove it, was deleted`;
+  return account === undefined
+    ? ''
+    : `nothing runs as ${accountText(account)}, which may remove it`;
 }
 
 /** It has a name of its own, which nobody who is there has. */
