@@ -216,6 +216,7 @@ function planOf(
     const lifting = alternatives.filter((one) => !isRefusedForNow(one));
     const [refused] = alternatives.filter(isRefusedForNow);
     const ways = lifting.map((one) => (refused === undefined ? [one] : [one, refused]));
+    if (refused !== undefined && lifting.length === 0 && causes.length > 1) ways.push([refused]);
     // Where nothing is a duty, the first alternative is what there is to do.
     if (duties.length > 0) ways.unshift(duties);
     return ways.length > 0 ? ways : [[]];
