@@ -12,11 +12,10 @@ import { COMMENT_MODES, type Inputs, PR_NUMBER, readInputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
-import { type CommentInputs, createActionLog, Publisher, type Told } from './publish/publish.ts';
+import { type CommentInputs, createActionLog, Publisher } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
 import { renderLogLines } from './report/plain-text.ts';
-import { redactResult } from './report/report-json.ts';
-import { type View, viewOf } from './report/view.ts';
+import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
 interface Parts {
@@ -82,9 +81,9 @@ async function runInCluster(inputs: Inputs, publisher: Publisher, parts: Parts):
       signal,
       gateVersion: GATE_VERSION,
       announce: async (planned) => {
-        const told = { view: cleanView(planned, redactor) };
-        await publisher.files(told);
-        await publisher.comment(told, true);
+        const view = viewOf(planned, redactor.redact);
+        await publisher.files(view);
+        await publisher.comment(view, true);
       },
     });
     return await finish(result, publisher, parts);
@@ -94,15 +93,10 @@ async function runInCluster(inputs: Inputs, publisher: Publisher, parts: Parts):
 }
 
 async function finish(result: RunResult, publisher: Publisher, parts: Parts): Promise<number> {
-  const view = cleanView(result, parts.redactor);
+  const view = viewOf(result, parts.redactor.redact);
   writeLog(view, parts.log);
-  await tell({ view }, publisher, parts);
+  await publish(view, publisher, parts);
   return result.verdict === 'fail' ? 1 : 0;
-}
-
-/** Before anything is encoded or cut: after that a secret no longer looks like itself. */
-function cleanView(result: RunResult, redactor: Redactor): View {
-  return viewOf(redactResult(result, (text) => redactor.redact(text)));
 }
 
 /** The gate could not work at all: one sentence, what to do, and all outputs. */
@@ -116,17 +110,17 @@ async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise
   for (const text of hints) log.line(text);
   if (error instanceof Error) log.debug(error.stack ?? '');
   const now = systemClock.now();
-  const failure = { message, hints, at: new Date(now).toISOString() };
-  await tell({ failure, elapsedMs: now - startedAt }, publisher, parts);
+  const at = new Date(now).toISOString();
+  await publish({ message, hints, at, elapsedMs: now - startedAt }, publisher, parts);
   return 1;
 }
 
 /** The outputs are there before a host that does not answer can take time. */
-async function tell(told: Told, publisher: Publisher, parts: Parts): Promise<void> {
-  const view = 'view' in told ? told.view : undefined;
-  const paths = await publisher.files(told);
+async function publish(ending: Ending, publisher: Publisher, parts: Parts): Promise<void> {
+  const view = 'run' in ending ? ending : undefined;
+  const paths = await publisher.files(ending);
   setOutputs(outputsOf(view, paths, systemClock.now() - parts.startedAt), parts);
-  const commentUrl = await publisher.comment(told);
+  const commentUrl = await publisher.comment(ending);
   if (commentUrl !== '') setOutputs({ 'comment-url': commentUrl }, parts);
 }
 
@@ -151,7 +145,6 @@ function nothingRead({ startedAt }: Parts): RunResult {
     outcome: 'cancelled',
     verdict: 'fail',
     namespaces: [],
-    sharedCauses: [],
   };
 }
 

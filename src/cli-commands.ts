@@ -15,7 +15,7 @@ import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
-import { type Report, redactResult, reportJson } from './report/report-json.ts';
+import { type Report, reportJson } from './report/report-json.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
@@ -41,13 +41,12 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
     try {
       const { signal } = cancellation;
       const deps = { api, clock: systemClock, log, signal, gateVersion: GATE_VERSION };
-      const result = redactResult(await runGate(inputs, deps), (text) => redactor.redact(text));
+      const view = viewOf(await runGate(inputs, deps), redactor.redact);
       // In a step of a workflow the runner reads it for commands.
-      const view = viewOf(result);
       const text = render(view, command.format);
       await print(command.format === 'json' ? logJson(text) : logLines(text));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
-      return exitCode(result);
+      return exitCode(view.run);
     } finally {
       await api.close();
     }

@@ -1,5 +1,5 @@
 import { plainText, shorten } from './base/text.ts';
-import type { Finding } from './model/finding.ts';
+import { type Finding, findingsOf } from './model/finding.ts';
 import type { NamespaceResult, RunResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/plain-text.ts';
 import type { View } from './report/view.ts';
@@ -75,14 +75,14 @@ interface Blocking {
 
 /** What the namespaces wait for themselves, in the order of the diagnosis. */
 function blockersOf(result: RunResult): Blocking[] {
-  return result.namespaces.flatMap(({ name, diagnosis }) => {
-    const byId = new Map(diagnosis?.findings.map((finding) => [finding.id, finding]));
-    const roots = new Set(diagnosis?.rootCauses);
-    return (diagnosis?.blockers ?? []).flatMap((id) => {
-      const finding = byId.get(id);
-      if (finding === undefined) return [];
-      return [{ namespace: name, finding, isRootCause: roots.has(id) }];
-    });
+  return result.namespaces.flatMap(({ name: namespace, diagnosis }) => {
+    if (diagnosis === undefined) return [];
+    const roots = new Set(diagnosis.rootCauses);
+    return findingsOf(diagnosis, diagnosis.blockers).map((finding) => ({
+      namespace,
+      finding,
+      isRootCause: roots.has(finding.id),
+    }));
   });
 }
 

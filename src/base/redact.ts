@@ -75,3 +75,21 @@ function anyOf(secrets: ReadonlySet<string>): RegExp {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length);
   return new RegExp(longestFirst.map(RegExp.escape).join('|'), 'g');
 }
+
+/** The same value with every text redacted, but for those of these members. */
+export function redactDeep<T>(
+  value: T,
+  redact: Redactor['redact'],
+  except: ReadonlySet<string>,
+): T {
+  const clean = (one: unknown): unknown => {
+    if (typeof one === 'string') return redact(one);
+    if (Array.isArray(one)) return one.map(clean);
+    if (typeof one !== 'object' || one === null) return one;
+    const entries = Object.entries(one);
+    return Object.fromEntries(
+      entries.map(([key, item]) => [key, except.has(key) ? item : clean(item)]),
+    );
+  };
+  return clean(value) as T;
+}

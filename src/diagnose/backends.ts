@@ -1,9 +1,11 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
+import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './actors.ts';
 import { inNamespace, kubectl, named, role } from './commands.ts';
 import {
   type Context,
   fateText,
+  inShort,
   isGoing,
   isInside,
   listed,
@@ -11,8 +13,6 @@ import {
   serviceText,
 } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
-import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './owner/actors.ts';
-import { inShort } from './owner/state.ts';
 
 /** What stands behind a Service that the API server calls: a webhook, a conversion, an extension API. */
 export interface Backend {

@@ -1,12 +1,15 @@
+import { shorten } from '../base/text.ts';
 import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts';
 import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
+  type EventFacts,
   MAX_EXAMPLES,
   type ObjectFacts,
   type ResourceType,
   type ServiceRef,
   type Snapshot,
+  type WebhookFacts,
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
 
@@ -91,6 +94,22 @@ export function fateText(context: Context, namespace?: string): string {
   return namespace === undefined || isInside(context, namespace)
     ? 'is in this namespace and goes with it'
     : `is in namespace ${namespace}, which would go at the same time`;
+}
+
+/** Events about these objects, from everywhere that was read and from before the deletion. */
+export function eventsAbout(
+  { now }: Context,
+  { objects }: { objects: readonly ObjectFacts[] },
+): EventFacts[] {
+  const uids = new Set(objects.map(({ uid }) => uid));
+  const all = Object.values(now.places).flatMap(({ events }) => listed(events));
+  return [...all, ...listed(now.baseline?.events)].filter(({ regarding }) =>
+    uids.has(regarding.uid),
+  );
+}
+
+export function webhooksOf({ now }: Context): WebhookFacts[] {
+  return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
 }
 
 export function serviceText({ namespace, name }: ServiceRef): string {
@@ -184,4 +203,12 @@ export function listWords(words: readonly string[]): string {
   return words.length < 2
     ? (words[0] ?? '')
     : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
+
+/** Of what somebody says, in a sentence. */
+const MAX_SAID_CHARS = 240;
+
+/** What somebody else said, on one line that leaves room for the rest of the sentence. */
+export function inShort(text: string): string {
+  return shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS);
 }

@@ -1,9 +1,10 @@
-import type {
-  Diagnosis,
-  Finding,
-  HeldNamespace,
-  Movement,
-  QueuedContent,
+import {
+  type Diagnosis,
+  type Finding,
+  findingsOf,
+  type HeldNamespace,
+  type Movement,
+  type QueuedContent,
 } from '../model/finding.ts';
 import type { NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { parseConditions } from './conditions.ts';
@@ -18,6 +19,7 @@ import {
 } from './context.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
+import { finalizers } from './owner/finalizers.ts';
 import { failingApis } from './rules/apis.ts';
 import {
   isUnprocessed,
@@ -25,7 +27,6 @@ import {
   unexplained,
   unprocessed,
 } from './rules/controller.ts';
-import { finalizers } from './rules/finalizers.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
@@ -67,10 +68,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     queued: queuedOf(now),
     notInspected: notInspected(now),
     contradictions: contradictionsOf(context),
-    alsoHeld: alsoHeld(
-      context,
-      graph.findings.filter(({ id }) => graph.rootCauses.includes(id)),
-    ),
+    alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
     reservations: reservationsOf(results),
     movement,
     namespaceUnread: now.trouble !== undefined,
@@ -126,7 +124,7 @@ function notInspected(now: Snapshot): Diagnosis['notInspected'] {
       ? [{ what: `whether admission lets ${type} be deleted`, reason: trial.message }]
       : [],
   );
-  const all = [...first, ...unread.map(({ source: _, ...entry }) => entry), ...unasked];
+  const all = [...first, ...unread, ...unasked];
   return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
 }
 

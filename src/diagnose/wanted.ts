@@ -1,22 +1,29 @@
+import { NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
-import { type Context, contextOf, isAggregated, isBuiltIn, listed, typeName } from './context.ts';
+import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
+import {
+  type Context,
+  contextOf,
+  isAggregated,
+  isBuiltIn,
+  listed,
+  typeName,
+  webhooksOf,
+} from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { actorsOf, WORKLOAD_SOURCES } from './owner/actors.ts';
-import { isTelling, placesOfBackends, webhooksOf } from './owner/evidence.ts';
+import { isTelling, placesOfBackends } from './owner/evidence.ts';
+import { heldBy } from './owner/finalizers.ts';
 import {
   catalogued,
   definitionNames,
   type Held,
   isOftenManaged,
-  NAMESPACE_TYPE,
-  POD_TYPE,
   statusManagers,
   writerOf,
 } from './owner/held.ts';
-import { ableAccounts } from './owner/rights.ts';
+import { ableAccounts } from './rights.ts';
 import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
 import { FINALIZE, isLeftAlone } from './rules/controller.ts';
-import { heldBy } from './rules/finalizers.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 

@@ -5,7 +5,7 @@ import { collectionPath, deletion, isPathSegment, objectPath } from '../kubernet
 import {
   type ObjectFacts,
   objectFacts,
-  PODS,
+  POD_TYPE,
   type PodFacts,
   podFacts,
   removalPatch,
@@ -109,14 +109,14 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
   const done = 'deleted with grace period 0';
   return {
     action,
-    type: typeName(PODS),
-    read: (name) => readObjects(run, PODS, podFacts, false, name),
+    type: typeName(POD_TYPE),
+    read: (name) => readObjects(run, POD_TYPE, podFacts, false, name),
     wants: (pod) =>
       pod.deletionTimestamp !== undefined &&
       pod.nodeName === action.node &&
       isOverdue(pod, serverTime(run)),
     request: ({ name, uid, resourceVersion }) =>
-      deletion(objectPath(PODS, run.plan.namespace.name, name), {
+      deletion(objectPath(POD_TYPE, run.plan.namespace.name, name), {
         gracePeriodSeconds: 0,
         preconditions: { uid, resourceVersion },
       }),

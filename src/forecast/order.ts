@@ -1,3 +1,4 @@
+import { actorText } from '../diagnose/actors.ts';
 import { kubectl } from '../diagnose/commands.ts';
 import {
   type Context,
@@ -7,15 +8,14 @@ import {
   listWords,
   serviceText,
   typeOf,
+  webhooksOf,
 } from '../diagnose/context.ts';
-import { actorText } from '../diagnose/owner/actors.ts';
 import { attribute } from '../diagnose/owner/attribute.ts';
-import { webhooksOf } from '../diagnose/owner/evidence.ts';
+import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsHere } from '../diagnose/owner/partners.ts';
 import { leaseHere } from '../diagnose/owner/state.ts';
 import { matchesWebhook } from '../diagnose/rules/admission.ts';
-import { heldObjects } from '../diagnose/rules/finalizers.ts';
 import { typeName } from '../model/facts.ts';
 import type {
   ObjectFacts,

@@ -1,27 +1,21 @@
 import { ActionError } from '../base/errors.ts';
-import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
+import { serverTimestamp } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
 import { type OrderStep, orderOf } from '../forecast/order.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type { Deletion } from '../model/result.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel, readList } from '../observe/collections.ts';
-import { isOfAnother } from '../observe/objects.ts';
+import { readNamespace } from '../observe/namespaces.ts';
+import { isGoneOrAnother } from '../observe/objects.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
-import { cannot, type Target } from './targets.ts';
-import { readNamespace } from './wait.ts';
-
-/** What was deleted inside of a namespace before the namespace itself, and what was said about it. */
-export interface Ordered {
-  deletions: Deletion[];
-  timeline: TimelineEntry[];
-}
+import { cannot, type Ordered, type Target } from './targets.ts';
 
 /** Asks for the deletion of all that nobody has asked to go yet. What came of it stands in the targets. */
 export async function deleteAll(targets: readonly Target[], run: Run): Promise<void> {
@@ -41,7 +35,7 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
   // All are tried before the first is deleted; a refusal is the result of one, not the end of the others.
-  await inParallel(asked, (target) => tryDeletion(target, run));
+  await inParallel(asked, (target) => rehearse(target, run));
   if (inputs.delete === 'ordered') await deleteInOrder(asked.filter(isDeletable), run);
   // What was deleted inside has changed nothing about the namespace itself.
   await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
@@ -60,7 +54,7 @@ function deletionOf({ name, uid, resourceVersion }: NamespaceFacts): Mutation {
 }
 
 /** Only what the real request would meet as well; a webhook that knows no dry runs says nothing. */
-async function tryDeletion(target: Existing, { api, signal }: Run): Promise<void> {
+async function rehearse(target: Existing, { api, signal }: Run): Promise<void> {
   const sent = await api.send({ ...deletionOf(target.first), dryRun: true }, { signal });
   if (sent.ok) return;
   const { kind, message } = sent.failure;
@@ -131,150 +125,162 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
   await inParallel([...targets.entries()], async ([index, target]) => {
+    const { snapshot, diagnosis } = seen[index] as Examination;
+    const { namespace } = snapshot;
     target.ordered = { deletions: [], timeline: [] };
-    await deleteSteps(seen[index] as Examination, target.ordered, run, deadline);
+    const place = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
+    await clearPlace(orderOf(snapshot), diagnosis, place);
   });
 }
 
-async function deleteSteps(
-  { snapshot, diagnosis }: Examination,
-  ordered: Ordered,
-  run: Run,
-  deadline: number,
-): Promise<void> {
-  const { namespace } = snapshot;
-  const steps = orderOf(snapshot);
-  const { api, clock, log, signal } = run;
+/** A namespace that is cleared in order. */
+interface Place extends Run, Ordered {
+  namespace: NamespaceFacts;
+  /** In ms since the epoch. */
+  deadline: number;
   /** Types whose trouble was told. */
-  const unread = new Set<string>();
-  const isOver = (): boolean => signal.aborted || clock.now() >= deadline;
-  const note = (event: string): void => {
-    log.line(`${namespace.name}: ${event}`);
-    ordered.timeline.push({ at: serverTimestamp(run), event });
-  };
+  unread: Set<string>;
+}
 
-  const remove = async ({ name, uid }: ObjectFacts, { type }: OrderStep): Promise<void> => {
-    if (signal.aborted) return;
-    const options = { preconditions: { uid }, propagationPolicy: 'Background' };
-    const path = objectPath(type, namespace.name, name);
-    const sent = await api.send(deletion(path, options), { signal });
-    const isGone = !sent.ok && isOfAnother(sent.failure);
-    const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
-    const { kind } = type;
-    const known = ordered.deletions.find((one) => one.uid === uid);
-    if (!sent.ok && !isGone && known?.result !== result) {
-      note(`${kind} ${name} cannot be deleted: ${result}`);
-    }
-    if (known !== undefined) known.result = result;
-    else ordered.deletions.push({ apiVersion: apiVersionOf(type), kind, name, uid, result });
-  };
+function note(place: Place, event: string): void {
+  place.log.line(`${place.namespace.name}: ${event}`);
+  place.timeline.push({ at: serverTimestamp(place), event });
+}
 
-  /** Undefined when it could not be read: that is no sign that nothing is left. */
-  const list = async ({ type }: OrderStep): Promise<ObjectFacts[] | undefined> => {
-    const path = collectionPath(type, namespace.name);
-    const options = { signal, metadataOnly: true };
-    const listed = await readList(api, path, (item) => objectFacts(item, type), options);
-    if (listed.ok) return listed.value.items;
-    if (!signal.aborted && !unread.has(typeName(type))) {
-      note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
-      unread.add(typeName(type));
-    }
-    return undefined;
-  };
+function isOver({ clock, deadline, signal }: Place): boolean {
+  return signal.aborted || clock.now() >= deadline;
+}
 
-  /** Somebody else may have deleted and made it again: objects of that one are nobody's leftovers. */
-  const isSame = async (): Promise<boolean | undefined> => {
-    const now = await readNamespace(namespace.name, { api, signal });
-    return now.ok ? now.value?.uid === namespace.uid : undefined;
-  };
-
-  /**
-   * Asks what these steps are about to go, and waits until it is gone. What was refused, by a webhook that
-   * restarts perhaps, is asked again.
-   */
-  const clear = async (
-    together: readonly OrderStep[],
-    isAgain: boolean,
-  ): Promise<'nothing' | 'gone' | 'stayed'> => {
-    let meant: ReadonlySet<string> | undefined;
-    for (let pause = POLL_MS.first; ; ) {
-      const left: ObjectFacts[] = [];
-      const isMine = await isSame();
-      if (isMine === false) {
-        note('the namespace is gone or another one by now: nothing more is deleted in it');
-        return 'stayed';
-      }
-      let isKnown = isMine === true;
-      for (const step of together) {
-        const there = await list(step);
-        isKnown &&= there !== undefined;
-        const mine = (there ?? []).filter((one) => meant?.has(one.uid) ?? step.isMeant(one));
-        const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-        const what = `${asked.length} ${typeName(step.type)}`;
-        if (meant === undefined && asked.length > 0) {
-          note(
-            isAgain
-              ? `${what} were made again, and are deleted again: what makes them has to go before them`
-              : `first ${what}, because ${step.why}`,
-          );
-        }
-        if (isMine) await inParallel(asked, (object) => remove(object, step));
-        left.push(...mine);
-      }
-      const isFirst = meant === undefined;
-      if (isFirst && left.length === 0) return 'nothing';
-      if (isKnown && left.length === 0) {
-        note('they are gone');
-        return 'gone';
-      }
-      if (isFirst || (isKnown && left.length < (meant?.size ?? 0))) {
-        if (!isFirst) note(`${left.length} of them are left`);
-        meant = new Set(left.map(({ uid }) => uid));
-      }
-      if (isFirst) continue;
-      if (isOver()) {
-        await explain(left);
-        return 'stayed';
-      }
-      await clock.sleep(Math.min(pause, Math.max(0, deadline - clock.now())), signal);
-      pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
-    }
-  };
-
-  /** While the controller that should have acted is still there, and its log can be read. */
-  const explain = async ([first, ...others]: readonly ObjectFacts[]): Promise<void> => {
-    if (signal.aborted) return;
-    const more = others.length > 0 ? ` and ${others.length} more` : '';
-    const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
-    // Of what is to go, only the namespace itself has not been asked yet: this is about the others.
-    const going = { ...namespace, deletionTimestamp: serverTimestamp(run) };
-    const [seen] = await examine([{ namespace: going }], EXAMINE_LIMIT_MS, run);
-    const cause = seen && causeText(seen.diagnosis);
-    const why = cause === undefined ? '' : `: ${cause}`;
-    note(`${which} did not go in time${why}; the teardown goes on`);
-  };
-
+async function clearPlace(
+  steps: readonly OrderStep[],
+  diagnosis: Diagnosis,
+  place: Place,
+): Promise<void> {
   // No deletion in the namespace helps against an API whose backend goes with it: that would be cluster-scoped.
-  for (const { id, code, subject, message } of diagnosis.findings) {
-    if (code !== 'apiservice-unavailable' || !diagnosis.rootCauses.includes(id)) continue;
-    note(
-      `${subject.kind} ${subject.name} ${message}; only who deletes it first lets the namespace go`,
-    );
+  for (const { code, subject, message } of findingsOf(diagnosis, diagnosis.rootCauses)) {
+    if (code !== 'apiservice-unavailable') continue;
+    const what = `${subject.kind} ${subject.name} ${message}`;
+    note(place, `${what}; only who deletes it first lets the namespace go`);
   }
-  if (steps.length === 0) note('nothing in it has to go before it');
+  if (steps.length === 0) note(place, 'nothing in it has to go before it');
   // What was made again while another went gets another turn.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
-    for (const together of Map.groupBy(steps, ({ place }) => place).values()) {
-      if (isOver()) {
+    for (const together of Map.groupBy(steps, (step) => step.place).values()) {
+      if (isOver(place)) {
         const types = together.map(({ type }) => typeName(type)).join(', ');
-        return note(`no time is left to delete ${types} first`);
+        return note(place, `no time is left to delete ${types} first`);
       }
-      const end = await clear(together, round > 0);
+      const end = await clear(together, round > 0, place);
       if (end === 'stayed') return;
       isDone &&= end === 'nothing';
     }
     if (isDone) return;
   }
-  note('something makes it again as often as it is deleted; the teardown goes on');
+  note(place, 'something makes it again as often as it is deleted; the teardown goes on');
+}
+
+/**
+ * Asks what these steps are about to go, and waits until it is gone. What was refused, by a webhook that
+ * restarts perhaps, is asked again.
+ */
+async function clear(
+  together: readonly OrderStep[],
+  isAgain: boolean,
+  place: Place,
+): Promise<'nothing' | 'gone' | 'stayed'> {
+  const { clock, deadline, signal } = place;
+  let meant: ReadonlySet<string> | undefined;
+  for (let pause = POLL_MS.first; ; ) {
+    const now = await readNamespace(place.namespace.name, place);
+    // Somebody else may have deleted and made it again: objects of that one are nobody's leftovers.
+    if (now.ok && now.value?.uid !== place.namespace.uid) {
+      note(place, 'the namespace is gone or another one by now: nothing more is deleted in it');
+      return 'stayed';
+    }
+    const left: ObjectFacts[] = [];
+    let isKnown = now.ok;
+    for (const step of together) {
+      const there = await list(step, place);
+      isKnown &&= there !== undefined;
+      const mine = (there ?? []).filter((one) => meant?.has(one.uid) ?? step.isMeant(one));
+      const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
+      if (meant === undefined && asked.length > 0) {
+        const what = `${asked.length} ${typeName(step.type)}`;
+        note(
+          place,
+          isAgain
+            ? `${what} were made again, and are deleted again: what makes them has to go before them`
+            : `first ${what}, because ${step.why}`,
+        );
+      }
+      if (now.ok) await inParallel(asked, (object) => remove(object, step, place));
+      left.push(...mine);
+    }
+    const isFirst = meant === undefined;
+    if (isFirst && left.length === 0) return 'nothing';
+    if (isKnown && left.length === 0) {
+      note(place, 'they are gone');
+      return 'gone';
+    }
+    if (isFirst || (isKnown && left.length < (meant?.size ?? 0))) {
+      if (!isFirst) note(place, `${left.length} of them are left`);
+      meant = new Set(left.map(({ uid }) => uid));
+    }
+    if (isFirst) continue;
+    if (isOver(place)) {
+      await explain(left, place);
+      return 'stayed';
+    }
+    await clock.sleep(Math.min(pause, Math.max(0, deadline - clock.now())), signal);
+    pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
+  }
+}
+
+/** Undefined when it could not be read: that is no sign that nothing is left. */
+async function list({ type }: OrderStep, place: Place): Promise<ObjectFacts[] | undefined> {
+  const { api, namespace, signal, unread } = place;
+  const path = collectionPath(type, namespace.name);
+  const options = { signal, metadataOnly: true };
+  const listed = await readList(api, path, (item) => objectFacts(item, type), options);
+  if (listed.ok) return listed.value.items;
+  if (!signal.aborted && !unread.has(typeName(type))) {
+    note(place, `${typeName(type)} could not be listed: ${listed.failure.message}`);
+    unread.add(typeName(type));
+  }
+  return undefined;
+}
+
+async function remove(
+  { name, uid }: ObjectFacts,
+  { type }: OrderStep,
+  place: Place,
+): Promise<void> {
+  const { api, deletions, namespace, signal } = place;
+  if (signal.aborted) return;
+  const options = { preconditions: { uid }, propagationPolicy: 'Background' };
+  const path = objectPath(type, namespace.name, name);
+  const sent = await api.send(deletion(path, options), { signal });
+  const isGone = !sent.ok && isGoneOrAnother(sent.failure);
+  const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
+  const { kind } = type;
+  const known = deletions.find((one) => one.uid === uid);
+  if (!sent.ok && !isGone && known?.result !== result) {
+    note(place, `${kind} ${name} cannot be deleted: ${result}`);
+  }
+  if (known !== undefined) known.result = result;
+  else deletions.push({ apiVersion: apiVersionOf(type), kind, name, uid, result });
+}
+
+/** While the controller that should have acted is still there, and its log can be read. */
+async function explain([first, ...others]: readonly ObjectFacts[], place: Place): Promise<void> {
+  if (place.signal.aborted) return;
+  const more = others.length > 0 ? ` and ${others.length} more` : '';
+  const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
+  // Of what is to go, only the namespace itself has not been asked yet: this is about the others.
+  const namespace = { ...place.namespace, deletionTimestamp: serverTimestamp(place) };
+  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, place);
+  const cause = seen && causeText(seen.diagnosis);
+  const why = cause === undefined ? '' : `: ${cause}`;
+  note(place, `${which} did not go in time${why}; the teardown goes on`);
 }

@@ -1,48 +1,17 @@
-import type { Log } from '../base/log.ts';
-
+import { carryOut, FRESH_MS, LAST_WRITE_MS, type Look } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
-import { grantRules, missingRights, rightFor, rightText } from '../force/missing-rights.ts';
-import {
-  checkNamespace,
-  entryStep,
-  inventory,
-  type Leftovers,
-  recordOrphans,
-} from '../force/namespace-steps.ts';
-import { freeObjectsOf, GUARD_MS } from '../force/object-steps.ts';
-import {
-  type ForceAction,
-  type ForcePlan,
-  isNamespaceAction,
-  isObjectAction,
-  keyOf,
-  namespaceTarget,
-  planForce,
-  recordPlan,
-  renderPlan,
-} from '../force/plan.ts';
-import { atMostEvery, type ForceRun, Journal, runStep } from '../force/step.ts';
-import { type ActivePolicy, isActive, isHanging, type Outcome, verdict } from '../model/outcome.ts';
+import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
+import { type ActivePolicy, isActive, isHanging, isPattern, verdict } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
+import { readNamespace } from '../observe/namespaces.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
-import type { Waiting } from './gate.ts';
 import type { Run } from './run.ts';
-import { readNamespace } from './wait.ts';
+import type { Waiting } from './targets.ts';
 
 /** For all namespaces together, planning and verifying included. */
 const BUDGET_MS = 120_000;
-/** No write begins after this, so that what was done can still be verified. */
-const LAST_WRITE_MS = 105_000;
-/** No waiting after this where the namespace itself may have to be written to. */
-const LAST_WAIT_MS = 80_000;
 /** Between two looks that are to show whether anything moves. */
 const COMPARE_MS = 10_000;
-/** Facts about owners may be this old when an action begins; older ones are read again first. */
-const FRESH_MS = 30_000;
-/** How long to wait before looking whether something new has begun to terminate. */
-const LOOK_AGAIN_MS = 10_000;
-/** After a write most namespaces go by themselves; the controller may be in a back-off of up to 60 s. */
-const SETTLE_MS = 70_000;
 
 /** What all namespaces share while they are forced. */
 interface Forcing {
@@ -100,21 +69,6 @@ export async function forceAll(
   }
 }
 
-/** A plan, and what it was made from. */
-interface Look {
-  plan: ForcePlan;
-  /** When its facts had been read, in ms since the epoch. */
-  at: number;
-  /** Nothing moves, and what holds the namespace is known: waiting achieves nothing. */
-  isStuck: boolean;
-}
-
-/**
- * Reads, diagnoses and plans again. `compare`: with the look before; not after our own writes, since what
- * they set in motion is not somebody at work. Undefined: the namespace is gone or cannot be read.
- */
-type LookAgain = (compare: boolean) => Promise<Look | undefined>;
-
 /** Makes the plan, says it, and answers how to carry it out. */
 async function planOne(
   one: Waiting,
@@ -134,7 +88,7 @@ async function planOne(
       isStuck: isHanging(diagnosis),
     };
   };
-  const look: LookAgain = async (compare) => {
+  const look = async (compare: boolean): Promise<Look | undefined> => {
     const now = await readNamespace(name, run);
     if (!now.ok || now.value?.uid !== uid) return undefined;
     const before = compare ? last.snapshot : undefined;
@@ -144,12 +98,19 @@ async function planOne(
     last = seen;
     return plan();
   };
+  const isGoneBy = async (untilMs: number): Promise<boolean> => {
+    const { ended, over } = one.follower;
+    await clock.sleep(Math.max(0, untilMs - clock.now()), AbortSignal.any([signal, over]));
+    if (!over.aborted) return false;
+    const { how } = await ended;
+    return how === 'deleted' || how === 'recreated';
+  };
 
   let first = plan();
   // One look alone cannot show whether somebody is at work; what is named exactly is removed all the same.
   const isUnsure =
     last.diagnosis.movement.kind === 'unknown' &&
-    (policy.mode !== 'objects' || policy.finalizers.some((entry) => entry.includes('*')));
+    (policy.mode !== 'objects' || policy.finalizers.some(isPattern));
   if (isUnsure) {
     log.line(`${name}: looking a second time, to see whether anything moves`);
     await clock.sleep(Math.max(0, first.at + COMPARE_MS - clock.now()), signal);
@@ -157,188 +118,21 @@ async function planOne(
   if (isUnsure || clock.now() - first.at > FRESH_MS) first = (await look(true)) ?? first;
   for (const line of renderPlan(first.plan)) log.line(line);
   one.result = { ...one.result, forced: recordPlan(first.plan) };
-  return () => carryOut(one, first, look, forcing);
-}
-
-/**
- * Does what the plan allows, in its order, and tells what became of it. The plan must have been shown
- * before. Mode `plan` goes the same way up to the first write, and stops there.
- */
-async function carryOut(
-  one: Waiting,
-  first: Look,
-  look: LookAgain,
-  forcing: Forcing,
-): Promise<void> {
-  const { over, startedAt, cancelled } = forcing;
-  const { api, clock, signal } = forcing.run;
-  const { mode, namespace } = first.plan;
-  const target = namespaceTarget(namespace.name);
-  // Several namespaces are forced side by side.
-  const log: Pick<Log, 'line' | 'group'> = {
-    line: (text) => forcing.run.log.line(`${namespace.name}: ${text}`),
-    group: (title, lines) => forcing.run.log.group(`${namespace.name}: ${title}`, lines),
-  };
-  const askAgain = atMostEvery(GUARD_MS, clock, () => checkNamespace(run));
-  const guard = async (): Promise<string | undefined> => {
-    const now = over() === undefined ? await askAgain() : undefined;
-    return over() ?? (now?.ok === false ? now.failure.message : undefined);
-  };
-  const journal = new Journal({ api, clock, log });
-  const run: ForceRun = { api, clock, log, signal, over, guard, journal, plan: first.plan };
-  let seen = first;
-  /** By their keys: actions that were told of, and those that a later plan need not try again. */
-  const told = new Set<string>();
-  const spent = new Set<string>();
-  /** What was in the namespace right before its own entries were touched. */
-  let left: Leftovers | undefined;
-
-  const open = (): ForceAction[] => run.plan.actions.filter((action) => !spent.has(keyOf(action)));
-
-  const tell = (action: ForceAction, result: string): void => {
-    spent.add(keyOf(action));
-    if (told.has(keyOf(action))) return;
-    told.add(keyOf(action));
-    journal.note(action.target, result, action.finalizer);
-  };
-  const tellAll = (result: string): void => {
-    for (const action of open()) tell(action, result);
-  };
-
-  /** Waits without writing; whether the namespace is gone by this time (ms since the epoch). */
-  const isGoneBy = async (untilMs: number): Promise<boolean> => {
-    const ended = one.follower.over;
-    await clock.sleep(Math.max(0, untilMs - clock.now()), AbortSignal.any([signal, ended]));
-    if (!ended.aborted) return false;
-    const { how } = await one.follower.ended;
-    return how === 'deleted' || how === 'recreated';
-  };
-
-  const lackingRights = async (): Promise<string[]> => {
-    const missing = await missingRights(run, open());
-    const lacking = missing.map(rightText);
-    if (lacking.length > 0) {
-      const rules = grantRules(missing);
-      const reason = `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${rules}`;
-      journal.refuse(target, reason);
-    }
-    return lacking;
-  };
-
-  const lookAgain = async (compare: boolean): Promise<boolean> => {
-    const next = await look(compare);
-    if (next === undefined) return false;
-    const known = new Set(run.plan.actions.map(keyOf));
-    const isNew = next.plan.actions.some((action) => !known.has(keyOf(action)));
-    seen = next;
-    run.plan = next.plan;
-    if (isNew) log.group('Looked again: the plan has changed', renderPlan(next.plan));
-    return true;
-  };
-
-  /** What is still to be done, with facts that are fresh and rights that suffice. */
-  const due = async (): Promise<ForceAction[]> => {
-    if (over() !== undefined || open().length === 0) return [];
-    if (clock.now() - seen.at > FRESH_MS && !(await lookAgain(true))) {
-      const now = await checkNamespace(run);
-      const why = now.ok ? 'its owner could not be looked for again' : now.failure.message;
-      tellAll(`not done: ${why}`);
-      return [];
-    }
-    // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
-    const lacking = await lackingRights();
-    if (lacking.length > 0) tellAll(`not done: rights are missing: ${lacking.join(', ')}`);
-    return open();
-  };
-
-  /** Whether the namespace goes by itself before a new plan has something more to do. */
-  const settles = async (): Promise<boolean> => {
-    const latest = startedAt + (mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
-    const until = Math.min(latest, clock.now() + SETTLE_MS);
-    for (let compare = false; over() === undefined && clock.now() < until; ) {
-      if (await isGoneBy(Math.min(until, clock.now() + LOOK_AGAIN_MS))) return true;
-      if (over() !== undefined || !(await lookAgain(compare))) continue;
-      if (open().some(isObjectAction) || seen.isStuck) return false;
-      compare = true;
-    }
-    return false;
-  };
-
-  /**
-   * Objects first: what was queued behind a pod, or held by another object, terminates only after it. Whether
-   * that was enough.
-   */
-  const freeObjects = async (): Promise<boolean> => {
-    for (;;) {
-      const actions = (await due()).filter(isObjectAction);
-      if (actions.length === 0) return false;
-      const before = journal.writes;
-      for (const action of actions) {
-        if (over() !== undefined) return false;
-        told.add(keyOf(action));
-        const worth = await freeObjectsOf(run, action);
-        if (worth === 'finished') spent.add(keyOf(action));
-      }
-      if (journal.writes > before && (await settles())) return true;
-    }
-  };
-
-  const freeNamespace = async (): Promise<void> => {
-    const actions = (await due()).filter(isNamespaceAction);
-    if (actions.length === 0) return;
-    left = await inventory(run);
-    for (const action of actions) {
-      if (over() !== undefined) return;
-      if (left === undefined) {
-        tell(action, 'not done: content remains or could not be read');
-        continue;
-      }
-      spent.add(keyOf(action));
-      await runStep(run, entryStep(run, action));
-    }
-    if (left !== undefined) await isGoneBy(clock.now() + LOOK_AGAIN_MS);
-  };
-
-  /**
-   * Nothing but a 404 for the name, or another UID, is "gone"; then everything that still answers is listed.
-   * Undefined: forcing settled nothing, and the diagnosed outcome stands.
-   */
-  const verify = async (): Promise<Outcome | undefined> => {
-    const now = await readNamespace(namespace.name, forcing.run);
-    if (!now.ok || now.value?.uid === namespace.uid) return undefined;
-    if (journal.writes === 0) return now.value === undefined ? 'deleted' : 'recreated';
-    if (left !== undefined) await recordOrphans(run, left, now.value?.creationTimestamp);
-    return 'forced';
-  };
-
-  let outcome: Outcome | undefined;
-  if (mode === 'plan') {
-    const lacking = await lackingRights();
-    for (const action of open()) {
-      const right = rightText(rightFor(action));
-      const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
-      tell(action, `would be done${missing}`);
-    }
-  } else {
-    if (!(await freeObjects())) await freeNamespace();
-    tellAll(`not done: ${over() ?? 'it was not reached'}`);
-    outcome = await verify();
-  }
-  const { actions, orphans, unread, timeline } = journal;
-  const { result } = one;
-  const end = outcome ?? (cancelled.aborted ? 'cancelled' : result.outcome);
-  one.result = {
-    ...result,
-    outcome: end,
-    verdict: verdict(end, forcing.run.inputs.policy),
-    diagnosis: result.diagnosis && {
-      ...result.diagnosis,
-      // Types in which nobody could look for orphans.
-      notInspected: [...result.diagnosis.notInspected, ...unread],
-    },
-    timeline: [...result.timeline, ...timeline],
-    // Of several plans, the last one: what an earlier one refused may have settled itself.
-    forced: { mode, actions, orphans, refused: [...run.plan.refused, ...journal.refused] },
+  return async () => {
+    const done = await carryOut(first, { ...run, ...forcing, look, isGoneBy });
+    const { result } = one;
+    const outcome = done.outcome ?? (forcing.cancelled.aborted ? 'cancelled' : result.outcome);
+    one.result = {
+      ...result,
+      outcome,
+      verdict: verdict(outcome, run.inputs.policy),
+      diagnosis: result.diagnosis && {
+        ...result.diagnosis,
+        notInspected: [...result.diagnosis.notInspected, ...done.unread],
+      },
+      timeline: [...result.timeline, ...done.timeline],
+      forced: done.forced,
+    };
   };
 }
 

@@ -3,7 +3,7 @@ import { listed } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import type { Inputs } from '../inputs.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
-import type { NamespaceResult, RunResult } from '../model/result.ts';
+import type { RunResult } from '../model/result.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deleteAll } from './delete.ts';
 import {
@@ -18,23 +18,8 @@ import { forecastAll } from './forecast.ts';
 import { addLeftBehind } from './left-behind.ts';
 import { describeStart, noteWhenQuiet, Progress, ProgressLog } from './progress.ts';
 import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
-import { cannot, findTargets, type Target } from './targets.ts';
+import { type Case, cannot, findTargets, type Target, type Waiting } from './targets.ts';
 import { type Ended, Follower, follow } from './wait.ts';
-
-/** A namespace on its way through the run. */
-interface Case {
-  target: Target;
-  result: NamespaceResult;
-}
-
-/** One that there is something to wait for. */
-export interface Waiting extends Case {
-  follower: Follower;
-  progress: Progress;
-  examinations: Examination[];
-  /** When it went, in ms since the epoch. */
-  endedAt?: number;
-}
 
 /**
  * The story: find the namespaces, ask for their deletion if told to, wait for all of them, explain those

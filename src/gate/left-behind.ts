@@ -1,9 +1,8 @@
-import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind, NamespaceResult } from '../model/result.ts';
 import type { Identity } from '../model/snapshot.ts';
+import { readNamespaces } from '../observe/namespaces.ts';
 import { type Pointer, readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
-import { readNamespaces } from './wait.ts';
 
 /** It is a bonus: nobody waits long for it. */
 const LIMIT_MS = 10_000;
@@ -37,7 +36,7 @@ export async function addLeftBehind(
     const left = results.map((result) =>
       leftBehind(result, fateOf(result), claims.get(result.name) ?? [], pointers),
     );
-    return { left, unread: unread.map(({ source: _, ...entry }): NotInspected => entry) };
+    return { left, unread };
   };
   let { left, unread } = await look();
   if (left.flat().some(({ isGoing }) => isGoing)) {

@@ -10,8 +10,8 @@ import {
 import { parseConditions } from '../diagnose/conditions.ts';
 import { listNames } from '../diagnose/context.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, PODS, typeName } from '../model/facts.ts';
-import type { Diagnosis } from '../model/finding.ts';
+import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { FEW, readList } from '../observe/collections.ts';
@@ -60,7 +60,7 @@ async function whatIsLeft(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   /** The first object of the type that is on its way out, and what holds it. */
-  const heldOf = async (type: typeof PODS): Promise<string | undefined> => {
+  const heldOf = async (type: ResourceType): Promise<string | undefined> => {
     const path = collectionPath(type, namespace.name);
     const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
     const listed = await readList(api, path, (item) => objectFacts(item, type), options);
@@ -70,7 +70,7 @@ async function whatIsLeft(
     const finalizers = held.finalizers.join(', ');
     return `${type.kind} ${held.name} is ${finalizers === '' ? 'still terminating' : `held by ${finalizers}`}`;
   };
-  const pods = await heldOf(PODS);
+  const pods = await heldOf(POD_TYPE);
   const { remaining } = parseConditions(namespace.conditions);
   if (pods !== undefined || remaining.length === 0) return pods;
   const discovery = await api.discover({ signal });
@@ -202,10 +202,10 @@ export class Progress {
 }
 
 /** The first root cause as a sentence; that nothing explains the hang is said at the end, if it is so then. */
-export function causeText({ findings, rootCauses }: Diagnosis): string | undefined {
-  const cause = findings.find(({ id }) => id === rootCauses[0]);
+export function causeText(diagnosis: Diagnosis): string | undefined {
+  const [cause, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (cause === undefined || cause.code === 'unexplained') return undefined;
-  const more = rootCauses.length > 1 ? ` (and ${rootCauses.length - 1} more)` : '';
+  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
   return `${cause.subject.kind} ${cause.subject.name} ${cause.message}${more}`;
 }
 

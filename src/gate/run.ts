@@ -7,7 +7,6 @@ import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { sharedCausesOf } from '../report/causes.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -99,7 +98,6 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
       ? 'fail'
       : verdict(outcome, inputs.policy),
     namespaces,
-    sharedCauses: sharedCausesOf(namespaces),
     ...(leftOut.length === 0 ? {} : { leftOut }),
   };
 }

@@ -1,14 +1,23 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
-import { formatDuration, serverTime } from '../base/time.ts';
+import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
 import type { ReadFailure } from '../model/read.ts';
+import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { readList } from '../observe/collections.ts';
-import type { Ordered } from './delete.ts';
+import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
+import type { Examination } from './examine.ts';
+import type { Progress } from './progress.ts';
 import type { Run } from './run.ts';
-import { readNamespaces } from './wait.ts';
+import type { Follower } from './wait.ts';
+
+/** What was deleted inside of a namespace before the namespace itself, and what was said about it. */
+export interface Ordered {
+  deletions: Deletion[];
+  timeline: TimelineEntry[];
+}
 
 /** A namespace to wait for. */
 export interface Target {
@@ -23,6 +32,21 @@ export interface Target {
   ordered?: Ordered;
   /** Who was in it, asked before its content went. */
   baseline?: Baseline | undefined;
+}
+
+/** A namespace on its way through the run. */
+export interface Case {
+  target: Target;
+  result: NamespaceResult;
+}
+
+/** One that there is something to wait for. */
+export interface Waiting extends Case {
+  follower: Follower;
+  progress: Progress;
+  examinations: Examination[];
+  /** When it went, in ms since the epoch. */
+  endedAt?: number;
 }
 
 /** More would be no report that anybody reads. */
@@ -64,7 +88,7 @@ async function select(run: Run): Promise<NamespaceFacts[]> {
   const isWanted = ({ deletionTimestamp }: NamespaceFacts): boolean =>
     terminating === undefined ||
     (deletionTimestamp !== undefined && now - Date.parse(deletionTimestamp) >= terminating.forMs);
-  const listed = await readList(api, '/api/v1/namespaces', namespaceFacts, {
+  const listed = await readList(api, NAMESPACES, namespaceFacts, {
     signal,
     ...(selector === '' ? {} : { labelSelector: selector }),
   });

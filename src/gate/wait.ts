@@ -1,11 +1,10 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import { stringAt } from '../base/json.ts';
 import type { WatchEvent } from '../kubernetes/api.ts';
-import { namespacePath } from '../kubernetes/paths.ts';
 import { namespaceFacts } from '../model/facts.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
-import { failed, read } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { FEW, listTogether, PAGE, type Reading } from '../observe/collections.ts';
+import { FEW } from '../observe/collections.ts';
+import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
 import type { ObserveDeps } from '../observe/observe.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
@@ -13,7 +12,7 @@ const POLL_WITH_WATCH_MS = 30_000;
 /** Without a watch, polling alone has to notice the end; it starts quick and gets slower. */
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
 /** The GET before a verdict, retries included. */
-const CONFIRM_MS = 5_000;
+const CONFIRM_MS = 10_000;
 const REFUSED_PAUSE_MS = 2_000;
 /** Opening a watch again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
@@ -34,51 +33,6 @@ interface FollowDeps extends ObserveDeps {
   /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
   idle?: boolean;
 }
-
-/** The namespace as it is now; `undefined` when the API server says that the name does not exist. */
-export async function readNamespace(
-  name: string,
-  { api, signal }: Reading,
-): Promise<Read<NamespaceFacts | undefined>> {
-  // Whoever waits for it polls anyway, and has to hear soon what the server says.
-  const got = await api.get(namespacePath(name), { signal, retries: 3 });
-  if (!got.ok) return got.failure.kind === 'not-found' ? read(undefined) : got;
-  const facts = namespaceFacts(got.value);
-  if (facts.uid !== '') return read(facts);
-  // Nobody knows which one it is: it would pass for another one with this name.
-  return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
-}
-
-/** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
-export async function readNamespaces(
-  wanted: readonly { name: string; uid?: string }[],
-  deps: Reading,
-): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
-  const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
-  const listed = new Map<string, NamespaceFacts>();
-  const onItem = (item: JsonObject): void => {
-    const facts = namespaceFacts(item);
-    if (uids.has(facts.name)) listed.set(facts.name, facts);
-  };
-  const options = { page: PAGE.small, onItem, onRestart: () => listed.clear() };
-  const whole =
-    wanted.length > FEW
-      ? await listTogether(NAMESPACES, wanted.length, options, deps)
-      : read(false);
-  if (!whole.ok && whole.failure.kind !== 'forbidden') {
-    return new Map(wanted.map(({ name }) => [name, whole]));
-  }
-  const found = wanted.map(async ({ name, uid }) => {
-    const facts = listed.get(name);
-    const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
-    // That a name is not in a list proves nothing; what a GET says does.
-    const now = isMeant ? read(facts) : await readNamespace(name, deps);
-    return [name, now] as const;
-  });
-  return new Map(await Promise.all(found));
-}
-
-const NAMESPACES = '/api/v1/namespaces';
 
 /** Follows one namespace, pinned to the UID that was read first, until it is gone or stopped. */
 export class Follower {

@@ -186,6 +186,14 @@ export interface ResourceType {
   scales?: true;
 }
 
+function ofCore(kind: string, namespaced: boolean): ResourceType {
+  const resource = `${kind.toLowerCase()}s`;
+  return { group: '', version: 'v1', resource, kind, namespaced, verbs: [] };
+}
+
+export const NAMESPACE_TYPE = ofCore('Namespace', false);
+export const POD_TYPE = ofCore('Pod', true);
+
 /** What names a resource type; more is welcome and ignored. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
@@ -328,8 +336,6 @@ function variableOf(entry: Json, template: Json | undefined, own: string): strin
   return stringAt(entry, 'value') ?? '';
 }
 
-export const PODS = { group: '', version: 'v1', resource: 'pods', kind: 'Pod' };
-
 const podState = shape({
   phase: textIfAny('status.phase'),
   ready: (pod) =>
@@ -355,7 +361,7 @@ const podState = shape({
 export type PodFacts = ObjectFacts & TemplateFacts & ReturnType<typeof podState>;
 
 export function podFacts(pod: JsonObject): PodFacts {
-  const facts = objectFacts(pod, PODS);
+  const facts = objectFacts(pod, POD_TYPE);
   return { ...facts, ...templateFacts(pod, facts.namespace), ...podState(pod) };
 }
 
@@ -416,8 +422,17 @@ export function workloadFacts(apiVersion: string, kind: string) {
       wanted,
       ready,
       nodeSelector: recordAt(template, 'spec', 'nodeSelector'),
+      scaledBy: replicasWriter(object),
     };
   };
+}
+
+/** Who last set `spec.replicas`, also by the subresource `scale`. */
+function replicasWriter(object: JsonObject): ReturnType<typeof writer> | undefined {
+  const entry = managedFields(object).findLast(
+    (one) => at(one, 'fieldsV1', 'f:spec', 'f:replicas') !== undefined,
+  );
+  return entry === undefined ? undefined : writer(entry);
 }
 
 /** How many are wanted and ready. */

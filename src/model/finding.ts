@@ -129,6 +129,15 @@ export interface Diagnosis {
   inspectedTypes: number;
 }
 
+/** The findings with these ids, in their order. */
+export function findingsOf(
+  { findings }: Pick<Diagnosis, 'findings'>,
+  ids: readonly string[],
+): Finding[] {
+  const byId = new Map(findings.map((finding) => [finding.id, finding]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
 export interface HeldNamespace {
   name: string;
   /** Its deletionTimestamp, ISO 8601. */
@@ -141,9 +150,13 @@ export interface QueuedContent {
   count: number;
 }
 
+/** What was asked for and is not known. */
 export interface NotInspected {
+  /** For people: "Deployments of the cluster". */
   what: string;
   reason: string;
+  /** Key of the source, or `content`, `discovery`, `nodes`, `details`… Not in report.json. */
+  source?: string;
   /** The RBAC rule that would show it, where missing rights were the reason. */
   grant?: { apiGroup: string; resource: string; verb: string };
 }

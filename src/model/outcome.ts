@@ -1,5 +1,5 @@
 import { matchesGlob } from '../base/text.ts';
-import type { Diagnosis, Finding, FindingCode } from './finding.ts';
+import { type Diagnosis, type Finding, type FindingCode, findingsOf } from './finding.ts';
 
 /** What became of a namespace, from best to worst; the worst is the outcome of the run. */
 export const OUTCOMES = [
@@ -78,14 +78,10 @@ export function forecastOf(
     const now = outcomeOf(diagnosis);
     return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;
   }
-  const roots = rootsOf(diagnosis);
+  const roots = findingsOf(diagnosis, diagnosis.rootCauses);
   if (roots.some(({ certainty }) => certainty !== 'unknown')) return 'would-hang';
   // Who it depends on cannot be told, or more of the kind may be where nobody could look.
   return roots.length > 0 || diagnosis.undecided ? 'inconclusive' : 'clear';
-}
-
-function rootsOf({ findings, rootCauses }: Diagnosis): Finding[] {
-  return findings.filter(({ id }) => rootCauses.includes(id));
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {
@@ -93,9 +89,9 @@ function isMoving({ movement: { kind } }: Diagnosis): boolean {
 }
 
 /** Nothing moves, and what holds the namespace is known: waiting for it to go by itself achieves nothing. */
-export function isHanging({ movement, blockers, findings }: Diagnosis): boolean {
-  const holding = findings.filter(({ id }) => blockers.includes(id));
-  return movement.kind === 'none' && holding.some(({ code }) => code !== 'unexplained');
+export function isHanging(diagnosis: Diagnosis): boolean {
+  const holding = findingsOf(diagnosis, diagnosis.blockers);
+  return diagnosis.movement.kind === 'none' && holding.some(({ code }) => code !== 'unexplained');
 }
 
 /**
@@ -117,7 +113,7 @@ const PERMANENT: readonly FindingCode[] = [
 /** Only when one of the causes is proven and cannot heal by itself does more waiting achieve nothing. */
 export function isPermanent(diagnosis: Diagnosis): boolean {
   if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
-  return rootsOf(diagnosis).some(
+  return findingsOf(diagnosis, diagnosis.rootCauses).some(
     (root) => PERMANENT.includes(root.code) && isProven(diagnosis, root),
   );
 }
@@ -201,7 +197,11 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
 /** How a name is allowed: by an entry that spells it out, or only by one with a wildcard. */
 type Permission = 'exactly' | 'by-pattern';
 
+export function isPattern(entry: string): boolean {
+  return entry.includes('*');
+}
+
 export function permissionFor(patterns: readonly string[], name: string): Permission | undefined {
-  if (patterns.some((pattern) => !pattern.includes('*') && pattern === name)) return 'exactly';
+  if (patterns.some((entry) => !isPattern(entry) && entry === name)) return 'exactly';
   return patterns.some((pattern) => matchesGlob(pattern, name)) ? 'by-pattern' : undefined;
 }

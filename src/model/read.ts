@@ -2,7 +2,7 @@
  * A read that may fail, as a value. A failure is evidence ("not inspected"), never an empty list,
  * so no caller can use the value without having looked at `ok`.
  */
-export type Read<T> = { ok: true; value: T } | { ok: false; failure: ReadFailure };
+export type Read<T, F = ReadFailure> = { ok: true; value: T } | { ok: false; failure: F };
 
 export type FailureKind =
   | 'forbidden' // 403

@@ -1,5 +1,5 @@
 import type { TimelineEntry } from '../base/time.ts';
-import type { Diagnosis, Finding, NotInspected } from './finding.ts';
+import type { Diagnosis, NotInspected } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { Condition } from './snapshot.ts';
 
@@ -18,14 +18,8 @@ export interface RunResult {
   verdict: Verdict;
   namespaces: NamespaceResult[];
   /** Root causes that hold more than one of the namespaces, the most namespaces first. */
-  sharedCauses: SharedCause[];
   /** Namespaces that would have belonged to the run and were not looked at. */
   leftOut?: NotInspected[];
-}
-
-export interface SharedCause {
-  finding: Finding;
-  namespaces: string[];
 }
 
 /** Something outside of a namespace that still points into it. */

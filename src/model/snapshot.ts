@@ -54,7 +54,7 @@ export interface Snapshot {
   /** What would become of the namespace if it were deleted now; absent where it is being deleted. */
   forecast?: Forecast;
   /** What could not be read, and what a limit left out. */
-  unread: Unread[];
+  unread: NotInspected[];
 }
 
 /** Nothing of it is deleted yet: `content` and `pods` are what would be left after a deletion. */
@@ -65,12 +65,6 @@ export interface Forecast {
   present: Pick<Snapshot, 'content' | 'pods'>;
   /** Other namespaces that would be deleted at the same time. */
   together: string[];
-}
-
-/** What was asked for and is not known; `what` is for people: "Deployments of the cluster". */
-export interface Unread extends NotInspected {
-  /** Key of the source, or `content`, `discovery`, `nodes`, `details`… */
-  source: string;
 }
 
 export const MAX_EXAMPLES = 10;

@@ -10,8 +10,8 @@ import {
   type WorkloadFacts,
   workloadFacts,
 } from '../model/facts.ts';
+import type { NotInspected } from '../model/finding.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
-import type { Unread } from '../model/snapshot.ts';
 import { MANY, type Source } from '../model/sources.ts';
 
 /** As many as the client sends at once: more would delay the calls that notice the end. */
@@ -185,24 +185,24 @@ export function unreadOf(
   result: Read<unknown>,
   type: Pick<TypeRef, 'group' | 'resource'>,
   verb = 'list',
-): Unread[] {
+): NotInspected[] {
   if (result.ok) return [];
   const { failure } = result;
-  return [{ source, what, reason: failure.message, ...missingRight(failure, type, verb) }];
+  return [{ source, what, reason: failure.message, ...grantFor(failure, type, verb) }];
 }
 
-export function missingRight(
+export function grantFor(
   failure: ReadFailure,
   { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
   verb = 'list',
-): Pick<Unread, 'grant'> {
+): Pick<NotInspected, 'grant'> {
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
 }
 
 /** What was read, and what of it is missing. */
 export interface Gathered<T> {
   value: T;
-  unread?: Unread[];
+  unread?: NotInspected[];
   /** What objects say that were read on the way, by UID. */
   details?: Record<string, Read<ObjectDetail>>;
 }

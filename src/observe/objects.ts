@@ -240,7 +240,7 @@ async function tryDeletion(
     return send(deletion(path, { preconditions: { uid } }), deps);
   };
   const sent = await ask(object);
-  if (sent.ok || namespace === '' || !isOfAnother(sent.failure)) return trialOf(sent);
+  if (sent.ok || namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
   // It went meanwhile: any other of its type will do, and none is no obstacle.
   const path = collectionPath(type, namespace);
   const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
@@ -251,7 +251,7 @@ async function tryDeletion(
 }
 
 /** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
-export function isOfAnother({ kind, message }: ReadFailure): boolean {
+export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 

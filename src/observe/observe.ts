@@ -11,13 +11,13 @@ import {
   type TypeRef,
   typeName,
 } from '../model/facts.ts';
+import type { NotInspected } from '../model/finding.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
   partnerKey,
   type Snapshot,
   trialKey,
-  type Unread,
   type Wanted,
 } from '../model/snapshot.ts';
 import { CLAIMS, CLUSTER, PLACE, type Source } from '../model/sources.ts';
@@ -30,7 +30,7 @@ import {
   unreadOf,
 } from './collections.ts';
 import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
-import { type Swept, sweep, sweepableTypes } from './sweep.ts';
+import { NO_PODS, sweep } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
   clock: Clock;
@@ -56,18 +56,13 @@ export async function observe(
   const takenAt = serverTimestamp(deps);
   const discovery = await api.discover({ signal });
   const types = discovery.ok ? discovery.value.types : [];
-  const names = namespaces.map(({ name }) => name);
-  const swept = await sweep(names, sweepableTypes(types), deps);
-  const snapshots = namespaces.map((namespace): Snapshot => {
-    const { content, pods, unread } = swept.get(namespace.name) as Swept;
-    return {
+  const snapshots = namespaces.map(
+    (namespace): Snapshot => ({
       takenAt,
       namespace,
-      discovery: discovery.ok
-        ? read({ types, failedGroups: discovery.value.failedGroups })
-        : discovery,
-      content,
-      pods,
+      discovery,
+      content: [],
+      pods: NO_PODS,
       cluster: {},
       places: {},
       nodes: {},
@@ -75,9 +70,10 @@ export async function observe(
       details: {},
       partners: {},
       trials: {},
-      unread: [...unreadDiscovery(discovery), ...unread],
-    };
-  });
+      unread: unreadDiscovery(discovery),
+    }),
+  );
+  await sweep(snapshots, types, deps);
   const shelves = shelvesFor(types, deps);
   for (let round = 0; round < ROUNDS && !signal.aborted; round++) {
     const wishes = snapshots.map((snapshot) => ({ snapshot, wanted: want(snapshot) }));
@@ -287,7 +283,7 @@ async function readNamed<T>(
   return { value: got, unread: unreadOf(type.resource, `${what} ${name}`, got, type, 'get') };
 }
 
-function unreadDiscovery(discovery: Read<Discovery>): Unread[] {
+function unreadDiscovery(discovery: Read<Discovery>): NotInspected[] {
   if (!discovery.ok) {
     const what = 'all resource types (API discovery)';
     return [{ source: 'discovery', what, reason: discovery.failure.message }];

@@ -9,10 +9,10 @@ import {
   type WebhookFacts,
   webhookFacts,
 } from '../model/facts.ts';
+import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
-import type { Unread } from '../model/snapshot.ts';
 import { MANY, typeNamed } from '../model/sources.ts';
-import { missingRight, type Reading } from './collections.ts';
+import { grantFor, type Reading } from './collections.ts';
 
 /** Something cluster-scoped that points into a namespace. */
 export interface Pointer {
@@ -183,12 +183,12 @@ const MAX_POINTERS = 500;
 export async function readPointers(
   namespaces: readonly { name: string; uid: string }[],
   { api, signal }: Reading,
-): Promise<{ pointers: Pointer[]; unread: Unread[] }> {
+): Promise<{ pointers: Pointer[]; unread: NotInspected[] }> {
   const names = new Set(namespaces.map(({ name }) => name));
   const owners = new Map(namespaces.map(({ name, uid }) => [uid, name]));
   const pointers: Pointer[] = [];
   const attachments: { volume: string; item: JsonObject }[] = [];
-  const unread: Unread[] = [];
+  const unread: NotInspected[] = [];
   const reconcilers = new Reconcilers();
   let isBlind = true;
   const list = async (
@@ -204,7 +204,7 @@ export async function readPointers(
     if (!end.ok) {
       if (type.isOptional && end.failure.status === 404) return;
       const reason = `${because}: ${end.failure.message}`;
-      unread.push({ source: 'pointers', what, reason, ...missingRight(end.failure, type) });
+      unread.push({ source: 'pointers', what, reason, ...grantFor(end.failure, type) });
     } else if (!end.value.complete) {
       const reason = `${because}: only the first ${MANY} are read`;
       unread.push({ source: 'pointers', what, reason });

@@ -6,18 +6,10 @@ import {
   MAX_EXAMPLES,
   MAX_PODS,
   type ObjectGroup,
-  type TypeContent,
-  type Unread,
+  type Snapshot,
 } from '../model/snapshot.ts';
 import { PODS } from '../model/sources.ts';
 import { inParallel, listIn, type Reading, readPlaces, unreadOf } from './collections.ts';
-
-/** What was found in one namespace. */
-export interface Swept {
-  content: TypeContent[];
-  pods: Read<PodFacts[]>;
-  unread: Unread[];
-}
 
 /**
  * What the namespace controller will try to empty: namespaced types with `delete`. Those without
@@ -35,44 +27,36 @@ export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
   );
 }
 
-/** Lists every type in these namespaces: pods in full as well, the others as metadata. */
+/** Lists every type in the namespaces of these snapshots: pods in full as well, the others as metadata. */
 export async function sweep(
-  namespaces: readonly string[],
-  types: readonly ResourceType[],
+  snapshots: readonly Snapshot[],
+  served: readonly ResourceType[],
   deps: Reading,
-): Promise<Map<string, Swept>> {
-  const found = new Map(
-    namespaces.map((name): [string, Swept] => [
-      name,
-      { content: new Array<TypeContent>(types.length), pods: NO_PODS, unread: [] },
-    ]),
-  );
-  await inParallel([...types.entries()], async ([index, type]) => {
-    const counts = await readContent(namespaces, type, deps);
+): Promise<void> {
+  const names = snapshots.map(({ namespace }) => namespace.name);
+  await inParallel([...sweepableTypes(served).entries()], async ([index, type]) => {
+    const counts = await readContent(names, type, deps);
     const nothing = { type, read: NOTHING };
-    for (const [name, { content, unread }] of found) {
-      const count = counts.get(name) ?? NOTHING;
+    for (const { namespace, content, unread } of snapshots) {
+      const count = counts.get(namespace.name) ?? NOTHING;
       content[index] = count === NOTHING ? nothing : { type, read: count };
       unread.push(...unreadOf('content', typeName(type), count, type));
     }
     if (typeName(type) !== 'pods') return;
-    const having = namespaces.filter(
-      (name) => counts.get(name)?.ok && counts.get(name) !== NOTHING,
-    );
+    const having = names.filter((name) => counts.get(name)?.ok && counts.get(name) !== NOTHING);
     const pods = await readPlaces('content', PODS_IN_FULL, having, deps);
-    for (const [name, swept] of found) {
-      const count = counts.get(name) ?? NOTHING;
-      const { value, unread = [] } = pods.get(name) ?? { value: read([]) };
-      swept.pods = count.ok ? value : count;
-      swept.unread.push(...(count.ok ? unread : []));
+    for (const snapshot of snapshots) {
+      const count = counts.get(snapshot.namespace.name) ?? NOTHING;
+      const { value, unread = [] } = pods.get(snapshot.namespace.name) ?? { value: read([]) };
+      snapshot.pods = count.ok ? value : count;
+      snapshot.unread.push(...(count.ok ? unread : []));
     }
   });
-  return found;
 }
 
 const PODS_IN_FULL = { ...PODS, options: { maxItems: MAX_PODS } };
 
-const NO_PODS: Read<PodFacts[]> = failed({
+export const NO_PODS: Read<PodFacts[]> = failed({
   kind: 'not-found',
   message: 'the server does not serve pods',
 });

@@ -40,7 +40,7 @@ export function commentTrouble(
       if (reason !== undefined) {
         return { level: 'notice', message: `${what}. ${reason}; ${reportPlace(host)}.`, fix: [] };
       }
-      return warning(...missingRight(failure, host, token));
+      return warning(...neededRight(failure, host, token));
     }
     case 'unauthorized':
       return warning('The input "github-token" is no valid token, or it has expired.');
@@ -63,7 +63,7 @@ export function reportPlace({ hasSummary }: Host): string {
   return hasSummary ? 'the job summary has the report' : 'the step log has the report';
 }
 
-function missingRight(
+function neededRight(
   failure: ApiFailure,
   host: Host,
   token: string,

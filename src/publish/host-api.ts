@@ -5,13 +5,11 @@ import { describeError } from '../base/errors.ts';
 import { at, type Json, numberAt, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
-import { type FailureKind, failureKindOf, type ReadFailure } from '../model/read.ts';
+import { type FailureKind, failureKindOf, type Read, type ReadFailure } from '../model/read.ts';
 import type { Host } from './workflow-run.ts';
 
 /** What the gate needs of GitHub, or of a host that speaks its language. Never throws. */
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
-
-export type Got<T> = { ok: true; value: T } | { ok: false; failure: ApiFailure };
 
 export interface ApiFailure extends ReadFailure {
   /** OAuth scopes of the token, as GitHub says them of a classic one. */
@@ -56,8 +54,9 @@ export async function connectHost(options: HostApiOptions) {
   const [owner = '', repo = ''] = options.repository.split('/');
   const here = { owner, repo };
   const { issues, pulls, repos } = octokit.rest;
-  const ask = <T>(work: () => Promise<T | undefined>): Promise<Got<T>> => attempt(work, signal);
-  const comment = (sent: Promise<{ data: unknown }>): Promise<Got<Comment>> =>
+  const ask = <T>(work: () => Promise<T | undefined>): Promise<Read<T, ApiFailure>> =>
+    attempt(work, signal);
+  const comment = (sent: Promise<{ data: unknown }>): Promise<Read<Comment, ApiFailure>> =>
     ask(async () => toComment((await sent).data as Json));
   return {
     /** Login that belongs to the token; a failure where the host does not tell. */
@@ -222,7 +221,7 @@ function mayHaveArrived(error: unknown): boolean {
 async function attempt<T>(
   work: () => Promise<T | undefined>,
   signal: AbortSignal,
-): Promise<Got<T>> {
+): Promise<Read<T, ApiFailure>> {
   try {
     const value = await Promise.race([work(), ended(signal)]);
     if (value !== undefined) return { ok: true, value };

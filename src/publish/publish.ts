@@ -10,24 +10,15 @@ import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { RunResult } from '../model/result.ts';
 import { isHeld } from '../report/causes.ts';
-import { type Failure, failureStory, renderComment, resultStory } from '../report/comment.ts';
-import {
-  addTeardown,
-  failedTeardown,
-  isPassed,
-  type Speaker,
-  type Teardown,
-  teardownId,
-  teardownOf,
-  teardownsIn,
-} from '../report/comment-state.ts';
+import { failureSection, resultSection } from '../report/comment.ts';
+import { isPassed, type Teardown, teardownOf } from '../report/comment-state.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
 import { reportJson } from '../report/report-json.ts';
-import type { View } from '../report/view.ts';
+import type { Ending, View } from '../report/view.ts';
 import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
-import { type CommentTask, putComment } from './put-comment.ts';
+import { putComment } from './put-comment.ts';
 import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
@@ -39,9 +30,6 @@ const ANNOUNCING_MS = 10_000;
 /** The runner kills the process 10 s after the cancel signal; the comment must fit in before that. */
 const CANCELLED_MS = 4_000;
 const MAX_ABOUT_CHARS = 80;
-
-/** What there is to tell, without secrets: what became of the namespaces, or why the gate could not work. */
-export type Told = { view: View } | { failure: Failure; elapsedMs: number };
 
 export interface PublisherDeps {
   log: Log;
@@ -90,32 +78,32 @@ export class Publisher {
   }
 
   /** Report files and job summary. Paths of what was written; empty for what could not be. */
-  async files(given: Told) {
-    const told = this.#redacted(given);
+  async files(given: Ending) {
+    const ending = this.#redacted(given);
     const context = this.#context();
     const write = async (name: string, text: (view: View) => string): Promise<string> =>
-      'view' in told ? await this.#writeReport(name, () => text(told.view)) : '';
+      'run' in ending ? await this.#writeReport(name, () => text(ending)) : '';
     const reportJsonPath = await write('report.json', reportJson);
     const reportMarkdownPath = await write('report.md', (view) =>
       renderMarkdownReport(view, context),
     );
-    await this.#writeSummary(told, context);
+    await this.#writeSummary(ending, context);
     return { reportJsonPath, reportMarkdownPath };
   }
 
   /** The pull request comment; resolves to its address, or to nothing. */
-  async comment(given: Told, isAnnouncement = false): Promise<string> {
+  async comment(given: Ending, isAnnouncement = false): Promise<string> {
     const { comment, run, cancelled } = this.#deps;
-    const told = this.#redacted(given);
+    const ending = this.#redacted(given);
     // A cancelled run knows less than the comment that may be there already.
-    const knowsNothing = 'view' in told && told.view.run.outcome === 'cancelled';
+    const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
     if (run === undefined || comment.token === '') {
       const missing =
         run === undefined
           ? 'the environment does not say where this runs (GITHUB_REPOSITORY, GITHUB_EVENT_NAME)'
           : 'the input "github-token" is empty';
-      if (mayCreate(told, comment) && !isAnnouncement) {
+      if (mayCreate(ending, comment) && !isAnnouncement) {
         this.#deps.log.line(`no pull request comment: ${missing}`);
       }
       return '';
@@ -125,7 +113,7 @@ export class Publisher {
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
     const startedAt = Date.now();
     try {
-      return await this.#writeComment(told, comment, run, signal);
+      return await this.#writeComment(ending, comment, run, signal);
     } catch (error) {
       this.#warn(`no pull request comment: ${describeError(error)}; ${reportPlace(run.host)}`);
       return '';
@@ -148,7 +136,7 @@ export class Publisher {
     }
   }
 
-  async #writeSummary(told: Told, context: RenderContext): Promise<void> {
+  async #writeSummary(ending: Ending, context: RenderContext): Promise<void> {
     const { summaryFile } = this.#deps;
     if (summaryFile === undefined || summaryFile === '') return;
     try {
@@ -159,9 +147,9 @@ export class Publisher {
       const lead = size === 0 ? '' : '\n\n';
       const room = MAX_SUMMARY_BYTES - size - lead.length;
       const text =
-        'view' in told
-          ? renderSummary(told.view, context, room)
-          : `${failureStory(told.failure, context)}\n`;
+        'run' in ending
+          ? renderSummary(ending, context, room)
+          : `${failureSection(ending, context)}\n`;
       this.#summaryStart = size;
       if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
       else this.#warn('the job summary of this step is full; the report is only in its files');
@@ -171,7 +159,7 @@ export class Publisher {
   }
 
   async #writeComment(
-    told: Told,
+    ending: Ending,
     inputs: CommentInputs,
     run: WorkflowRun,
     signal: AbortSignal,
@@ -194,71 +182,40 @@ export class Publisher {
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
     const named = await withName(run, api);
-    const task = await this.#task(found.number, told, inputs, named, api);
-    const end = await putComment(task, api, clock, signal);
+    const got = host.kind === 'gitea' ? await api.version() : undefined;
+    const version = got?.ok ? got.value : undefined;
+    const context = this.#context(version);
+    const isResult = 'run' in ending;
+    const end = await putComment({
+      content: {
+        key: commentKey(inputs.key, named),
+        own: this.#teardown(ending, inputs, named),
+        gone: isResult ? goneIn(ending.run) : [],
+        section: isResult ? resultSection(ending, context) : () => failureSection(ending, context),
+        linkTo: ({ run: id, number, attempt }) =>
+          runUrl({ host, event, id, number, attempt }, version),
+      },
+      issue: found.number,
+      mayCreate: mayCreate(ending, inputs),
+      ...{ token, host, api, clock, signal },
+    });
     if ('url' in end) return end.url;
     return tell(`could not ${end.what} the comment on pull request ${found.number}`, end.failure);
   }
 
-  async #task(
-    issue: number,
-    told: Told,
-    inputs: CommentInputs,
-    run: WorkflowRun,
-    api: HostApi,
-  ): Promise<CommentTask> {
-    const { host, event } = run;
-    const got = host.kind === 'gitea' ? await api.version() : undefined;
-    const version = got?.ok ? got.value : undefined;
-    const context = this.#context(version);
-    const own = this.#teardown(told, inputs, run);
-    const gone = 'view' in told ? goneIn(told.view.run) : [];
-    const key = commentKey(inputs.key, run);
-    return {
-      issue,
-      key,
-      mayCreate: mayCreate(told, inputs),
-      token: inputs.token,
-      host,
-      isIn: (body) => teardownsIn(body).some((entry) => isSame(entry, own)),
-      render: (earlier, signature) =>
-        renderComment({
-          key,
-          signature,
-          teardowns: addTeardown(earlier.flatMap(teardownsIn), own, gone),
-          own,
-          story:
-            'view' in told
-              ? resultStory(told.view, context)
-              : () => failureStory(told.failure, context),
-          earlier,
-          linkTo: ({ run: id, number, attempt }) =>
-            runUrl({ host, event, id, number, attempt }, version),
-        }),
-    };
-  }
-
-  #teardown(told: Told, inputs: CommentInputs, run: WorkflowRun): Teardown {
+  #teardown(ending: Ending, inputs: CommentInputs, run: WorkflowRun): Teardown {
     const { namespaces, selector } = inputs;
+    const { id, attempt, number, workflow, job, where, startedAt } = run;
     const isKnown = namespaces.length > 0 || selector !== '';
-    const clean = (text: string): string => this.#deps.redactor.redact(text);
-    const speaker: Speaker = {
-      run: run.id,
-      attempt: run.attempt,
-      number: run.number,
-      workflow: run.workflow,
-      job: run.job,
-      where: clean(run.where),
+    const { redact } = this.#deps.redactor;
+    const about = redact([...namespaces, selector].filter(Boolean).join(', '));
+    return teardownOf(ending, {
+      ...{ run: id, attempt, number, workflow, job },
+      where: redact(where),
       scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
-      about: shorten(clean([...namespaces, selector].filter(Boolean).join(', ')), MAX_ABOUT_CHARS),
-    };
-    if (!('view' in told)) {
-      return failedTeardown(speaker, told.failure.at, Math.round(told.elapsedMs / 1_000));
-    }
-    const { run: result } = told.view;
-    return teardownOf(told.view, speaker, {
-      address: hash(result.cluster.server),
-      isOwnCluster: isYounger(result, run.startedAt),
+      about: shorten(about, MAX_ABOUT_CHARS),
+      address: 'run' in ending ? hash(ending.run.cluster.server) : '',
+      isOwnCluster: 'run' in ending && isYounger(ending.run, startedAt),
     });
   }
 
@@ -270,11 +227,11 @@ export class Publisher {
   }
 
   /** A message of a failure comes from anywhere. */
-  #redacted(told: Told): Told {
-    if ('view' in told) return told;
-    const clean = (text: string): string => this.#deps.redactor.redact(text);
-    const { message, hints, at } = told.failure;
-    return { ...told, failure: { message: clean(message), hints: hints.map(clean), at } };
+  #redacted(ending: Ending): Ending {
+    if ('run' in ending) return ending;
+    const { redact } = this.#deps.redactor;
+    const { message, hints } = ending;
+    return { ...ending, message: redact(message), hints: hints.map((hint) => redact(hint)) };
   }
 
   #warn(message: string, fix: readonly string[] = []): void {
@@ -284,8 +241,8 @@ export class Publisher {
 }
 
 /** Whether there is something to tell where nothing was told before. */
-function mayCreate(told: Told, { mode }: CommentInputs): boolean {
-  return mode === 'always' || !('view' in told) || !isPassed(told.view.run);
+function mayCreate(ending: Ending, { mode }: CommentInputs): boolean {
+  return mode === 'always' || !('run' in ending) || !isPassed(ending.run);
 }
 
 /** Two workflows without a name, whose jobs are called the same, are still two. */
@@ -304,13 +261,6 @@ function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undef
 
 function goneIn({ namespaces }: RunResult): string[] {
   return namespaces.filter((one) => !isHeld(one)).map(({ name }) => name);
-}
-
-/** Others may have settled it meanwhile. */
-function isSame(entry: Teardown, own: Teardown): boolean {
-  return (
-    teardownId(entry) === teardownId(own) && entry.at === own.at && entry.outcome === own.outcome
-  );
 }
 
 /** GitHub cuts an annotation at 4,096 characters; nobody reads that far in one. */

@@ -1,5 +1,6 @@
 import { arrayAt, at, isObject, type Json, numberAt, stringAt } from '../base/json.ts';
-import type { ApiFailure, Got, HostApi, PullRequest } from './host-api.ts';
+import type { Read } from '../model/read.ts';
+import type { ApiFailure, HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent, HostKind } from './workflow-run.ts';
 
 /** A way from an event to its pull request. */
@@ -148,7 +149,7 @@ function ofWorkflowRun(event: HostEvent): Leads {
       ? []
       : [{ by: 'branch', owner, branch: name, sha, isOwn } as const];
   return found([
-    ...listed(run, sha, event),
+    ...listedIn(run, sha, event),
     ...numbered(path),
     ...(isOwn ? branch(event, name, sha) : ofFork),
     // One that was started by hand may be about the branch, not about what was merged into it.
@@ -160,7 +161,7 @@ function ofWorkflowRun(event: HostEvent): Leads {
 function ofCheck(event: HostEvent, check: Json | undefined): Leads {
   const sha = stringAt(check, 'head_sha') ?? '';
   const name = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
-  return found([...listed(check, sha, event), ...commit(sha), ...branch(event, name, sha)]);
+  return found([...listedIn(check, sha, event), ...commit(sha), ...branch(event, name, sha)]);
 }
 
 function ofStatus(event: HostEvent): Leads {
@@ -178,7 +179,7 @@ function ofDeployment(event: HostEvent): Leads {
   const ref = stringAt(payload, 'deployment', 'ref');
   return found([
     ...numbered(numberIn(ref)),
-    ...listed(run, stringAt(run, 'head_sha') ?? '', event),
+    ...listedIn(run, stringAt(run, 'head_sha') ?? '', event),
     ...commit(sha),
     ...branch(event, ref, sha),
   ]);
@@ -188,7 +189,7 @@ function ofDeployment(event: HostEvent): Leads {
  * `pull_requests` names every pull request with this head branch, those of other repositories too, and
  * may be older than the commit.
  */
-function listed(holder: Json | undefined, sha: string, event: HostEvent): Lead[] {
+function listedIn(holder: Json | undefined, sha: string, event: HostEvent): Lead[] {
   const id = numberAt(event.payload, 'repository', 'id');
   const isOurs = (pull: Json): boolean => {
     const repository = numberAt(pull, 'base', 'repo', 'id');
@@ -261,7 +262,7 @@ export async function findPullRequest(
   if (numbers.length > 0) return byNumber([...new Set(numbers)], said, event, api);
   for (const lead of leads) {
     if (lead.by === 'number') continue;
-    const got = await follow(lead, event, api);
+    const got = await pullsOf(lead, event, api);
     // How GitHub says that it has no such commit.
     if (!got.ok && lead.by === 'commit' && got.failure.status === 422) continue;
     if (!got.ok) {
@@ -305,11 +306,11 @@ async function byNumber(
   return { kind: 'none', reason: `this repository has no pull request ${numbers.join(', ')}` };
 }
 
-async function follow(
+async function pullsOf(
   lead: Exclude<Lead, { by: 'number' }>,
   event: HostEvent,
   api: HostApi,
-): Promise<Got<readonly PullRequest[]>> {
+): Promise<Read<readonly PullRequest[], ApiFailure>> {
   const isCommitLead = lead.by === 'commit';
   const got = isCommitLead
     ? await api.pullsOfCommit(lead.sha)

@@ -1,22 +1,22 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../base/time.ts';
-import { hasMarker } from '../report/comment.ts';
+import type { Read } from '../model/read.ts';
+import { type CommentContent, hasMarker, isIn, renderComment } from '../report/comment.ts';
 import { signatureIn } from '../report/comment-state.ts';
-import type { ApiFailure, Comment, Got, HostApi } from './host-api.ts';
+import type { ApiFailure, Comment, HostApi } from './host-api.ts';
 import type { Host } from './workflow-run.ts';
 
 export interface CommentTask {
+  content: CommentContent;
+  /** Number of the pull request. */
   issue: number;
-  /** What our comments are marked with. */
-  key: string;
   /** Whether a new comment may be written where there is none. */
   mayCreate: boolean;
   token: string;
   host: Host;
-  /** The whole body; gets the bodies that it replaces. */
-  render: (earlier: readonly string[], signature: string | undefined) => string;
-  /** Whether what this run has to tell is in a body. */
-  isIn: (body: string) => boolean;
+  api: HostApi;
+  clock: Clock;
+  signal: AbortSignal;
 }
 
 /** Its address, empty where there is none and may be none; or what could not be done. */
@@ -31,48 +31,42 @@ const MAX_ROUNDS = 12;
  * taken into it and removed, somebody else's is never touched. No host can be asked to write only what
  * nobody else has changed meanwhile, so each writer looks again whether its word is still there.
  */
-export async function putComment(
-  task: CommentTask,
-  api: HostApi,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<CommentOutcome> {
-  const mine = await ownComments(task, api, undefined);
+export async function putComment(task: CommentTask): Promise<CommentOutcome> {
+  const mine = await ownComments(task, undefined);
   if (!mine.ok) return { what: 'read', failure: mine.failure };
-  const ready = mine.value.length > 0 || !task.mayCreate ? mine : await create(task, api);
+  const ready = mine.value.length > 0 || !task.mayCreate ? mine : await create(task);
   if (!ready.ok) return { what: 'write', failure: ready.failure };
   const [oldest, ...others] = ready.value;
-  return oldest === undefined ? { url: '' } : settle(oldest, others, task, api, clock, signal);
+  return oldest === undefined ? { url: '' } : edit(oldest, others, task);
 }
 
 /** Somebody else may have created one at the same moment; and now the host has told who we are. */
-async function create(task: CommentTask, api: HostApi): Promise<Got<Comment[]>> {
-  const made = await api.createComment(task.issue, task.render([], undefined));
+async function create(task: CommentTask): Promise<Read<Comment[], ApiFailure>> {
+  const body = renderComment(task.content, [], undefined);
+  const made = await task.api.createComment(task.issue, body);
   if (!made.ok) return made;
-  const all = await ownComments(task, api, made.value.author);
+  const all = await ownComments(task, made.value.author);
   const others = all.ok ? all.value.filter(({ id }) => id !== made.value.id) : [];
   return { ok: true, value: [...others, made.value].sort((a, b) => a.id - b.id) };
 }
 
 /** Writes into the oldest until it has everything, and removes the others. */
-async function settle(
+async function edit(
   target: Comment,
   duplicates: readonly Comment[],
   task: CommentTask,
-  api: HostApi,
-  clock: Clock,
-  signal: AbortSignal,
 ): Promise<CommentOutcome> {
-  const signature = needsSignature(task.host, target.author)
-    ? sign(task.token, target.author)
-    : undefined;
+  const { api, clock, content, host, signal, token } = task;
+  const signature = needsSignature(host, target.author) ? sign(token, target.author) : undefined;
+  const isWhole = (body: string): boolean =>
+    isIn(body, content) && signatureIn(body) === signature && hasMarker(body, content.key);
   let current = target.body;
   let earlier = [target, ...duplicates].map(({ body }) => body);
   let { url } = target;
   for (let round = 1; ; round++) {
-    if (!isWhole(current, signature, task) || earlier.length > 1) {
-      const put = await api.updateComment(target.id, task.render(earlier, signature));
-      if (!put.ok) return refused(put.failure, earlier, task, api);
+    if (!isWhole(current) || earlier.length > 1) {
+      const put = await api.updateComment(target.id, renderComment(content, earlier, signature));
+      if (!put.ok) return refused(put.failure, earlier, task);
       url = put.value.url;
       if (earlier.length > 1) for (const { id } of duplicates) await api.deleteComment(id);
     }
@@ -80,7 +74,7 @@ async function settle(
     await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
     const now = await api.comment(target.id);
     // Written it is; whether somebody has written over it, nobody can tell.
-    if (!now.ok || isWhole(now.value.body, signature, task)) return { url };
+    if (!now.ok || isWhole(now.value.body)) return { url };
     if (round === MAX_ROUNDS) {
       const message = 'others write into it at the same time';
       return { what: 'write', failure: { kind: 'conflict', message } };
@@ -90,20 +84,15 @@ async function settle(
   }
 }
 
-function isWhole(body: string, signature: string | undefined, task: CommentTask): boolean {
-  return task.isIn(body) && signatureIn(body) === signature && hasMarker(body, task.key);
-}
-
 /** Not ours after all, or removed since it was listed: a new one, once, with what it told. */
 async function refused(
   failure: ApiFailure,
   earlier: readonly string[],
-  task: CommentTask,
-  api: HostApi,
+  { api, content, issue, mayCreate }: CommentTask,
 ): Promise<CommentOutcome> {
   const isNotOurs = failure.kind === 'forbidden' || failure.kind === 'not-found';
-  if (isNotOurs && task.mayCreate) {
-    const made = await api.createComment(task.issue, task.render(earlier, undefined));
+  if (isNotOurs && mayCreate) {
+    const made = await api.createComment(issue, renderComment(content, earlier, undefined));
     return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
   }
   return failure.kind === 'not-found' ? { url: '' } : { what: 'write', failure };
@@ -112,14 +101,13 @@ async function refused(
 /** The marker alone is no proof: anybody can write one. Who we are is asked when there is one. */
 async function ownComments(
   task: CommentTask,
-  api: HostApi,
   author: string | undefined,
-): Promise<Got<Comment[]>> {
+): Promise<Read<Comment[], ApiFailure>> {
   let viewer: Promise<string | undefined> | undefined =
     author === undefined ? undefined : Promise.resolve(author);
-  return api.comments(task.issue, async (comment) => {
-    if (!hasMarker(comment.body, task.key)) return false;
-    viewer ??= api.viewer().then((got) => (got.ok ? got.value : undefined));
+  return task.api.comments(task.issue, async (comment) => {
+    if (!hasMarker(comment.body, task.content.key)) return false;
+    viewer ??= task.api.viewer().then((got) => (got.ok ? got.value : undefined));
     return isOurs(comment, await viewer, task);
   });
 }

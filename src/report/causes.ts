@@ -1,13 +1,14 @@
 import { groupOf } from '../model/facts.ts';
 import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
-import type { NamespaceResult, SharedCause } from '../model/result.ts';
+import type { NamespaceResult } from '../model/result.ts';
 
 /** What both a diagnosis and report.json have. */
 type Graph = Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'>;
 
 /** A root cause of one namespace, with the way that leads from the namespace to it. */
-export interface Root {
+export interface Root<N = NamespaceResult> {
+  namespace: N;
   finding: Finding;
   /** From what holds the namespace itself to the root cause, which is the last: the shortest way. */
   links: Finding[];
@@ -18,7 +19,7 @@ export interface Root {
 }
 
 /** Every root cause, in the diagnosis's order. One that no blocker leads to is a chain of its own. */
-export function rootsOf(graph: Graph, home: string): Root[] {
+export function rootsOf<N extends { name: string }>(graph: Graph, namespace: N): Root<N>[] {
   const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
   const cameFrom = new Map<string, string | undefined>(graph.blockers.map((id) => [id, undefined]));
   const waiting = new Map<string, string[]>();
@@ -45,10 +46,11 @@ export function rootsOf(graph: Graph, home: string): Root[] {
     for (const one of reaching) for (const before of waiting.get(one) ?? []) reaching.add(before);
     return [
       {
+        namespace,
         finding,
         links,
         blockers: [...reaching].flatMap((one) => (blockers.has(one) ? (byId.get(one) ?? []) : [])),
-        key: causeKey(finding, links.at(-2), home),
+        key: causeKey(finding, links.at(-2), namespace.name),
       },
     ];
   });
@@ -84,14 +86,9 @@ function isSameSubject(a: Subject, b: Subject): boolean {
   return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
-export interface Place {
-  namespace: NamespaceResult;
-  root: Root;
-}
-
-/** Equal causes, with everywhere they are: at least one place each. */
+/** Equal root causes, with everywhere they are. */
 export interface Cause {
-  places: [Place, ...Place[]];
+  roots: [Root, ...Root[]];
   /** Namespaces that it holds. */
   namespaces: NamespaceResult[];
   /** Objects that wait for it. */
@@ -113,21 +110,20 @@ export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
   const byKey = new Map<string, Cause>();
   for (const namespace of namespaces) {
     if (namespace.diagnosis === undefined) continue;
-    for (const root of rootsOf(namespace.diagnosis, namespace.name)) {
+    for (const root of rootsOf(namespace.diagnosis, namespace)) {
       const objects = root.blockers.reduce((sum, { count = 1 }) => sum + count, 0);
-      const place: Place = { namespace, root };
       const known = byKey.get(root.key);
       if (known === undefined) {
-        byKey.set(root.key, { places: [place], namespaces: [namespace], objects });
+        byKey.set(root.key, { roots: [root], namespaces: [namespace], objects });
         continue;
       }
-      known.places.push(place);
+      known.roots.push(root);
       known.objects += objects;
       if (known.namespaces.at(-1) !== namespace) known.namespaces.push(namespace);
     }
   }
   const causes = [...byKey.values()];
-  const codeOf = ({ places }: Cause): string => places[0].root.finding.code;
+  const codeOf = ({ roots }: Cause): string => roots[0].finding.code;
   const codes = [...new Set(causes.map(codeOf))];
   const rank = new Map(codes.map((code, at) => [code, at]));
   return causes.sort(
@@ -136,14 +132,4 @@ export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
       (rank.get(codeOf(a)) ?? 0) - (rank.get(codeOf(b)) ?? 0) ||
       b.objects - a.objects,
   );
-}
-
-/** For `RunResult.sharedCauses`: what holds more than one namespace, the most namespaces first. */
-export function sharedCausesOf(namespaces: readonly NamespaceResult[]): SharedCause[] {
-  return causesOf(namespaces.filter(isHeld))
-    .filter((cause) => cause.namespaces.length > 1)
-    .map((cause) => ({
-      finding: cause.places[0].root.finding,
-      namespaces: cause.namespaces.map(({ name }) => name),
-    }));
 }

@@ -1,8 +1,9 @@
 import { plainText, shorten } from '../base/text.ts';
+import { findingsOf } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { isHeld } from './causes.ts';
-import type { View } from './view.ts';
+import type { Ending } from './view.ts';
 
 /**
  * What one job of one run reported, as the comment remembers it: for its history, and, as long as
@@ -12,11 +13,8 @@ export type Teardown = {
   [K in keyof typeof FIELDS]: Exclude<ReturnType<(typeof FIELDS)[K]>, undefined>;
 };
 
-/** Who reports. */
-export type Speaker = Pick<
-  Teardown,
-  'run' | 'attempt' | 'number' | 'workflow' | 'job' | 'where' | 'scope' | 'about'
->;
+/** Who reports, and about which cluster. */
+export type Speaker = Omit<Teardown, 'at' | 'outcome' | 'seconds' | keyof typeof NOTHING_KNOWN>;
 
 /** Runs of the same workflow that may pass over a job before nobody waits for its word any longer. */
 const MISSED_RUNS = 3;
@@ -32,18 +30,18 @@ export function isPassed({ verdict, namespaces }: RunResult): boolean {
   return verdict !== 'fail' && !namespaces.some(isHeld);
 }
 
-export function teardownOf(
-  { run, namespaces: [worst] }: View,
-  speaker: Speaker,
-  cluster: Pick<Teardown, 'address' | 'isOwnCluster'>,
-): Teardown {
-  const { findings = [], rootCauses = [], blockers = [] } = worst?.result.diagnosis ?? {};
-  const root = findings.find((finding) => finding.id === rootCauses[0]);
+export function teardownOf(ending: Ending, speaker: Speaker): Teardown {
+  if (!('run' in ending)) {
+    const seconds = Math.round(ending.elapsedMs / 1_000);
+    return { ...speaker, ...NOTHING_KNOWN, at: ending.at, outcome: 'error', seconds };
+  }
+  const { run, namespaces } = ending;
+  const diagnosis = namespaces[0]?.result.diagnosis;
+  const [root] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
   // The blocking object says more to the reader of a history than the controller behind it.
-  const subject = (findings.find((finding) => finding.id === blockers[0]) ?? root)?.subject;
+  const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
   return {
     ...speaker,
-    ...cluster,
     at: run.finishedAt,
     outcome: run.outcome,
     isPass: isPassed(run),
@@ -52,7 +50,7 @@ export function teardownOf(
     left: namesOf(run.namespaces.filter((one) => one.verdict === 'fail' || isHeld(one))),
     isSettled: false,
     code: root?.code ?? '',
-    subject: subject === undefined ? '' : text(plainText(`${subject.kind} ${subject.name}`)),
+    subject: first ? text(plainText(`${first.subject.kind} ${first.subject.name}`)) : '',
   };
 }
 
@@ -62,16 +60,9 @@ function namesOf(namespaces: readonly { name: string }[]): string[] {
   return namespaces.length > MAX_LEFT ? [...names, '…'] : names;
 }
 
-/** Of a run that could not work. */
-export function failedTeardown(speaker: Speaker, at: string, seconds: number): Teardown {
-  return { ...speaker, ...NOTHING_KNOWN, at, outcome: 'error', seconds };
-}
-
 const NOTHING_KNOWN = {
   isPass: false,
   cluster: '',
-  address: '',
-  isOwnCluster: false,
   left: [],
   isSettled: false,
   code: '',
@@ -143,8 +134,8 @@ function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
  */
 function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardown): Teardown {
   const where = 'others, for which there is no room here';
-  const speaker = { run, attempt, number, workflow, job: 'rest', where, scope: '', about: '' };
-  return { ...speaker, ...NOTHING_KNOWN, at, outcome, seconds };
+  const of = { run, attempt, number, workflow, job: 'rest', where, at, outcome, seconds };
+  return { ...of, ...NOTHING_KNOWN, scope: '', about: '', address: '', isOwnCluster: false };
 }
 
 /**
@@ -218,15 +209,15 @@ export function stateBlock(all: readonly Teardown[], signature: string | undefin
 
 /** What a comment remembers. People can edit comments: what is no entry is dropped. */
 export function teardownsIn(body: string): Teardown[] {
-  return linesOf(body).flatMap((line) => readTeardown(decode(line)));
+  return stateLines(body).flatMap((line) => readTeardown(decode(line)));
 }
 
 export function signatureIn(body: string): string | undefined {
-  const line = linesOf(body).find((one) => one.startsWith('by '));
+  const line = stateLines(body).find((one) => one.startsWith('by '));
   return line === undefined ? undefined : /^by ([0-9a-f]{16,64})$/.exec(line)?.[1];
 }
 
-function linesOf(body: string): string[] {
+function stateLines(body: string): string[] {
   return (BLOCK.exec(body)?.[1] ?? '').split(/\r?\n/);
 }
 

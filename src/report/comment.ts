@@ -1,6 +1,14 @@
 import { codeHtml, plainText, upperFirst } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
-import { currentRows, isStale, stateBlock, type Teardown, teardownId } from './comment-state.ts';
+import {
+  addTeardown,
+  currentRows,
+  isStale,
+  stateBlock,
+  type Teardown,
+  teardownId,
+  teardownsIn,
+} from './comment-state.ts';
 import {
   bodySections,
   folded,
@@ -11,7 +19,7 @@ import {
   table,
 } from './markdown.ts';
 import { markOf } from './sentences.ts';
-import type { View } from './view.ts';
+import type { Failure, View } from './view.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
@@ -27,19 +35,10 @@ export function hasMarker(body: string, key: string): boolean {
   return body.split(/\r?\n/).includes(markerLine(key));
 }
 
-/** The gate could not work: there is no result, but somebody who wants to know. */
-export interface Failure {
-  message: string;
-  /** What to do. */
-  hints: readonly string[];
-  /** ISO 8601, our clock. */
-  at: string;
-}
-
 /** What one run has to say, in at most so many characters. */
-export type Story = (maxChars: number) => string;
+type Section = (maxChars: number) => string;
 
-export function resultStory(view: View, context: RenderContext): Story {
+export function resultSection(view: View, context: RenderContext): Section {
   return (maxChars) =>
     longestThatFits(
       (detail, isShortened) =>
@@ -51,7 +50,7 @@ export function resultStory(view: View, context: RenderContext): Story {
     );
 }
 
-export function failureStory(failure: Failure, context: RenderContext): string {
+export function failureSection(failure: Failure, context: RenderContext): string {
   const time = plainText(failure.at).replace(/^.*T(\d\d:\d\d).*$/, '$1 UTC');
   return [
     '### 🔴 This run could not look: the gate could not work',
@@ -62,34 +61,49 @@ export function failureStory(failure: Failure, context: RenderContext): string {
   ].join('\n\n');
 }
 
-interface CommentContent {
+/** What one run adds to a comment. */
+export interface CommentContent {
+  /** What our comments are marked with. */
   key: string;
-  /** Shows its writer that a comment is its own. */
-  signature: string | undefined;
-  /** With that of this run. */
-  teardowns: readonly Teardown[];
   own: Teardown;
-  story: Story;
-  /** Bodies that this one replaces: what other jobs have told is kept. */
-  earlier: readonly string[];
+  /** Namespaces that it saw go. */
+  gone: readonly string[];
+  section: Section;
   /** Address of a run, for links. */
   linkTo: (teardown: Teardown) => string | undefined;
 }
 
-/** A row for every job and cluster, the worst first, with its story; green only when every row is. */
-export function renderComment(content: CommentContent, maxChars = MAX_COMMENT_CHARS): string {
-  const { key, signature, teardowns, own, earlier, linkTo } = content;
+/** Whether what this run has to tell is in a body; others may have settled it meanwhile. */
+export function isIn(body: string, { own }: CommentContent): boolean {
+  return teardownsIn(body).some(
+    (one) =>
+      teardownId(one) === teardownId(own) && one.at === own.at && one.outcome === own.outcome,
+  );
+}
+
+/**
+ * A row for every job and cluster, the worst first, with its section; green only when every row is. What other
+ * jobs have told in the bodies that this one replaces, `earlier`, is kept. `signature` shows its writer that a
+ * comment is its own.
+ */
+export function renderComment(
+  { key, own, gone, section, linkTo }: CommentContent,
+  earlier: readonly string[],
+  signature: string | undefined,
+  maxChars = MAX_COMMENT_CHARS,
+): string {
+  const teardowns = addTeardown(earlier.flatMap(teardownsIn), own, gone);
   const rows = currentRows(teardowns);
   const isAlone = rows.length < 2;
   const told = rows.filter((row) => isAlone || !isGreen(row));
-  const render = (stories: ReadonlyMap<Teardown, string>): string => {
+  const render = (sections: ReadonlyMap<Teardown, string>): string => {
     const parts = told.flatMap((row, index) => {
-      const text = stories.get(row);
+      const text = sections.get(row);
       // Somebody has edited it away.
       if (text === undefined)
         return isAlone ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
-      const story = `${storyLine(row)}\n${text}\n${END_LINE}`;
-      return index === 0 ? [story] : [folded(rowTitle(row, rows), story)];
+      const whole = `${firstLine(row)}\n${text}\n${END_LINE}`;
+      return index === 0 ? [whole] : [folded(rowTitle(row, rows), whole)];
     });
     return `${[
       markerLine(key),
@@ -99,40 +113,36 @@ export function renderComment(content: CommentContent, maxChars = MAX_COMMENT_CH
       stateBlock(teardowns, signature),
     ].join('\n\n')}\n`;
   };
-  // What other jobs have told may take half of the room; those whose story does not fit have their link.
-  const found = new Map(earlier.flatMap((body) => [...storiesIn(body)]));
-  const stories = new Map<Teardown, string>();
+  // What other jobs have told may take half of the room; those whose section does not fit have their link.
+  const found = new Map(earlier.flatMap((body) => [...sectionsIn(body)]));
+  const kept = new Map<Teardown, string>();
   for (const row of told) {
-    const story = row === own ? undefined : found.get(teardownId(row));
-    if (story === undefined) continue;
-    const more = new Map(stories).set(row, story);
-    if (render(more).length < maxChars / 2 + render(new Map()).length / 2) stories.set(row, story);
+    const text = row === own ? undefined : found.get(teardownId(row));
+    if (text === undefined) continue;
+    const more = new Map(kept).set(row, text);
+    if (render(more).length < maxChars / 2 + render(new Map()).length / 2) kept.set(row, text);
   }
-  if (!told.includes(own)) return render(stories);
-  const room = maxChars - render(new Map(stories).set(own, '')).length;
-  const mine = defused(content.story(room));
-  return render(mine === '' ? stories : new Map(stories).set(own, mine));
+  if (!told.includes(own)) return render(kept);
+  const room = maxChars - render(new Map(kept).set(own, '')).length;
+  // Nothing that it quotes can pass for a line of ours.
+  const mine = section(room).replaceAll('<!--', '&lt;!--');
+  return render(mine === '' ? kept : new Map(kept).set(own, mine));
 }
 
 const END_LINE = '<!-- namespace-teardown-gate:end -->';
 
-function storyLine(row: Teardown): string {
+function firstLine(row: Teardown): string {
   return `<!-- namespace-teardown-gate:story ${teardownId(row)} -->`;
 }
 
-function storiesIn(body: string): Map<string, string> {
+function sectionsIn(body: string): Map<string, string> {
   const found = new Map<string, string>();
   const parts =
     /^<!-- namespace-teardown-gate:story ([A-Za-z0-9.-]+) -->\n([\s\S]*?)\n<!-- namespace-teardown-gate:end -->$/gm;
-  for (const [, id = '', story = ''] of body.replaceAll('\r\n', '\n').matchAll(parts)) {
-    if (!found.has(id)) found.set(id, story);
+  for (const [, id = '', text = ''] of body.replaceAll('\r\n', '\n').matchAll(parts)) {
+    if (!found.has(id)) found.set(id, text);
   }
   return found;
-}
-
-/** Nothing that a story quotes can pass for a line of ours. */
-function defused(story: string): string {
-  return story.replaceAll('<!--', '&lt;!--');
 }
 
 function rowMark({ outcome, isPass }: Teardown): string {
@@ -165,8 +175,8 @@ function rowTable(
   const lines = rows.map((row) => {
     const isSilent = isStale(row, all);
     const state = isSilent
-      ? `no later run has looked here; it was ${rowMark(row)} ${stateOf(row)}`
-      : stateOf(row);
+      ? `no later run has looked here; it was ${rowMark(row)} ${stateText(row)}`
+      : stateText(row);
     return [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
   });
   return table(['', 'teardown', 'what became of it', 'run'], lines);
@@ -185,11 +195,11 @@ function placeOf(row: Teardown, rows: readonly Teardown[]): string {
 }
 
 function rowTitle(row: Teardown, rows: readonly Teardown[]): string {
-  return `${rowMark(row)} ${placeOf(row, rows)}: ${stateOf(row)}`;
+  return `${rowMark(row)} ${placeOf(row, rows)}: ${stateText(row)}`;
 }
 
 /** "stuck after 5m 02s: owner-missing (Widget db)". */
-function stateOf(row: Teardown): string {
+function stateText(row: Teardown): string {
   if (row.outcome === 'error') return 'could not look';
   const state = row.outcome === 'deleted' ? 'gone' : row.outcome;
   return `${state} after ${formatDuration(row.seconds * 1_000)}${causeOf(row)}`;

@@ -107,7 +107,7 @@ function renderDocument(
 export function bodySections(view: View, detail: Detail): string[] {
   const encode = (block: Block): string => blockMarkdown(block, detail.chars);
   const measure: Measure = (blocks) =>
-    blocks.reduce((sum, block) => sum + linesOf(encode(block)), 0);
+    blocks.reduce((sum, block) => sum + heightOf(encode(block)), 0);
   return documentOf(view, detail, measure).map(encode);
 }
 
@@ -136,7 +136,7 @@ const MAX_COMMAND_CHARS = 4_000;
 const LINE_CHARS = 105;
 
 /** How many lines a block takes on a page, margins included. */
-function linesOf(markdown: string): number {
+function heightOf(markdown: string): number {
   let lines = 0;
   const shown = markdown.replace(/&#\d+;/g, ' ').replace(/<\/?code>/g, '');
   for (const line of ['', ...shown.split('\n')]) {

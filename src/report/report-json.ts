@@ -1,5 +1,6 @@
 import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
+import { causesOf, isHeld } from './causes.ts';
 import type { View } from './view.ts';
 
 export function reportJson({ run }: View): string {
@@ -20,10 +21,13 @@ export function buildReport(result: RunResult) {
     cluster: { server: cluster.server, version: cluster.version },
     outcome: result.outcome,
     namespaces: result.namespaces.map(namespaceReport),
-    sharedCauses: result.sharedCauses.map(({ finding, namespaces }) => ({
-      finding: findingReport(finding),
-      namespaces,
-    })),
+    // What holds more than one namespace, the most namespaces first.
+    sharedCauses: causesOf(result.namespaces.filter(isHeld))
+      .filter(({ namespaces }) => namespaces.length > 1)
+      .map(({ roots: [{ finding }], namespaces }) => ({
+        finding: findingReport(finding),
+        namespaces: namespaces.map(({ name }) => name),
+      })),
     // Namespaces that a limit kept out of the run; absent where there was none.
     ...(leftOut === undefined ? {} : { leftOut: leftOut.map(withoutGrant) }),
   };
@@ -59,27 +63,4 @@ function namespaceReport(namespace: NamespaceResult) {
 /** Without what only tells renderers how to put it. */
 function findingReport({ continuation: _c, quote: _q, remedies, ...finding }: Finding): Finding {
   return { ...finding, remedies: remedies.map((remedy) => ({ role: 'now', ...remedy })) };
-}
-
-/** Members with words of our own: a secret that happens to be "progressing" must not break the report. */
-const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
-
-/**
- * The result with every text passed through `redact`. It has to happen before anything is rendered: once
- * a text is escaped, cut or encoded, a secret in it no longer looks like itself.
- */
-export function redactResult(result: RunResult, redact: (text: string) => string): RunResult {
-  return { ...(redactDeep(result, redact) as RunResult), kind: result.kind };
-}
-
-function redactDeep(value: unknown, redact: (text: string) => string): unknown {
-  if (typeof value === 'string') return redact(value);
-  if (Array.isArray(value)) return value.map((item) => redactDeep(item, redact));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [
-      key,
-      VOCABULARY.has(key) ? item : redactDeep(item, redact),
-    ]),
-  );
 }

@@ -1,5 +1,11 @@
 import { formatDuration } from '../base/time.ts';
-import type { Diagnosis, Finding, FindingCode, Subject } from '../model/finding.ts';
+import {
+  type Diagnosis,
+  type Finding,
+  type FindingCode,
+  findingsOf,
+  type Subject,
+} from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, isOwnerOfItself } from './causes.ts';
@@ -169,13 +175,13 @@ const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'p
  * these namespaces were deleted: a cause in the cluster can be this change's.
  */
 export function attributionOf(cause: Cause, run: RunResult): Words {
-  const [{ namespace, root }] = cause.places;
+  const [{ namespace, finding }] = cause.roots;
   const { diagnosis } = namespace;
-  if (diagnosis === undefined || BLAMELESS.includes(root.finding.code)) return [];
-  const isCluster = root.finding.scope === 'cluster';
+  if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
+  const isCluster = finding.scope === 'cluster';
   const others = isCluster ? othersHeld(cause, run) : [];
   const also = othersWords(others.map((held) => held.name));
-  if (diagnosis.deadlocks.some((circle) => circle.includes(root.finding.id))) {
+  if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const order = "this environment's own teardown order";
     const isForecast = run.kind === 'forecast';
     const was = isForecast ? 'What has to clean up would be' : 'What had to clean up was';
@@ -188,20 +194,16 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
     const where = `The cause lies in the cluster, outside of ${these}.`;
     const isInnocent =
       others.some(({ since }) => isBefore(since, cause, run)) &&
-      clusterRoots(diagnosis).length === 1;
+      findingsOf(diagnosis, diagnosis.rootCauses).filter(({ scope }) => scope === 'cluster')
+        .length === 1;
     const answer = isInnocent
       ? [[strong('Not caused by this change.')], [where]]
       : [[strong(where)]];
     return joinWords([...answer, also], ' ');
   }
   // What is said about it is that nobody knows.
-  if (root.finding.code === 'owner-unknown') return [];
+  if (finding.code === 'owner-unknown') return [];
   return [strong('The cause lies in this environment.')];
-}
-
-function clusterRoots({ findings, rootCauses }: Diagnosis): Finding[] {
-  const roots = new Set(rootCauses);
-  return findings.filter(({ id, scope }) => roots.has(id) && scope === 'cluster');
 }
 
 /** What the run was not asked about. */
@@ -213,12 +215,12 @@ function othersHeld({ namespaces }: Cause, run: RunResult): Diagnosis['alsoHeld'
   );
 }
 
-function isBefore(since: string, { places, namespaces }: Cause, run: RunResult): boolean {
+function isBefore(since: string, { roots, namespaces }: Cause, run: RunResult): boolean {
   const start = Math.min(
     Date.parse(run.finishedAt) - run.elapsedMs,
     ...namespaces.flatMap(({ deletionTimestamp }) => Date.parse(deletionTimestamp ?? '') || []),
   );
-  const began = Date.parse(places[0].root.finding.since ?? since);
+  const began = Date.parse(roots[0].finding.since ?? since);
   return Date.parse(since) < start && !(began >= start);
 }
 

@@ -19,11 +19,7 @@ import {
 /** Nobody waited for these; a forecast is none either. */
 const NO_TEARDOWN: readonly Outcome[] = ['not-found', 'not-terminating', 'clear', 'would-hang'];
 
-interface Seen {
-  report: Report;
-  namespace: ReportNamespace;
-  root: Root;
-}
+type Seen = Root<ReportNamespace> & { report: Report };
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */
 export function summarizeReports(reports: readonly Report[]) {
@@ -35,11 +31,10 @@ export function summarizeReports(reports: readonly Report[]) {
   const gone = teardowns
     .filter(({ namespace }) => namespace.outcome === 'deleted' || namespace.outcome === 'recreated')
     .map(({ namespace }) => namespace.elapsedSeconds);
-  const seen = teardowns.flatMap((teardown) => {
-    const { namespace } = teardown;
-    const roots = rootsOf(namespace, namespace.name).map((root): Seen => ({ ...teardown, root }));
+  const seen = teardowns.flatMap(({ report, namespace }) => {
+    const roots = rootsOf(namespace, namespace).map((root): Seen => ({ ...root, report }));
     // Two objects with the same finalizer are one cause of one hang.
-    return [...new Map(roots.map((one) => [one.root.key, one])).values()];
+    return [...new Map(roots.map((one) => [one.key, one])).values()];
   });
   return {
     reports: reports.length,
@@ -56,7 +51,7 @@ export function summarizeReports(reports: readonly Report[]) {
             longest: Math.max(...gone),
           },
     /** What holds most namespaces first. */
-    causes: [...Map.groupBy(seen, ({ root }) => root.key).values()]
+    causes: [...Map.groupBy(seen, ({ key }) => key).values()]
       .map((group) => causeCount(group, teardowns.length))
       .sort(
         (a, b) =>
@@ -68,14 +63,14 @@ export function summarizeReports(reports: readonly Report[]) {
 }
 
 function causeCount(group: readonly Seen[], teardowns: number) {
-  const [{ namespace, root }] = group as [Seen];
+  const [{ namespace, finding }] = group as [Seen];
   const unique = (values: unknown[]): number => new Set(values).size;
   const times = group.map(({ report }) => report.generatedAt).sort();
   const began = group.flatMap((one) => one.namespace.deletionTimestamp ?? []).sort();
   return {
-    code: root.finding.code,
+    code: finding.code,
     /** The finalizer where there is one, else the thing itself. */
-    what: whatOf(root.finding, namespace.name),
+    what: whatOf(finding, namespace.name),
     /** One that is in the report of every week is one. */
     namespaces: unique(group.map((one) => `${one.namespace.name} ${one.namespace.uid}`)),
     reports: unique(group.map(({ report }) => report)),

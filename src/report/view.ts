@@ -1,4 +1,5 @@
 import { dump } from 'js-yaml';
+import { redactDeep } from '../base/redact.ts';
 import { formatDuration } from '../base/time.ts';
 import {
   type Diagnosis,
@@ -10,7 +11,7 @@ import {
 } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
 import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
-import { type Cause, causesOf, isHeld, isOwnerOfItself, type Place } from './causes.ts';
+import { type Cause, causesOf, isHeld, isOwnerOfItself, type Root } from './causes.ts';
 import {
   asSentence,
   attributionOf,
@@ -103,15 +104,32 @@ export interface Row {
   isKnown: boolean;
 }
 
+/** The gate could not work: there is no result, but somebody who wants to know. */
+export interface Failure {
+  message: string;
+  /** What to do. */
+  hints: readonly string[];
+  /** ISO 8601, our clock. */
+  at: string;
+  elapsedMs: number;
+}
+
 export type View = ReturnType<typeof viewOf>;
+/** What is published. */
+export type Ending = View | Failure;
 export type NamespaceView = ReturnType<typeof namespaceView>;
 export type Proof = ReturnType<typeof proofOf>;
 
+/** Members with words of our own: a secret that happens to be "progressing" must not break the report. */
+const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
+
 /**
  * What is told about a run, computed once for all renderers: plain data whose texts are in pieces, in the
- * order in which it is told. Secrets have to be out of the result before.
+ * order in which it is told. `redact` goes over all texts before anything is made of them: once a text is
+ * escaped, cut or encoded, a secret in it no longer looks like itself.
  */
-export function viewOf(run: RunResult) {
+export function viewOf(result: RunResult, redact?: (text: string) => string) {
+  const run = redact ? { ...redactDeep(result, redact, VOCABULARY), kind: result.kind } : result;
   const ordered = worstFirst(run.namespaces);
   const [first] = ordered;
   const isForecast = run.kind === 'forecast';
@@ -171,10 +189,10 @@ export function viewOf(run: RunResult) {
  * namespace, since what is wrong in the cluster is not put right by an order.
  */
 function orderFor(cause: Cause, all: readonly Cause[]): readonly OrderEntry[] {
-  const [{ namespace }] = cause.places;
+  const [{ namespace }] = cause.roots;
   if (namespace.order === undefined) return [];
   const mine = all.filter(({ namespaces }) => namespaces.includes(namespace));
-  const isHere = ({ places: [{ root }] }: Cause): boolean => root.finding.scope === 'namespace';
+  const isHere = ({ roots: [{ finding }] }: Cause): boolean => finding.scope === 'namespace';
   return cause === (mine.find(isHere) ?? mine[0]) ? namespace.order : [];
 }
 
@@ -257,8 +275,7 @@ function causeView(
   run: RunResult,
   order: readonly OrderEntry[],
 ): CauseView & { heldKind: string } {
-  const [{ namespace, root }] = cause.places;
-  const { links } = root;
+  const [{ namespace, finding, links }] = cause.roots;
   const scene: Scene = { home: namespace.name, now: run.finishedAt };
   const isLocal = links.some(
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
@@ -267,14 +284,14 @@ function causeView(
   const isGone = !isHeld(namespace);
   return {
     heldKind: links[0]?.subject.kind ?? '',
-    title: titleWords(root.finding, scene.home),
+    title: titleWords(finding, scene.home),
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
     example: isMany && isLocal ? ['for example in ', exact(scene.home), ', '] : [],
-    also: isMany ? [] : alsoHere(cause.places),
+    also: isMany ? [] : alsoHere(cause.roots),
     attribution: isGone ? [] : attributionOf(cause, run),
     // What was forced went: there is nothing left to do about it.
-    remedies: isGone ? [] : remediesOf(cause.places, run, order),
+    remedies: isGone ? [] : remediesOf(cause.roots, run, order),
     proofs: links.map((link, at) => proofOf(link, links[at - 1], scene)),
     namespaces: cause.namespaces.map((one) => one.name),
   };
@@ -293,10 +310,10 @@ function extentOf({ namespaces }: Cause, run: RunResult): Words {
 }
 
 /** Other things in the namespace that wait for the same. */
-function alsoHere(places: Cause['places']): Words {
-  const [{ namespace, root }] = places;
-  const all = new Set(places.flatMap((place) => place.root.blockers));
-  all.delete(root.links[0] as Finding);
+function alsoHere(roots: Cause['roots']): Words {
+  const [{ namespace, links }] = roots;
+  const all = new Set(roots.flatMap(({ blockers }) => blockers));
+  all.delete(links[0] as Finding);
   const others = [...all].map(({ subject }) => subjectWords(subject, namespace.name));
   if (others.length === 0) return [];
   return [
@@ -356,16 +373,16 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
  * stand at the same place of the same rule, so the commands of the other places go with the first one's.
  */
 function remediesOf(
-  places: Cause['places'],
+  roots: Cause['roots'],
   run: RunResult,
   order: readonly OrderEntry[],
 ): Remedies[] {
-  const [first, ...rest] = places;
+  const [first, ...rest] = roots;
   const scene: Scene = { home: first.namespace.name, now: run.finishedAt };
   const found: ByRole = { now: [], or: [], look: [], next: [] };
   const known = new Map<string, Action>();
   const isProgressing = first.namespace.outcome === 'progressing';
-  if (isProgressing && !PATIENT.includes(first.root.finding.code)) found.now.push(patience(run));
+  if (isProgressing && !PATIENT.includes(first.finding.code)) found.now.push(patience(run));
   const others = rest.slice(0, MAX_INSTANCES).map(onTheWay);
   for (const [at, finding] of onTheWay(first).entries()) {
     for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
@@ -414,9 +431,8 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   return { ...found, now, next: [...first, ...outside, then, ...next] };
 }
 
-function onTheWay({ root }: Place): Finding[] {
-  const others = root.blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES);
-  return [...new Set([...[...root.links].reverse(), ...others])];
+function onTheWay({ blockers, links }: Root): Finding[] {
+  return [...new Set([...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)])];
 }
 
 /** Their own remedies say it already. */
@@ -575,10 +591,9 @@ function namespaceView(
   const scene: Scene = { home, now: run.finishedAt };
   const [state, detail] = stateOf(result, run);
   const mine = causes.filter(({ namespaces }) => namespaces.includes(result));
-  const roots = mine.slice(0, 2).flatMap(({ places }) => {
-    const place = places.find(({ namespace }) => namespace === result);
-    return place === undefined ? [] : [place.root];
-  });
+  const roots = mine
+    .slice(0, 2)
+    .flatMap((cause) => cause.roots.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
   const situation = situations.find(({ namespaces }) => namespaces.includes(home));
   const more = mine.length > 1 ? [` (and ${counted(mine.length - 1, 'more cause')})`] : [];
@@ -701,7 +716,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
 
 /** Words of the trade that the author of a change need not know. At most one line each. */
 function termsOf(causes: readonly Cause[]): Words[] {
-  const links = causes.flatMap(({ places: [{ root }] }) => root.links);
+  const links = causes.flatMap(({ roots: [{ links }] }) => links);
   return TERMS.filter(({ isUsed }) => links.some(isUsed)).map(({ term }) => [term]);
 }
 

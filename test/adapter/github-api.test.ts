@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/base/time.ts';
 import { type Comment, connectHost, type HostApi } from '../../src/publish/host-api.ts';
 import { type Fault, type Github, type GithubOptions, startGithub } from '../stub/github.ts';
@@ -234,7 +234,8 @@ describe('a call that fails', () => {
     github.fail({ request: /comments/, answer: 'hang' });
     const cancel = new AbortController();
     const got = (await connect(github, { signal: cancel.signal })).comments(7, isMine);
-    setTimeout(() => cancel.abort(), 50);
+    await vi.waitUntil(() => github.requests.length > 0);
+    cancel.abort();
     expect(await got).toMatchObject({ ok: false, failure: { kind: 'aborted' } });
     expect(github.requests).toHaveLength(1);
   });

@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import type { Told } from '../../src/publish/publish.ts';
 import {
   addTeardown,
   currentRows,
   type Teardown,
   teardownsIn,
 } from '../../src/report/comment-state.ts';
-import { viewOf } from '../../src/report/view.ts';
+import { type Failure, viewOf } from '../../src/report/view.ts';
 import type { Github } from '../stub/github.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { type DeskOptions, desk, PULL_REQUEST, report, teardown } from '../stub/publishing.ts';
@@ -19,12 +18,10 @@ const RED = runOf([{ ...deadlock(), elapsedMs: 302_000 }]);
 const GREEN = runOf([gone()]);
 const YELLOW = runOf([settled('recreated', 'warn')]);
 const LENIENT = runOf([{ ...deadlock(), verdict: 'warn' }]);
-const FAILED: Told = {
-  failure: {
-    message: 'cannot get namespace "x" on https://kind.example:6443: 401 Unauthorized',
-    hints: ['The credentials are refused. @octocat <img src=x>'],
-    at: FINISHED_AT,
-  },
+const FAILED: Failure = {
+  message: 'cannot get namespace "x" on https://kind.example:6443: 401 Unauthorized',
+  hints: ['The credentials are refused. @octocat <img src=x>'],
+  at: FINISHED_AT,
   elapsedMs: 1_000,
 };
 
@@ -101,10 +98,8 @@ describe('a comment over time', () => {
   test('counts a run once, however often it is told', async () => {
     const github = await serveGithub();
     const { publisher } = desk({ github });
-    await publisher.comment({ view: viewOf(RED) }, true);
-    await publisher.comment({
-      view: viewOf(runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }])),
-    });
+    await publisher.comment(viewOf(RED), true);
+    await publisher.comment(viewOf(runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }])));
     expect(teardownsIn(body(github))).toMatchObject([{ outcome: 'forced' }]);
   });
 

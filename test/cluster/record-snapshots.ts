@@ -14,9 +14,9 @@ import { isObject, type Json } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { EXAMINE_LIMIT_MS, examine } from '../../src/gate/examine.ts';
-import { readNamespace } from '../../src/gate/wait.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { readNamespace } from '../../src/observe/namespaces.ts';
 import { type ObserveDeps, readBaselines } from '../../src/observe/observe.ts';
 import {
   COMMON_FILE,

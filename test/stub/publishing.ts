@@ -7,12 +7,12 @@ import type { Log } from '../../src/base/log.ts';
 import { createRedactor, type Redactor } from '../../src/base/redact.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
-import { Publisher, type PublisherDeps, type Told } from '../../src/publish/publish.ts';
+import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
-import { MAX_COMMENT_CHARS, renderComment, resultStory } from '../../src/report/comment.ts';
-import { addTeardown, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
+import { MAX_COMMENT_CHARS, renderComment, resultSection } from '../../src/report/comment.ts';
+import { stateBlock, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
-import { viewOf } from '../../src/report/view.ts';
+import { type Failure, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
@@ -85,11 +85,11 @@ export function desk(options: DeskOptions = {}): Desk {
 /** Files and comment, as the action has them. */
 export async function report(
   github: Github,
-  told: RunResult | Told,
+  told: RunResult | Failure,
   options: DeskOptions = {},
 ): Promise<{ said: string[]; commentUrl: string }> {
   const { publisher, said } = desk({ github, ...options });
-  const whole: Told = 'namespaces' in told ? { view: viewOf(told) } : told;
+  const whole = 'namespaces' in told ? viewOf(told) : told;
   await publisher.files(whole);
   return { said, commentUrl: await publisher.comment(whole) };
 }
@@ -161,9 +161,10 @@ export function teardown(result: RunResult, given: Partial<Teardown> = {}): Tear
     where: 'preview / teardown',
     scope: 'c'.repeat(16),
     about: 'preview-pr-42',
+    address: 'd'.repeat(16),
+    isOwnCluster: false,
   };
-  const cluster = { address: 'd'.repeat(16), isOwnCluster: false };
-  return { ...teardownOf(viewOf(result), speaker, cluster), ...given };
+  return { ...teardownOf(viewOf(result), speaker), ...given };
 }
 
 /** The comment of one run, after what earlier ones have left in it. */
@@ -177,13 +178,13 @@ export function commentOf(
   return renderComment(
     {
       key: KEY,
-      signature: undefined,
-      teardowns: addTeardown(earlier, own, []),
       own,
-      story: resultStory(viewOf(run), context),
-      earlier: [],
+      gone: [],
+      section: resultSection(viewOf(run), context),
       linkTo: () => context.runUrl,
     },
+    earlier.length === 0 ? [] : [stateBlock(earlier, undefined)],
+    undefined,
     maxChars,
   );
 }

@@ -5,7 +5,6 @@ import type { Diagnosis, Edge, Finding, HeldNamespace } from '../../src/model/fi
 import { NAMESPACE } from '../../src/model/finding.ts';
 import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { sharedCausesOf } from '../../src/report/causes.ts';
 import {
   type RecordedForecast,
   type RecordedLooks,
@@ -231,7 +230,6 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
     outcome: worst?.outcome ?? 'not-found',
     verdict: worst?.verdict ?? 'pass',
     namespaces,
-    sharedCauses: sharedCausesOf(namespaces),
     ...given,
   };
 }

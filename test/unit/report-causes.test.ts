@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Finding, FindingCode } from '../../src/model/finding.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { causesOf, rootsOf, sharedCausesOf } from '../../src/report/causes.ts';
+import { causesOf, rootsOf } from '../../src/report/causes.ts';
+import { buildReport } from '../../src/report/report-json.ts';
 import { attributionOf } from '../../src/report/sentences.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { toPlain } from '../../src/report/words.ts';
@@ -18,7 +19,10 @@ import {
 } from '../stub/results.ts';
 
 const shared = (...namespaces: NamespaceResult[]): [string, string[]][] =>
-  sharedCausesOf(namespaces).map(({ finding: { code }, namespaces: names }) => [code, names]);
+  buildReport(runOf(namespaces)).sharedCauses.map(({ finding: { code }, namespaces: names }) => [
+    code,
+    names,
+  ]);
 
 /** An object held by a finalizer whose owner is in another namespace or in the same. */
 function held(name: string, owner: Partial<Finding> = {}): NamespaceResult {
@@ -123,10 +127,9 @@ describe('roots', () => {
   test('have the shortest way to them and everything that waits for them', () => {
     const node = at('node');
     const claim = at('claim', { waitsFor: [node.id] });
-    const [only, ...more] = rootsOf(
-      diagnosis([node, claim], { blockers: [claim.id, node.id] }),
-      'n',
-    );
+    const [only, ...more] = rootsOf(diagnosis([node, claim], { blockers: [claim.id, node.id] }), {
+      name: 'n',
+    });
     expect(more).toEqual([]);
     expect(only?.links.map(({ id }) => id)).toEqual([node.id]);
     expect(only?.blockers.map(({ id }) => id)).toEqual([node.id, claim.id]);
@@ -137,8 +140,10 @@ describe('roots', () => {
     const b = at('b', { waitsFor: [a.id] });
     a.waitsFor = [b.id];
     const circle = diagnosis([a, b], { blockers: [a.id], rootCauses: [b.id] });
-    expect(rootsOf(circle, 'n')).toMatchObject([{ links: [{ id: a.id }, { id: b.id }] }]);
-    expect(rootsOf(diagnosis([a], { blockers: [], rootCauses: [a.id] }), 'n')).toHaveLength(1);
+    expect(rootsOf(circle, { name: 'n' })).toMatchObject([{ links: [{ id: a.id }, { id: b.id }] }]);
+    expect(
+      rootsOf(diagnosis([a], { blockers: [], rootCauses: [a.id] }), { name: 'n' }),
+    ).toHaveLength(1);
   });
 });
 

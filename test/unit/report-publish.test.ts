@@ -3,11 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
-import type { RunResult } from '../../src/model/result.ts';
-import type { Told } from '../../src/publish/publish.ts';
 import { teardownsIn } from '../../src/report/comment-state.ts';
-import { redactResult } from '../../src/report/report-json.ts';
-import { viewOf } from '../../src/report/view.ts';
+import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';
 import { desk, PULL_REQUEST } from '../stub/publishing.ts';
@@ -17,13 +14,11 @@ import { deadlock, FINISHED_AT, forced, runOf } from '../stub/results.ts';
 const RED = runOf([deadlock()]);
 const KIB = 1_024;
 
-const told = (result: RunResult): Told => ({ view: viewOf(result) });
-
 describe('publishing', () => {
   test('writes report.json, report.md and the summary, and says where', async () => {
     const { publisher, folder, read, said } = desk();
     const reportDir = join(folder, 'not', 'there', 'yet');
-    expect(await publisher.files(told(RED))).toEqual({
+    expect(await publisher.files(viewOf(RED))).toEqual({
       reportJsonPath: join(reportDir, 'report.json'),
       reportMarkdownPath: join(reportDir, 'report.md'),
     });
@@ -36,16 +31,16 @@ describe('publishing', () => {
   test('adds to what the step has already written, and a second time replaces the first', async () => {
     const { publisher, read, write } = desk();
     write('summary.md', 'Grüße\n');
-    await publisher.files(told(RED));
+    await publisher.files(viewOf(RED));
     expect(read('summary.md')).toMatch(/^Grüße\n\n\n### 🔴/);
-    await publisher.files(told(runOf([forced()])));
+    await publisher.files(viewOf(runOf([forced()])));
     expect(read('summary.md')).toMatch(/^Grüße\n\n\n### 🟡[^🔴]*$/u);
   });
 
   test('counts what the step has already written, in bytes', async () => {
     const { publisher, read, write } = desk();
     write('summary.md', 'ä'.repeat(449 * KIB));
-    await publisher.files(told(RED));
+    await publisher.files(viewOf(RED));
     expect(Buffer.byteLength(read('summary.md'))).toBeLessThanOrEqual(900 * KIB);
     expect(read('summary.md')).toContain('shortened');
   });
@@ -53,14 +48,14 @@ describe('publishing', () => {
   test('leaves a summary alone that has no room', async () => {
     const { publisher, read, write, said } = desk();
     write('summary.md', 'x'.repeat(900 * KIB));
-    await publisher.files(told(RED));
+    await publisher.files(viewOf(RED));
     expect(read('summary.md')).toHaveLength(900 * KIB);
     expect(said).toEqual([expect.stringMatching(/^warning: .*is full/)]);
   });
 
   test('works without a summary file', async () => {
     const { publisher, folder, said } = desk({ summaryFile: undefined });
-    await publisher.files(told(RED));
+    await publisher.files(viewOf(RED));
     expect(said).toEqual([]);
     expect(readdirSync(folder)).toEqual(['not']);
   });
@@ -71,8 +66,9 @@ describe('publishing', () => {
       message: 'cannot get namespace "x": 401 <!-- namespace-teardown-gate:v1 key=0 -->\n# @team',
       hints: ['Look at `it`.'],
       at: FINISHED_AT,
+      elapsedMs: 1,
     };
-    await publisher.files({ failure, elapsedMs: 1 });
+    await publisher.files(failure);
     expect(readdirSync(folder)).toEqual(['summary.md']);
     expect(read('summary.md')).toMatch(/^### 🔴 This run could not look/);
     expect(read('summary.md')).not.toMatch(/<!--|^# |@team|`/m);
@@ -81,7 +77,7 @@ describe('publishing', () => {
 
   test('goes on when a file cannot be written, with a warning each', async () => {
     const { publisher, read, said } = desk({ reportDir: '/proc/nope' });
-    expect(await publisher.files(told(RED))).toEqual({
+    expect(await publisher.files(viewOf(RED))).toEqual({
       reportJsonPath: '',
       reportMarkdownPath: '',
     });
@@ -95,7 +91,7 @@ describe('publishing', () => {
   test('goes on when the summary cannot be written, and never changes the verdict', async () => {
     const before = JSON.stringify(RED);
     const { publisher, said } = desk({ summaryFile: tmpdir() });
-    expect((await publisher.files(told(RED))).reportJsonPath).toMatch(/report\.json$/);
+    expect((await publisher.files(viewOf(RED))).reportJsonPath).toMatch(/report\.json$/);
     expect(said).toEqual([expect.stringMatching(/could not write the job summary: EISDIR/)]);
     expect(JSON.stringify(RED)).toBe(before);
   });
@@ -106,15 +102,20 @@ describe('a secret in any text', () => {
   const SECRET = 's3cr3t.value_with:signs|and<more>@home';
   const BEARER = 'Bearer abcdefghijklmnop.qrstuvwx-yz_0123456789';
   const secret = (text: string): string => `${text} ${SECRET} ${BEARER}`;
-  const failure = { message: secret('cannot'), hints: [secret('try')], at: FINISHED_AT };
+  const failure = {
+    message: secret('cannot'),
+    hints: [secret('try')],
+    at: FINISHED_AT,
+    elapsedMs: 1,
+  };
   const redactor = createRedactor();
   redactor.add(SECRET);
   // A view is made of texts without secrets; names and messages are the publisher's own to clean.
-  const clean = redactResult(poison(RED, secret), (text) => redactor.redact(text));
+  const clean = viewOf(poison(RED, secret), redactor.redact);
 
-  test.each<{ what: string; given: Told }>([
-    { what: 'of the cluster', given: told(clean) },
-    { what: 'of a failure', given: { failure, elapsedMs: 1 } },
+  test.each<{ what: string; given: View | Failure }>([
+    { what: 'of the cluster', given: clean },
+    { what: 'of a failure', given: failure },
   ])('$what is in no file, no summary, no comment and no log line', async ({ given }) => {
     const github = await startGithub();
     try {

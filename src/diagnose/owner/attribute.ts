@@ -1,6 +1,4 @@
 import type { Certainty } from '../../model/finding.ts';
-import { productsOf } from '../catalogue.ts';
-import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
 import {
   type Actor,
   accountText,
@@ -10,7 +8,19 @@ import {
   isPresent,
   isStatic,
   WORKLOAD_SOURCES,
-} from './actors.ts';
+} from '../actors.ts';
+import { productsOf } from '../catalogue.ts';
+import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
+import {
+  type Account,
+  ableAccounts,
+  departedGrant,
+  isRbacRead,
+  NO_RIGHTS,
+  outsiders,
+  type Rights,
+  rightsOf,
+} from '../rights.ts';
 import {
   type Evidence,
   holderOf,
@@ -35,16 +45,6 @@ import {
   meantBy,
   writerOf,
 } from './held.ts';
-import {
-  type Account,
-  ableAccounts,
-  departedGrant,
-  isRbacRead,
-  NO_RIGHTS,
-  outsiders,
-  type Rights,
-  rightsOf,
-} from './rights.ts';
 
 /** Somebody who may be the owner, and what speaks for it. */
 export interface Candidate {
@@ -141,7 +141,9 @@ const SOURCES: ReadonlySet<string> = new Set([
 /** What was not read, or cut by a limit; its absence proves nothing about who is there. */
 function unreadSources({ now }: Context): string[] {
   const asked = [now.cluster.deployments, now.cluster.clusterRoleBindings, now.cluster.leases];
-  const unread = now.unread.filter(({ source }) => SOURCES.has(source)).map(({ what }) => what);
+  const unread = now.unread
+    .filter(({ source }) => SOURCES.has(source ?? ''))
+    .map(({ what }) => what);
   return asked.includes(undefined) ? [...unread, 'workloads, RBAC and Leases'] : unread;
 }
 

@@ -1,7 +1,15 @@
 import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
+import { type Actor, accountText, actorsOf, actorText, behindService } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf, productsOf } from '../catalogue.ts';
-import { type Context, isBuiltIn, listed, serviceText } from '../context.ts';
-import { type Actor, accountText, actorsOf, actorText, behindService } from './actors.ts';
+import {
+  type Context,
+  eventsAbout,
+  isBuiltIn,
+  listed,
+  serviceText,
+  webhooksOf,
+} from '../context.ts';
+import { type Account, rightsOf } from '../rights.ts';
 import {
   catalogued,
   type Held,
@@ -12,7 +20,6 @@ import {
   statusManagers,
   writerOf,
 } from './held.ts';
-import { type Account, rightsOf } from './rights.ts';
 
 /**
  * What points to somebody as the owner. `direct` evidence is about this finalizer or this object;
@@ -183,15 +190,6 @@ function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
         },
       ),
     );
-}
-
-/** Events about the held objects, from everywhere that was read and from before the deletion. */
-export function eventsAbout({ now }: Context, { objects }: Pick<Held, 'objects'>): EventFacts[] {
-  const uids = new Set(objects.map(({ uid }) => uid));
-  const all = Object.values(now.places).flatMap(({ events }) => listed(events));
-  return [...all, ...listed(now.baseline?.events)].filter(({ regarding }) =>
-    uids.has(regarding.uid),
-  );
 }
 
 /**
@@ -533,10 +531,6 @@ export function sharesAccount(context: Context, actor: Actor): boolean {
       ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind) &&
       !(kind === actor.kind && name === actor.name),
   );
-}
-
-export function webhooksOf({ now }: Context): WebhookFacts[] {
-  return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
 }
 
 /**

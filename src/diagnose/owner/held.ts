@@ -19,24 +19,6 @@ export interface Held {
   isInSpec?: boolean;
 }
 
-export const NAMESPACE_TYPE: ResourceType = {
-  group: '',
-  version: 'v1',
-  resource: 'namespaces',
-  kind: 'Namespace',
-  namespaced: false,
-  verbs: [],
-};
-
-export const POD_TYPE: ResourceType = {
-  group: '',
-  version: 'v1',
-  resource: 'pods',
-  kind: 'Pod',
-  namespaced: true,
-  verbs: [],
-};
-
 export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefined {
   return writers.find((entry) => entry.finalizer === finalizer);
 }

@@ -1,5 +1,15 @@
+import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
+import {
+  type Actor,
+  accountText,
+  actorSubject,
+  actorsOf,
+  actorText,
+  isAlive,
+  isPresent,
+} from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
 import {
@@ -7,6 +17,7 @@ import {
   definitionSubject,
   fateText,
   findingId,
+  inShort,
   isAggregated,
   isForeseen,
   isGoing,
@@ -20,18 +31,10 @@ import {
   typeOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
-import {
-  type Actor,
-  accountText,
-  actorSubject,
-  actorsOf,
-  actorText,
-  isAlive,
-  isPresent,
-} from './actors.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
 import {
   goesBy,
@@ -49,7 +52,6 @@ import {
   isManaged,
   isOfControllerManager,
   meantBy,
-  POD_TYPE,
   writerOf,
 } from './held.ts';
 import {
@@ -70,16 +72,7 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { departedGrant, isRbacRead, rightsOf } from './rights.ts';
-import {
-  inShort,
-  isHolder,
-  leaseHere,
-  lostLease,
-  pausedBy,
-  type Refusal,
-  refusalsFor,
-} from './state.ts';
+import { isHolder, leaseHere, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -116,13 +109,18 @@ export function ownerResults(
 ): OwnerResults {
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
   const attribution = attribute(context, held);
-  const removal = removalRemedies(context, held, siblings);
-  const obstacles = obstaclesFor(context, held);
+  const refusing = refusingFor(context, held);
+  const obstacles = refusing.filter(isProvenObstacle);
+  const removal = removalRemedies(context, held, siblings, refusing[0]?.subject);
   const { verdict, owner } = attribution;
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
     verdict === 'found' && owner?.actor !== undefined
-      ? ofActor(context, held, attribution, owner, owner.actor, removal, obstacles)
+      ? ofActor(attribution, {
+          ...{ context, held, removal, obstacles },
+          candidate: owner,
+          actor: owner.actor,
+        })
       : verdict === 'missing'
         ? [missing(context, held, attribution, removal)]
         : [unknown(context, held, attribution, removal)];
@@ -253,15 +251,23 @@ function evidenceOf(candidate: Candidate, { candidates, unread }: Attribution): 
   ];
 }
 
-function ofActor(
-  context: Context,
-  held: Held,
-  attribution: Attribution,
-  candidate: Candidate,
-  actor: Actor,
-  removal: Remedy[],
-  obstacles: RuleResult[],
-): RuleResult[] {
+/** An owner that is there, and what is said of it in any case. */
+interface Charge {
+  context: Context;
+  held: Held;
+  candidate: Candidate;
+  actor: Actor;
+  removal: Remedy[];
+  /** What refuses the update that removes the finalizer. */
+  obstacles: RuleResult[];
+  common: Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
+    Partial<RuleResult>;
+  /** "should remove x", with how sure that is. */
+  duty: string;
+}
+
+function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
+  const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
@@ -282,28 +288,34 @@ function ofActor(
         ...common,
         ...circle,
         code: 'owner-scaled-to-zero',
+        evidence: [...common.evidence, ...scaledText(actor)],
         message: `${duty}, but ${asleepText(actor)}${isEnding(context, actor) ? ', and is being deleted itself' : ''}`,
         remedies: [
           ...(isEnding(context, actor)
             ? [installRemedy(held, actorText(actor))]
-            : wakeRemedies(actor)),
+            : wakeRemedies(context, actor)),
           ...removal,
         ],
       },
     ];
   }
   if (!isAlive(actor) || actor.ready === 0) {
-    return notReady(context, held, actor, { ...common, ...circle }, duty, removal);
+    return notReady({ ...given, duty, common: { ...common, ...circle } });
   }
   // A guard of its own keeps others from what is its business.
   const others = obstacles.filter(
     ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
   );
-  return running(context, held, candidate, actor, common, duty, others);
+  return running({ ...given, duty, common, obstacles: others });
 }
 
-type Common = Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
-  Partial<RuleResult>;
+function scaledText({ scaledBy }: Actor): string[] {
+  if (scaledBy === undefined) return [];
+  const { manager, time } = scaledBy;
+  return [
+    `field manager "${manager}" set its replicas${time === undefined ? '' : ` at ${time}`} (managedFields)`,
+  ];
+}
 
 function asleepText({ kind, nodeSelector }: Actor): string {
   switch (kind) {
@@ -322,14 +334,7 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 }
 
 /** None of its pods is ready: why, and what that waits for in turn. */
-function notReady(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  common: Common,
-  duty: string,
-  removal: Remedy[],
-): RuleResult[] {
+function notReady({ actor, common, context, duty, held, removal }: Charge): RuleResult[] {
   const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
   const hasPods = actor.pods.length > 0;
   const events = listed(context.now.places[actor.namespace]?.events)
@@ -446,15 +451,8 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 }
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
-function running(
-  context: Context,
-  held: Held,
-  candidate: Candidate,
-  actor: Actor,
-  common: Common,
-  duty: string,
-  obstacles: RuleResult[],
-): RuleResult[] {
+function running(charge: Charge): RuleResult[] {
+  const { actor, candidate, common, context, duty, held, obstacles } = charge;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
@@ -503,7 +501,7 @@ function running(
         ...(first === undefined || why === undefined ? {} : { quote: why }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
-          ...cureRemedies(context, held, candidate, first, lacksRight, circle !== undefined),
+          ...cureRemedies(charge, first, lacksRight, circle !== undefined),
           logRemedy(actor),
         ],
         waitsFor: causes.map((cause) => ({
@@ -532,7 +530,7 @@ function running(
   if (lease !== undefined) {
     return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
   }
-  if (isForeseen(context, held)) return needing(context, held, actor, common, duty);
+  if (isForeseen(context, held)) return needing(charge);
   if (isEnding(context, actor)) {
     return [
       {
@@ -640,13 +638,7 @@ function isOfTheCloud(held: Held): boolean {
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
  */
-function needing(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  common: Common,
-  duty: string,
-): RuleResult[] {
+function needing({ actor, common, context, duty, held }: Charge): RuleResult[] {
   const lease = leaseHere(context, actor);
   const needs = [
     ...needsHere(context, held)
@@ -932,11 +924,10 @@ function attachments({ now }: Context, held: Held): string[] {
 }
 
 /**
- * What refuses the update that removes the finalizer, whoever sends it: proven by a dry run, or certain
- * because a webhook matches, fails closed and nothing is behind its Service. A dry run that is accepted
- * clears admission; one that a rule with exemptions refuses to us proves nothing about others.
+ * What refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
+ * matches, fails closed and nothing is behind its Service. A dry run that is accepted clears admission.
  */
-function obstaclesFor(context: Context, held: Held): RuleResult[] {
+function refusingFor(context: Context, held: Held): RuleResult[] {
   const [object] = held.objects;
   if (object === undefined || isAggregated(context, held.type)) return [];
   const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
@@ -947,8 +938,12 @@ function obstaclesFor(context: Context, held: Held): RuleResult[] {
   if (trial?.answer !== 'refused') return deadWebhooks(context, held.type, object, 'UPDATE');
   return classifyErrorText(trial.message)
     .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, request))
-    .filter(({ certainty }) => certainty !== 'unknown');
+    .map((error) => admissionResult(context, error, request));
+}
+
+/** Whoever sends it; a rule with exemptions that refuses it to us proves nothing about others. */
+function isProvenObstacle({ certainty }: RuleResult): boolean {
+  return certainty !== 'unknown';
 }
 
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
@@ -967,7 +962,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       isExpected: false,
     };
   }
-  const obstacles = obstaclesFor(context, held);
+  const obstacles = refusingFor(context, held).filter(isProvenObstacle);
   const refusals = refusalsFor(context, held);
   const common = {
     subject: {

@@ -1,6 +1,8 @@
 import { shellQuote } from '../../base/text.ts';
-import type { Remedy } from '../../model/finding.ts';
+import { NAMESPACE_TYPE } from '../../model/facts.ts';
+import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { type Actor, actorsOf, actorText, isAlive } from '../actors.ts';
 import {
   beforehand,
   forceCommand,
@@ -13,22 +15,28 @@ import {
   target,
   withoutPeriod,
 } from '../commands.ts';
-import { type Context, typeName } from '../context.ts';
-import { type Actor, actorText } from './actors.ts';
+import { type Context, inShort, listNames, listWords, typeName } from '../context.ts';
+import { waysToChange } from '../rights.ts';
 import type { Candidate } from './attribute.ts';
-import { catalogued, type Held, NAMESPACE_TYPE } from './held.ts';
-import { waysToChange } from './rights.ts';
-import { inShort, invalidity, type Refusal } from './state.ts';
+import { goesBy, isTelling } from './evidence.ts';
+import { catalogued, type Held } from './held.ts';
+import { invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
-export function wakeRemedies(actor: Actor): Remedy[] {
-  const { apiVersion, kind, namespace, name, owner, uid } = actor;
+export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
+  const { apiVersion, kind, namespace, name, owner, uid, scaledBy } = actor;
   const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
+  const manager = scaledBy?.manager ?? '';
+  const scalers = actorsOf(context).filter(
+    (other) => other !== actor && isAlive(other) && isTelling(manager) && goesBy(other, manager),
+  );
   const undone =
     owner?.controller === true
       ? `. ${owner.kind} ${owner.name} controls it and may set that back: then change it there`
-      : '';
+      : scalers.length > 0
+        ? `. Field manager "${manager}" has set its replicas, runs (${listNames(scalers.map(actorText), 3)}), and may set that back: then change it there`
+        : '';
   const then = `it then removes the finalizer, and the namespace goes within 10 s${undone}`;
   switch (kind) {
     case 'Deployment':
@@ -131,13 +139,12 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
 }
 
 export function cureRemedies(
-  context: Context,
-  held: Held,
-  { account, rights }: Candidate,
+  { context, held, candidate }: { context: Context; held: Held; candidate: Candidate },
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
 ): Remedy[] {
+  const { account, rights } = candidate;
   const error = refusal?.error;
   const user =
     account?.namespace === undefined
@@ -152,13 +159,25 @@ export function cureRemedies(
     if (who !== undefined) {
       const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       const types = error === undefined ? [type, ...waysToChange(held.type).slice(1)] : [type];
+      const own =
+        rights.watch === undefined ? ['list', 'watch', 'update', 'patch'] : ['update', 'patch'];
+      const verbs = error?.verb === undefined ? own : [error.verb];
       const late =
         context.now.forecast === undefined
           ? ': a Role inside cannot be made any more. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
           : '';
+      // What an object says of itself is no reason to give anybody other rights than these.
+      const isItsBusiness = who === user && type === typeName(held.type);
       return [
         role('now', {
-          text: `Grant ${error?.verb ?? (rights.watch === undefined ? 'list, watch, update and patch' : 'update and patch')} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding${late}`,
+          text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding${late}`,
+          ...(isItsBusiness &&
+            grant(
+              `${context.now.namespace.name}-${account?.name}-${held.type.resource}`,
+              verbs,
+              types,
+              who,
+            )),
         }),
         role('look', {
           text: `See whether ${who} may do it now`,
@@ -215,6 +234,21 @@ export function cureRemedies(
   }
 }
 
+function grant(
+  name: string,
+  verbs: readonly string[],
+  types: readonly string[],
+  who: string,
+): Pick<Remedy, 'command' | 'risk'> {
+  const [verb, resource] = [`--verb=${verbs}`, `--resource=${types}`];
+  const commands = [
+    kubectl('create', 'clusterrole', name, verb, resource),
+    kubectl('create', 'clusterrolebinding', name, `--clusterrole=${name}`, `--user=${who}`),
+  ];
+  const risk = `it may then do so in every namespace, until both are deleted`;
+  return { command: commands.join(' && '), risk };
+}
+
 /** Objects before what their finalizers need; the gate can do it by itself (`delete: ordered`). */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
   const { kind } = held.subject;
@@ -230,13 +264,17 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
   });
 }
 
-/** The last resort. `siblings` are removed in the same patch: two would invalidate each other. */
+/**
+ * The last resort. `siblings` are removed in the same patch: two would invalidate each other. `refusedBy` is what
+ * would refuse that as well.
+ */
 export function removalRemedies(
   context: Context,
   held: Held,
   siblings: readonly string[],
+  refusedBy?: Subject,
 ): Remedy[] {
-  const { namespace } = context.now;
+  const { namespace, content } = context.now;
   if (held.isInSpec === true) return [specRemoval(namespace, held)];
   const isNamespace = held.type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
@@ -253,17 +291,28 @@ export function removalRemedies(
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
   const risk = leakText(held);
   const place = isNamespace ? 'metadata.finalizers of ' : '';
+  const inside = content.flatMap(({ type, read }) =>
+    (read.ok && object.namespace === namespace.name ? read.value.terminating : [])
+      .filter(({ finalizers }) => finalizers.includes(held.finalizer))
+      .map(({ count }) => ({ count, resource: type.resource })),
+  );
+  const total = inside.reduce((sum, { count }) => sum + count, 0);
+  const types = new Set(inside.map(({ resource }) => resource));
+  const isRefused =
+    refusedBy === undefined
+      ? ''
+      : `; as of now ${refusedBy.kind} ${refusedBy.name} refuses that as well`;
   const one = role('or', {
-    text: `Remove ${what} from ${place}${object.kind} ${object.name}${held.count > 1 ? `, the first of ${held.count}` : ''}`,
+    text: `Remove ${what} from ${place}${object.kind} ${object.name}${total > 1 ? `, the first of ${total}` : ''}${isRefused}`,
     command: patchCommand(target(held.type, object), removalPatch(object, remove)),
     risk,
   });
-  const all = held.count > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
+  const all = total > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
   if (all === undefined) return [one];
   return [
     one,
     role('or', {
-      text: `Let this gate remove it from all ${held.count} ${held.type.resource}`,
+      text: `Let this gate remove it from all ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`,
       command: all,
       risk,
     }),

@@ -1,4 +1,3 @@
-import { shorten } from '../../base/text.ts';
 import {
   type EventFacts,
   type LeaseFacts,
@@ -6,15 +5,12 @@ import {
   type ObjectFacts,
   trialKey,
 } from '../../model/snapshot.ts';
-import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
+import { type Actor, actorsOf, isAlive } from '../actors.ts';
+import { type Context, eventsAbout, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
-import { type Actor, actorsOf, isAlive } from './actors.ts';
-import { eventsAbout, isFresh, namesOf, speaksAs } from './evidence.ts';
+import { isFresh, namesOf, speaksAs } from './evidence.ts';
 import type { Held } from './held.ts';
 import { parentsOf } from './partners.ts';
-
-/** Of what somebody says, in a sentence. */
-const MAX_SAID_CHARS = 240;
 
 /** Something that the owner, or the API server for it, said it cannot do. */
 export interface Refusal {
@@ -247,11 +243,6 @@ function refusal(
   if (known.length > 0) return known.map((error) => ({ error, source }));
   const isFailing = isStated || FAILURE.test(text);
   return isFailing ? errors.slice(0, 1).map((error) => ({ error, source })) : [];
-}
-
-/** What somebody else said, on one line that leaves room for the rest of the sentence. */
-export function inShort(text: string): string {
-  return shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS);
 }
 
 /** An object, or what it is part of, that its controller was told to leave alone, and by what. */

@@ -8,6 +8,7 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
+import { actorText } from '../actors.ts';
 import { actorBehind, type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
 import {
@@ -17,10 +18,9 @@ import {
   serviceText,
   typeName,
   typeOf,
+  webhooksOf,
 } from '../context.ts';
 import type { AdmissionError, CallFailure } from '../error-texts.ts';
-import { actorText } from '../owner/actors.ts';
-import { webhooksOf } from '../owner/evidence.ts';
 
 /** Whoever refuses a request on the way to storage: webhooks that cannot be called, and those that say no. */
 export function admissionResult(

@@ -1,9 +1,9 @@
 import { shellQuote } from '../../base/text.ts';
+import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts, ResourceType } from '../../model/snapshot.ts';
 import { kubectl, role } from '../commands.ts';
 import { type Context, listed, namespaceSubject, type RuleResult } from '../context.ts';
-import { NAMESPACE_TYPE } from '../owner/held.ts';
 import { askedAbout, deadWebhooks } from './admission.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };

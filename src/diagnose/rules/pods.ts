@@ -3,8 +3,10 @@ import type { NodeFacts, ObjectFacts, PodFacts, Snapshot } from '../../model/sna
 import { beforehand, kubectl, named, role } from '../commands.ts';
 import {
   type Context,
+  eventsAbout,
   findingId,
   foldSubjects,
+  inShort,
   listed,
   listNames,
   type RuleResult,
@@ -12,8 +14,6 @@ import {
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { CONFIRMATION_MS } from '../movement.ts';
-import { eventsAbout } from '../owner/evidence.ts';
-import { inShort } from '../owner/state.ts';
 import { admissionResult } from './admission.ts';
 
 /** Pods that were asked to go. */

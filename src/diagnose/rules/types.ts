@@ -1,3 +1,4 @@
+import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type {
   DefinitionDetail,
@@ -29,8 +30,7 @@ import {
   isAdmissionError,
 } from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
-import { NAMESPACE_TYPE } from '../owner/held.ts';
-import { mayEmpty } from '../owner/rights.ts';
+import { mayEmpty } from '../rights.ts';
 import { admissionResult, deadWebhooks } from './admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;

@@ -80,6 +80,7 @@ const s47: Scenario = {
   title: 'force objects does not touch what is not terminating',
   versions: ['1.36.3'], // before 1.33 everything is asked to go at once
   identity: 'teardown-force',
+  beyondCommands: 'what is queued behind the pod holds in its turn: that is the next report',
   setUp: createCrowd,
   settle: settledWithPod,
   inputs: (world) => force(world, 'objects', `widgets.${world.domain('example.com')}/*`),

@@ -14,7 +14,7 @@ import {
   typeRef,
   workload,
 } from '../objects.ts';
-import type { Scenario } from '../scenario.ts';
+import type { Expectation, Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { bind, createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -69,6 +69,7 @@ import {
   releaseGuarded,
   restart,
   type Step,
+  scaleUp,
   settledByFinalizer,
   situation,
   writesStatus,
@@ -78,6 +79,21 @@ import { createEvent } from './traces.ts';
 /** What teams with preview environments meet, told by people who have read none of the others. */
 
 const now = () => new Date().toISOString().replace(/\.\d+/, '');
+
+const advises =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const told = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
+    if (!told.some((text) => words.test(text))) throw new Error(`advises only ${told.join(' | ')}`);
+  };
+
+const scaledBy =
+  (fieldManager: string): Step =>
+  async ({ client }, operator) => {
+    for (const replicas of [2, 0]) {
+      await client.patch(workloadRef(operator), { spec: { replicas } }, { fieldManager });
+    }
+  };
 
 /** This is the status once the deletion has begun. */
 const status =
@@ -205,6 +221,28 @@ const bystanders: Scenario[] = [
     ),
     cure: releaseGuarded,
     beyondCommands: 'the stand-in of the one that runs does nothing',
+  }),
+  situation({
+    id: 'scaled-by-another',
+    title: 'a program that runs has taken the replicas of the operator, and may do so again',
+    operator: { replicas: 0 },
+    bystanders: [{ name: 'idle-scaler', namespace: 'idle-system', rules: [] }],
+    afterwards: scaledBy('idle-scaler'),
+    owner: 'owner-scaled-to-zero',
+    expect: () => ({
+      also: advises(/"idle-scaler" has set its replicas, runs \(Deployment idle-/),
+    }),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'scaled-by-hand',
+    title: 'a person has taken the replicas of the operator; the same program runs',
+    operator: { replicas: 0 },
+    bystanders: [{ name: 'idle-scaler', namespace: 'idle-system', rules: [] }],
+    afterwards: scaledBy('kubectl'),
+    owner: 'owner-scaled-to-zero',
+    expect: () => ({ also: advisesNot(/set that back/) }),
+    cure: scaleUp,
   }),
   situation({
     id: 'refused-another',

@@ -169,6 +169,7 @@ const policies: Scenario[] = [
     owner: (world, operator) => [owner(operator, 'owner-failing'), denied(world, MAP)],
     cure: (world) => world.client.delete({ ...bindingRef(world), kind: `${MAP}Binding` }),
     mayChange: (world) => [{ ...bindingRef(world), kind: `${MAP}Binding` }],
+    beyondCommands: 'the owner of the policy has to fix it',
   }),
   {
     id: 'S71-parameter',

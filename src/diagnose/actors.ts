@@ -1,12 +1,12 @@
-import type { Subject } from '../../model/finding.ts';
+import type { Subject } from '../model/finding.ts';
 import type {
   ClusterSources,
   Condition,
   OwnerReference,
   PodFacts,
   WorkloadFacts,
-} from '../../model/snapshot.ts';
-import { type Context, listed } from '../context.ts';
+} from '../model/snapshot.ts';
+import { type Context, listed } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -33,6 +33,7 @@ export interface Actor {
   pods: PodFacts[];
   conditions: Condition[];
   nodeSelector: Record<string, string>;
+  scaledBy?: WorkloadFacts['scaledBy'];
   /** What controls the workload itself: OLM, an operator of operators. */
   owner?: OwnerReference | undefined;
   deletionTimestamp: string | undefined;

@@ -1,5 +1,5 @@
-import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../../model/snapshot.ts';
-import { type Context, isBuiltIn, listed } from '../context.ts';
+import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
+import { type Context, isBuiltIn, listed } from './context.ts';
 
 /** A ServiceAccount, or another user that RBAC knows. */
 export interface Account {

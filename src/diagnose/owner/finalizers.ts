@@ -1,3 +1,4 @@
+import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
 import {
   type Context,
@@ -9,10 +10,10 @@ import {
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
-import { type Held, heldObject, NAMESPACE_TYPE } from '../owner/held.ts';
-import { type OwnerResults, ownerResults } from '../owner/owner.ts';
-import { partnersOf } from '../owner/partners.ts';
-import { isClaimInUse } from './pods.ts';
+import { isClaimInUse } from '../rules/pods.ts';
+import { type Held, heldObject } from './held.ts';
+import { type OwnerResults, ownerResults } from './owner.ts';
+import { partnersOf } from './partners.ts';
 
 /** Belongs to the namespace controller, which drops it when everything inside is gone. */
 const OF_THE_CONTROLLER = 'kubernetes';

@@ -1,0 +1,319 @@
+import { at } from '../base/json.ts';
+import type { Log } from '../base/log.ts';
+import type { TimelineEntry } from '../base/time.ts';
+import { typeName } from '../model/facts.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { Outcome } from '../model/outcome.ts';
+import type { ForceRecord } from '../model/result.ts';
+import { readNamespace } from '../observe/namespaces.ts';
+import {
+  checkNamespace,
+  entryStep,
+  inventory,
+  type Leftovers,
+  recordOrphans,
+} from './namespace-steps.ts';
+import { freeObjectsOf, GUARD_MS } from './object-steps.ts';
+import {
+  type ForceAction,
+  type ForcePlan,
+  isNamespaceAction,
+  isObjectAction,
+  keyOf,
+  namespaceTarget,
+  renderPlan,
+} from './plan.ts';
+import { atMostEvery, type ForceRun, Journal, runStep } from './step.ts';
+
+/** No write begins after this, so that what was done can still be verified. */
+export const LAST_WRITE_MS = 105_000;
+/** No waiting after this where the namespace itself may have to be written to. */
+const LAST_WAIT_MS = 80_000;
+/** Facts about owners may be this old when an action begins; older ones are read again first. */
+export const FRESH_MS = 30_000;
+/** How long to wait before looking whether something new has begun to terminate. */
+const LOOK_AGAIN_MS = 10_000;
+/** After a write most namespaces go by themselves; the controller may be in a back-off of up to 60 s. */
+const SETTLE_MS = 70_000;
+
+/** A plan, and what it was made from. */
+export interface Look {
+  plan: ForcePlan;
+  /** When its facts had been read, in ms since the epoch. */
+  at: number;
+  /** Nothing moves, and what holds the namespace is known: waiting achieves nothing. */
+  isStuck: boolean;
+}
+
+/** What carrying out a plan needs besides the plan. */
+interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
+  log: Log;
+  /** When forcing began, in ms since the epoch. */
+  startedAt: number;
+  /**
+   * Reads, diagnoses and plans again. `compare`: with the look before; not after our own writes, since what
+   * they set in motion is not somebody at work. Undefined: the namespace is gone or cannot be read.
+   */
+  look(compare: boolean): Promise<Look | undefined>;
+  /** Waits without writing; whether the namespace is gone by this time (ms since the epoch). */
+  isGoneBy(untilMs: number): Promise<boolean>;
+}
+
+/** A plan on its way, which later looks replace. */
+interface Enforcement extends ForceRun, Pick<Means, 'startedAt' | 'look' | 'isGoneBy'> {
+  seen: Look;
+  /** By their keys: actions that were told of, and those that a later plan need not try again. */
+  told: Set<string>;
+  spent: Set<string>;
+}
+
+/** What became of it. Without an outcome forcing settled nothing, and the diagnosed one stands. */
+interface Enforced {
+  outcome: Outcome | undefined;
+  forced: ForceRecord;
+  timeline: TimelineEntry[];
+  /** Types in which nobody could look for orphans. */
+  unread: NotInspected[];
+}
+
+/**
+ * Does what the plan allows, in its order, and tells what became of it. The plan must have been shown
+ * before. Mode `plan` goes the same way up to the first write, and stops there.
+ */
+export async function carryOut(first: Look, means: Means): Promise<Enforced> {
+  const run = begin(first, means);
+  let outcome: Outcome | undefined;
+  if (first.plan.mode === 'plan') {
+    await foretell(run);
+  } else {
+    const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
+    tellAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
+    outcome = await verify(run, left);
+  }
+  const { actions, orphans, refused, timeline, unread } = run.journal;
+  const { mode } = first.plan;
+  // Of several plans, the last one: what an earlier one refused may have settled itself.
+  const forced = { mode, actions, orphans, refused: [...run.plan.refused, ...refused] };
+  return { outcome, forced, timeline, unread };
+}
+
+function begin(first: Look, { log: runLog, ...means }: Means): Enforcement {
+  const { name } = first.plan.namespace;
+  // Several namespaces are forced side by side.
+  const log: ForceRun['log'] = {
+    line: (text) => runLog.line(`${name}: ${text}`),
+    group: (title, lines) => runLog.group(`${name}: ${title}`, lines),
+  };
+  const run: Enforcement = {
+    ...means,
+    log,
+    journal: new Journal({ ...means, log }),
+    seen: first,
+    told: new Set(),
+    spent: new Set(),
+    get plan() {
+      return this.seen.plan;
+    },
+    guard: async () => {
+      const now = run.over() === undefined ? await askAgain() : undefined;
+      return run.over() ?? (now?.ok === false ? now.failure.message : undefined);
+    },
+  };
+  const askAgain = atMostEvery(GUARD_MS, run.clock, () => checkNamespace(run));
+  return run;
+}
+
+function open({ plan, spent }: Enforcement): ForceAction[] {
+  return plan.actions.filter((action) => !spent.has(keyOf(action)));
+}
+
+function tell({ journal, spent, told }: Enforcement, action: ForceAction, result: string): void {
+  spent.add(keyOf(action));
+  if (told.has(keyOf(action))) return;
+  told.add(keyOf(action));
+  journal.note(action.target, result, action.finalizer);
+}
+
+function tellAll(run: Enforcement, result: string): void {
+  for (const action of open(run)) tell(run, action, result);
+}
+
+async function foretell(run: Enforcement): Promise<void> {
+  const lacking = await lackingRights(run);
+  for (const action of open(run)) {
+    const right = rightText(rightFor(action));
+    const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
+    tell(run, action, `would be done${missing}`);
+  }
+}
+
+async function lackingRights(run: Enforcement): Promise<string[]> {
+  const missing = await missingRights(run, open(run));
+  const lacking = missing.map(rightText);
+  if (lacking.length > 0) {
+    const rules = grantRules(missing);
+    const reason = `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${rules}`;
+    run.journal.refuse(namespaceTarget(run.plan.namespace.name), reason);
+  }
+  return lacking;
+}
+
+async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
+  const next = await run.look(compare);
+  if (next === undefined) return false;
+  const known = new Set(run.plan.actions.map(keyOf));
+  const isNew = next.plan.actions.some((action) => !known.has(keyOf(action)));
+  run.seen = next;
+  if (isNew) run.log.group('Looked again: the plan has changed', renderPlan(next.plan));
+  return true;
+}
+
+/** What is still to be done, with facts that are fresh and rights that suffice. */
+async function due(run: Enforcement): Promise<ForceAction[]> {
+  if (run.over() !== undefined || open(run).length === 0) return [];
+  if (run.clock.now() - run.seen.at > FRESH_MS && !(await lookAgain(run, true))) {
+    const now = await checkNamespace(run);
+    const why = now.ok ? 'its owner could not be looked for again' : now.failure.message;
+    tellAll(run, `not done: ${why}`);
+    return [];
+  }
+  // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
+  const lacking = await lackingRights(run);
+  if (lacking.length > 0) tellAll(run, `not done: rights are missing: ${lacking.join(', ')}`);
+  return open(run);
+}
+
+/** Whether the namespace goes by itself before a new plan has something more to do. */
+async function settles(run: Enforcement): Promise<boolean> {
+  const { clock, over, startedAt } = run;
+  const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
+  const until = Math.min(latest, clock.now() + SETTLE_MS);
+  for (let compare = false; over() === undefined && clock.now() < until; ) {
+    if (await run.isGoneBy(Math.min(until, clock.now() + LOOK_AGAIN_MS))) return true;
+    if (over() !== undefined || !(await lookAgain(run, compare))) continue;
+    if (open(run).some(isObjectAction) || run.seen.isStuck) return false;
+    compare = true;
+  }
+  return false;
+}
+
+/**
+ * Objects first: what was queued behind a pod, or held by another object, terminates only after it. Whether
+ * that was enough.
+ */
+async function freeObjects(run: Enforcement): Promise<boolean> {
+  for (;;) {
+    const actions = (await due(run)).filter(isObjectAction);
+    if (actions.length === 0) return false;
+    const before = run.journal.writes;
+    for (const action of actions) {
+      if (run.over() !== undefined) return false;
+      run.told.add(keyOf(action));
+      if ((await freeObjectsOf(run, action)) === 'finished') run.spent.add(keyOf(action));
+    }
+    if (run.journal.writes > before && (await settles(run))) return true;
+  }
+}
+
+/** Answers with what was in the namespace right before its own entries were touched. */
+async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
+  const actions = (await due(run)).filter(isNamespaceAction);
+  if (actions.length === 0) return undefined;
+  const left = await inventory(run);
+  for (const action of actions) {
+    if (run.over() !== undefined) return left;
+    if (left === undefined) {
+      tell(run, action, 'not done: content remains or could not be read');
+      continue;
+    }
+    run.spent.add(keyOf(action));
+    await runStep(run, entryStep(run, action));
+  }
+  if (left !== undefined) await run.isGoneBy(run.clock.now() + LOOK_AGAIN_MS);
+  return left;
+}
+
+/**
+ * Nothing but a 404 for the name, or another UID, is "gone"; then everything that still answers is listed.
+ * Undefined: forcing settled nothing.
+ */
+async function verify(run: Enforcement, left: Leftovers | undefined): Promise<Outcome | undefined> {
+  const { name, uid } = run.plan.namespace;
+  const now = await readNamespace(name, run);
+  if (!now.ok || now.value?.uid === uid) return undefined;
+  if (run.journal.writes === 0) return now.value === undefined ? 'deleted' : 'recreated';
+  if (left !== undefined) await recordOrphans(run, left, now.value?.creationTimestamp);
+  return 'forced';
+}
+
+/** One right that a write needs, in RBAC's words. */
+interface Right {
+  verb: 'patch' | 'update' | 'delete';
+  group: string;
+  /** With its subresource, if any: `namespaces/finalize`. */
+  resource: string;
+}
+
+function rightFor(action: ForceAction): Right {
+  switch (action.step) {
+    case 'object-finalizer':
+      return { verb: 'patch', group: action.type.group, resource: action.type.resource };
+    case 'overdue-pods':
+      return { verb: 'delete', group: '', resource: 'pods' };
+    case 'namespace-finalizer':
+      return { verb: 'patch', group: '', resource: 'namespaces' };
+    case 'namespace-spec-finalizer':
+      return { verb: 'update', group: '', resource: 'namespaces/finalize' };
+  }
+}
+
+/** "patch widgets.example.com" */
+function rightText({ verb, group, resource }: Right): string {
+  const [type = '', ...subresource] = resource.split('/');
+  return `${verb} ${[typeName({ group, resource: type }), ...subresource].join('/')}`;
+}
+
+/**
+ * Those that the API server says we lack. Requests below a namespace, and those for a namespace itself,
+ * are authorized in it. Where the question is not answered, the write itself will be.
+ */
+async function missingRights(
+  { api, signal, plan: { namespace } }: ForceRun,
+  actions: readonly ForceAction[],
+): Promise<Right[]> {
+  const rights = [...new Map(actions.map(rightFor).map((one) => [rightText(one), one])).values()];
+  const isAllowed = async ({ verb, group, resource: path }: Right): Promise<boolean> => {
+    const [resource, subresource] = path.split('/');
+    const resourceAttributes = {
+      ...{ namespace: namespace.name, verb, group, resource },
+      ...(resource === 'namespaces' ? { name: namespace.name } : {}),
+      ...(subresource === undefined ? {} : { subresource }),
+    };
+    const answer = await api.send(
+      {
+        method: 'POST',
+        path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SelfSubjectAccessReview',
+          spec: { resourceAttributes },
+        },
+      },
+      { signal },
+    );
+    return !answer.ok || at(answer.value, 'status', 'allowed') !== false;
+  };
+  const allowed = await Promise.all(rights.map(isAllowed));
+  return rights.filter((_, index) => !allowed[index]);
+}
+
+/** The RBAC rules that grant just these, in YAML's flow style. */
+function grantRules(rights: readonly Right[]): string {
+  const alike = Map.groupBy(rights, ({ group, verb }) => `${group} ${verb}`).values();
+  const rules = Array.from(alike, (same) => {
+    const { group, verb } = same[0] as Right;
+    const resources = same.map(({ resource }) => JSON.stringify(resource));
+    return `{apiGroups: ["${group}"], resources: [${resources.join(', ')}], verbs: ["${verb}"]}`;
+  });
+  return `[${rules.join(', ')}]`;
+}

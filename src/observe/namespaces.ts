@@ -1,0 +1,50 @@
+import type { JsonObject } from '../base/json.ts';
+import { namespacePath } from '../kubernetes/paths.ts';
+import { type NamespaceFacts, namespaceFacts } from '../model/facts.ts';
+import { failed, type Read, read } from '../model/read.ts';
+import { FEW, listTogether, PAGE, type Reading } from './collections.ts';
+
+export const NAMESPACES = '/api/v1/namespaces';
+
+/** The namespace as it is now; `undefined` when the API server says that the name does not exist. */
+export async function readNamespace(
+  name: string,
+  { api, signal }: Reading,
+): Promise<Read<NamespaceFacts | undefined>> {
+  // Whoever waits for it polls anyway, and has to hear soon what the server says.
+  const got = await api.get(namespacePath(name), { signal, retries: 3 });
+  if (!got.ok) return got.failure.kind === 'not-found' ? read(undefined) : got;
+  const facts = namespaceFacts(got.value);
+  if (facts.uid !== '') return read(facts);
+  // Nobody knows which one it is: it would pass for another one with this name.
+  return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
+}
+
+/** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
+export async function readNamespaces(
+  wanted: readonly { name: string; uid?: string }[],
+  deps: Reading,
+): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
+  const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
+  const listed = new Map<string, NamespaceFacts>();
+  const onItem = (item: JsonObject): void => {
+    const facts = namespaceFacts(item);
+    if (uids.has(facts.name)) listed.set(facts.name, facts);
+  };
+  const options = { page: PAGE.small, onItem, onRestart: () => listed.clear() };
+  const whole =
+    wanted.length > FEW
+      ? await listTogether(NAMESPACES, wanted.length, options, deps)
+      : read(false);
+  if (!whole.ok && whole.failure.kind !== 'forbidden') {
+    return new Map(wanted.map(({ name }) => [name, whole]));
+  }
+  const found = wanted.map(async ({ name, uid }) => {
+    const facts = listed.get(name);
+    const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
+    // That a name is not in a list proves nothing; what a GET says does.
+    const now = isMeant ? read(facts) : await readNamespace(name, deps);
+    return [name, now] as const;
+  });
+  return new Map(await Promise.all(found));
+}
