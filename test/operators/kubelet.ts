@@ -148,6 +148,7 @@ class PodRun {
   #ready = false;
   #terminated: JsonObject | undefined;
   #told = '';
+  readonly #written = new Map<string, string>();
 
   constructor(client: Client, options: KubeletOptions, leash: Leash, pod: KubeObject) {
     const { name, namespace = '' } = pod.metadata;
@@ -334,8 +335,12 @@ class PodRun {
       }
       const data = isObject(found?.['data']) ? found['data'] : {};
       for (const [key, value] of Object.entries(data)) {
+        const file = join(folder, key);
+        // Who watches the file would read it half written, several times a second.
+        if (this.#written.get(file) === value) continue;
         const encoding = secret === undefined ? 'utf8' : 'base64';
-        await writeFile(join(folder, key), Buffer.from(String(value), encoding));
+        await writeFile(file, Buffer.from(String(value), encoding));
+        this.#written.set(file, String(value));
       }
     }
   }

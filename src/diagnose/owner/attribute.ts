@@ -26,6 +26,7 @@ import {
   holderOf,
   isOfAnyController,
   isRenewed,
+  isSameProgram,
   isTelling,
   leasesOf,
   leasesOfWriters,
@@ -35,6 +36,7 @@ import {
   sharesAccount,
   speaksAs,
   tellingWriter,
+  tellsOf,
 } from './evidence.ts';
 import {
   catalogued,
@@ -43,6 +45,7 @@ import {
   isCalledAfterType,
   isOftenManaged,
   meantBy,
+  statusManagers,
   writerOf,
 } from './held.ts';
 
@@ -60,7 +63,7 @@ export interface Attribution {
   certainty: Certainty;
   /** `found`: the owner is there, whatever its state. `missing`: nobody is. `unknown`: nobody can say. */
   verdict: 'found' | 'missing' | 'unknown';
-  /** The owner; of a missing one, what is known to be gone, if anything is. */
+  /** The owner; where nobody was found, who is known to be gone, if anybody is. */
   owner: Candidate | undefined;
   /** Who else could be it, best first. */
   candidates: Candidate[];
@@ -107,10 +110,14 @@ export function attribute(context: Context, held: Held): Attribution {
     : {
         certainty: 'unknown',
         verdict: 'unknown',
-        owner: undefined,
+        owner: gone,
         candidates: [
           ...present,
-          ...all.filter((one) => !present.includes(one) && isUnexplained(context, held, one)),
+          ...all.filter(
+            (one) =>
+              !present.includes(one) &&
+              (isUnexplained(context, held, one) || isDisabled(context, held, one)),
+          ),
         ],
         ...common,
       };
@@ -194,9 +201,18 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
         actor.account.namespace === account.namespace &&
         actor.account.name === account.name,
     );
-    if (!isUsed && rights(account).change === 'named') add({ actor: undefined, account });
+    const { change } = rights(account);
+    if (!isUsed && (change === 'named' || (change !== undefined && isCalledAs(held, account))))
+      add({ actor: undefined, account });
   }
   return [...found.values()];
+}
+
+/** Its name is the one that the finalizer's writer, or that of the status, goes by. */
+function isCalledAs(held: Held, { name }: Account): boolean {
+  return [writerOf(held)?.manager ?? '', ...statusManagers(held)].some(
+    (manager) => tellsOf(held)(manager) && isSameProgram(manager, name),
+  );
 }
 
 /**
@@ -210,10 +226,12 @@ function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Can
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
-  // By a rule for all types, a policy engine watches them as well: only the product itself has lost a right.
+  // By a rule for all types, a policy engine watches them as well: only the product itself, or who writes their
+  // status, has lost a right. A namesake for another namespace has rights there, and none in the whole cluster.
   const worksOnIt =
     (rights.watch === 'named' && evidence.some(isIdentity)) ||
-    (rights.watch !== undefined && evidence.some(isOfCatalogue));
+    (rights.watch !== undefined && evidence.some(isOfCatalogue)) ||
+    ((rights.watch !== undefined || rights.servesGroup) && evidence.some(isOfStatus));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -242,7 +260,20 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
   );
 }
 
-/** Only one of those that act as somebody RBAC does not tell is called as the writer, by its own name. */
+/** Its rules are those of the type's reconciler, but for the right to change the objects. */
+function isDisabled(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
+  return (
+    actor !== undefined &&
+    isPresent(actor) &&
+    looksHere(context, held, actor) &&
+    rights.change === undefined &&
+    rights.watch === 'named' &&
+    rights.reconciles &&
+    evidence.length > 0
+  );
+}
+
+/** It may act as somebody RBAC does not tell, and is the only one who is called as the writer, by its own name. */
 function chooseActing(
   context: Context,
   held: Held,
@@ -252,10 +283,11 @@ function chooseActing(
   const [candidate, ...others] = candidates.filter(
     (one) =>
       isUnexplained(context, held, one) &&
-      one.rights.impersonates &&
       [one.actor?.name, one.account?.name, ...ownPrograms(one)].includes(manager),
   );
-  return candidate !== undefined && others.length === 0 ? { candidate, isClear: true } : undefined;
+  return candidate?.rights.impersonates && others.length === 0
+    ? { candidate, isClear: true }
+    : undefined;
 }
 
 function ownPrograms({ actor }: Candidate): string[] {
@@ -283,6 +315,10 @@ function isIdentity({ strength }: Evidence): boolean {
 
 function isOfCatalogue({ kind }: Evidence): boolean {
   return kind === 'catalogue';
+}
+
+function isOfStatus({ kind }: Evidence): boolean {
+  return kind === 'status';
 }
 
 /** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
@@ -332,8 +368,8 @@ function choose(
   const isGuess = (candidate: Candidate): boolean =>
     isDedicated(context, held, candidate) || writers.includes(candidate);
   const [only, ...others] = candidates.filter(isGuess);
-  const isRuled = only?.rights.change === 'named' && only.rights.watch !== undefined;
-  return only !== undefined && others.length === 0 && isRuled
+  const isRuled = only?.rights.change === 'named' || isBuiltIn(held.type.group);
+  return only !== undefined && others.length === 0 && isRuled && only.rights.watch !== undefined
     ? { candidate: only, isClear: false }
     : undefined;
 }
@@ -398,15 +434,24 @@ function isDedicated(
   held: Held,
   { actor, evidence, rights }: Candidate,
 ): boolean {
+  const { now } = context;
   // What wrote the finalizer has a name of its own, which this one does not have.
   if (tellingWriter(held) !== '') return false;
-  // Many controllers reconcile built-in types, and a known product has other names.
-  if (isBuiltIn(held.type.group) || (catalogued(held)?.workload.length ?? 0) > 0) return false;
-  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing.
-  if (meantBy(context, held).relation !== 'own') return false;
-  if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
-  if (!rights.reconciles || sharesAccount(context, actor)) return false;
-  return isCalledAfterType(held, actor.name) || evidence.some(({ kind }) => kind === 'labels');
+  // A known product has other names.
+  if ((catalogued(held)?.workload.length ?? 0) > 0) return false;
+  if (actor === undefined || rights.change === undefined || rights.watch === undefined)
+    return false;
+  if (sharesAccount(context, actor)) return false;
+  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing: that of its domain does.
+  const { relation, groups } = meantBy(context, held);
+  if (relation === 'unclear') return false;
+  const types = now.discovery.ok ? now.discovery.value.types : [];
+  const isTheirs = [held.type, ...types]
+    .filter((type) => (relation === 'own' ? type === held.type : groups.includes(type.group)))
+    .map((type) => rightsOf(context, actor.account, type, []))
+    .some(({ change, reconciles }) => change === 'named' && reconciles);
+  const isCalledSo = isCalledAfterType(held, actor.name);
+  return isTheirs && (isCalledSo || evidence.some(({ kind }) => kind === 'labels'));
 }
 
 /** Something that shows that somebody who may be the owner lives, or would if it had replicas. */
@@ -444,7 +489,11 @@ function signsOfLife(
       : [],
   );
   // Whoever holds it and was seen is judged for itself.
-  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesOfWriters(context, held)]
+  const leases = [
+    ...leasesOf(context, meantBy(context, held)),
+    ...leasesOfWriters(context, held),
+    ...leasesWritten(context, held),
+  ]
     .filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined)
     .map(({ namespace, name, holder }) =>
       life(`Lease ${namespace}/${name} is renewed by ${holder}`),
@@ -463,6 +512,9 @@ function signsOfLife(
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
     ...pointedTo(context, others, wasHere(context, held, gone)),
+    ...(context.now.baseline?.roleBindings.ok
+      ? []
+      : mayHaveHadRights(context, held, gone).map(life)),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -485,7 +537,12 @@ function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): 
   const names = [name, ...programs].filter((own) => !isOfAnyController(own));
   const products = names.flatMap(productsOf);
   const own = catalogued(held);
-  return products.length > 0 && !products.some((product) => product.owner === own?.owner);
+  const [domain] = held.finalizer.split('/');
+  return (
+    products.length > 0 &&
+    !isCalledAfterType(held, name) &&
+    !products.some(({ owner, match }) => owner === own?.owner || match.split('/')[0] === domain)
+  );
 }
 
 function mayRun(actor: Actor): boolean {
@@ -569,6 +626,22 @@ function pointedTo(
   });
 }
 
+/**
+ * It is called after the type, or was labelled together with it, and nothing shows what else it is for: its rights may
+ * have been those of a RoleBinding here, which nobody has seen before it went.
+ */
+function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
+  if (wasHere(context, held, gone)) return [];
+  return actorsOf(context)
+    .filter((actor) => isPresent(actor) && looksHere(context, held, actor))
+    .filter(({ namespace, name, account }) => {
+      const { change, worksElsewhere } = rightsOf(context, account, held.type, []);
+      const isIdle = change === undefined && !worksElsewhere && !isInside(context, namespace);
+      return isIdle && isCalledAfterType(held, name);
+    })
+    .map((actor) => `${stateText(actor)}, and may have had its rights in this namespace`);
+}
+
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */
 function goneOwner(
   context: Context,
@@ -587,8 +660,11 @@ function goneOwner(
   }
   if (relation === 'other') return undefined;
   const accounts = candidates.filter(
-    ({ actor, evidence, rights }) =>
-      actor === undefined && (rights.reconciles || evidence.some(({ kind }) => kind === 'refusal')),
+    ({ actor, account, evidence, rights }) =>
+      actor === undefined &&
+      (rights.reconciles ||
+        evidence.some(({ kind }) => kind === 'refusal') ||
+        (account !== undefined && isCalledAs(held, account))),
   );
   return accounts.length === 1 ? accounts[0] : undefined;
 }

@@ -74,13 +74,23 @@ export function ownerEvidence(context: Context, held: Held): OwnerEvidence[] {
 /** Names that frameworks give to any controller. */
 const ANY_CONTROLLER = /^(?:manager|controller|controller-manager|operator|main|app|server)$/i;
 
-/** Tools of people, GitOps, and client libraries. */
+/** Tools of people, and client libraries. */
 const ANYBODY =
-  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
+  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
 
-/** Whether the name of a field manager says who it is. */
-export function isTelling(manager: string): boolean {
-  return manager !== '' && !ANYBODY.test(manager) && !isOfAnyController(manager);
+/** They apply what others have written, and look after objects of their own kinds only. */
+const GITOPS =
+  /^(?:argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*)$/i;
+
+/** Whether a program's name says which one it is. */
+export function isTelling(name: string): boolean {
+  return name !== '' && !ANYBODY.test(name) && !isOfAnyController(name);
+}
+
+/** Whether the name of a field manager says who looks after the object. */
+export function tellsOf(held: Held): (manager: string) => boolean {
+  return (manager) =>
+    isTelling(manager) && (!GITOPS.test(manager) || isCalledAfterType(held, manager));
 }
 
 /**
@@ -91,7 +101,7 @@ export function tellingWriter(held: Held): string {
   const writer = writerOf(held);
   const manager = writer?.manager ?? '';
   const mayBeCopied = writer?.isAuthor === true && !isCalledAfterType(held, manager);
-  return !mayBeCopied && isTelling(manager) ? manager : '';
+  return !mayBeCopied && tellsOf(held)(manager) ? manager : '';
 }
 
 /** Whether the name is one that says only that a controller wrote. */
@@ -120,7 +130,7 @@ export function namesOf({ programs, account, annotations, labels }: Actor): stri
 }
 
 /** `PrometheusOperator` is what a program may call itself that is installed as `prometheus-operator`. */
-function isSameProgram(a: string, b: string): boolean {
+export function isSameProgram(a: string, b: string): boolean {
   const [one, other] = [a, b].map((name) =>
     programOf(name)
       .toLowerCase()
@@ -143,12 +153,15 @@ export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
 
 function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   const writer = writerOf(held);
-  if (writer === undefined || !isTelling(writer.manager)) return [];
+  if (writer === undefined || !tellsOf(held)(writer.manager)) return [];
   const text = `it wrote the finalizer, by its name: field manager "${writer.manager}" (managedFields)`;
   const known = catalogued(held);
   // One program of a product may set what another one removes, as snapshot-controller and csi-snapshotter do.
   const isSetter = (actor: Actor): boolean =>
-    known !== undefined && productsOf(writer.manager).length > 0 && !isOfProduct(known, actor);
+    known !== undefined &&
+    known.workload.length > 0 &&
+    productsOf(writer.manager).some(({ match }) => domainOf(match) === domainOf(known.match)) &&
+    !isOfProduct(known, actor);
   const exact = actorsOf(context).filter((actor) => goesBy(actor, writer.manager));
   // A program of many controllers writes as `cert-manager-acmechallenges`.
   const whole = actorsOf(context).filter((actor) =>
@@ -169,6 +182,10 @@ function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   );
 }
 
+function domainOf(finalizer: string): string {
+  return finalizer.split('/')[0] as string;
+}
+
 /** Neither it nor its account is called so, only what it runs: that may be a framework (`kopf run handlers.py`). */
 function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
   const program = programOf(manager);
@@ -179,7 +196,7 @@ function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
 
 function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
   return statusManagers(held)
-    .filter(isTelling)
+    .filter(tellsOf(held))
     .flatMap((manager) =>
       pointing(
         actorsOf(context).filter((actor) => goesBy(actor, manager)),
@@ -199,7 +216,7 @@ function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
 function fromEvents(context: Context, held: Held, isForeign: boolean): OwnerEvidence[] {
   const managers = [
     tellingWriter(held),
-    ...(isForeign ? [] : statusManagers(held).filter(isTelling)),
+    ...(isForeign ? [] : statusManagers(held).filter(tellsOf(held))),
   ].filter(Boolean);
   const [domain = '', task = ''] = held.finalizer.split('/');
   const isOwnType = !isForeign && !isBuiltIn(held.type.group);

@@ -19,6 +19,7 @@ import { owners } from './owners.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
 import { products } from './products.ts';
+import { rooted } from './rooted.ts';
 import { shapes } from './shapes.ts';
 import { strangers } from './strangers.ts';
 import { unreadableTypes } from './unreadable-types.ts';
@@ -40,6 +41,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...neighbours,
   ...strangers,
   ...newcomers,
+  ...rooted,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,

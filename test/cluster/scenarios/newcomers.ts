@@ -14,7 +14,7 @@ import {
   typeRef,
   workload,
 } from '../objects.ts';
-import type { Expectation, Scenario } from '../scenario.ts';
+import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { bind, createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -49,6 +49,7 @@ import {
 import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import {
+  advises,
   advisesNot,
   asleepOrUnknown,
   either,
@@ -69,7 +70,6 @@ import {
   releaseGuarded,
   restart,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
   writesStatus,
@@ -79,13 +79,6 @@ import { createEvent } from './traces.ts';
 /** What teams with preview environments meet, told by people who have read none of the others. */
 
 const now = () => new Date().toISOString().replace(/\.\d+/, '');
-
-const advises =
-  (words: RegExp): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const told = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
-    if (!told.some((text) => words.test(text))) throw new Error(`advises only ${told.join(' | ')}`);
-  };
 
 const scaledBy =
   (fieldManager: string): Step =>
@@ -232,7 +225,6 @@ const bystanders: Scenario[] = [
     expect: () => ({
       also: advises(/"idle-scaler" has set its replicas, runs \(Deployment idle-/),
     }),
-    cure: scaleUp,
   }),
   situation({
     id: 'scaled-by-hand',
@@ -242,7 +234,6 @@ const bystanders: Scenario[] = [
     afterwards: scaledBy('kubectl'),
     owner: 'owner-scaled-to-zero',
     expect: () => ({ also: advisesNot(/set that back/) }),
-    cure: scaleUp,
   }),
   situation({
     id: 'refused-another',

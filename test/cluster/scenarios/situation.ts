@@ -213,6 +213,14 @@ export const KEPT: Pick<Situation, 'own' | 'versions' | 'spec'> = {
   spec: podSpec(),
 };
 
+/** What some remedy has to say. */
+export const advises =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const told = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
+    if (!told.some((text) => words.test(text))) throw new Error(`advises only ${told.join(' | ')}`);
+  };
+
 /** What no remedy may say. */
 export const advisesNot =
   (words: RegExp): NonNullable<Expectation['also']> =>
