@@ -26,9 +26,6 @@ const unavailable = (group: string, version: string, reason: RegExp): Link => ({
   says: [reason],
 });
 
-/** The group itself could not be looked into: that is said too. */
-const notInspected = (group: string): readonly string[] => [group];
-
 async function registerDead(
   world: World,
   group: string,
@@ -61,7 +58,7 @@ function deadApi(
     expect: () => ({
       ...stuck([unavailable(group, 'v1beta1', /ServiceNotFound|is not present|does not exist/)]),
       scope: 'cluster',
-      notInspected: notInspected(group),
+      notInspected: [group],
     }),
   };
 }
@@ -96,7 +93,7 @@ export const seed2c: Scenario = {
         ownerMissing(world.namespaceRef, KUBESPHERE),
       ],
     ),
-    notInspected: notInspected(METRICS),
+    notInspected: [METRICS],
   }),
 };
 
@@ -144,7 +141,7 @@ const seed3a: Scenario = {
   expect: () => ({
     ...stuck([unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]),
     scope: 'cluster',
-    notInspected: notInspected(METRICS),
+    notInspected: [METRICS],
   }),
 };
 
@@ -170,7 +167,7 @@ const seed3d: Scenario = {
         [unavailable('custom.metrics.k8s.io', 'v1beta1', /ServiceNotFound|not present|not exist/)],
         [objectFinalizer(held, INVENTED), ownerUnknown(held, INVENTED)],
       ),
-      notInspected: notInspected('custom.metrics.k8s.io'),
+      notInspected: ['custom.metrics.k8s.io'],
     };
   },
 };

@@ -16,7 +16,7 @@ import {
 } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
-import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
+import { bind, createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
@@ -33,6 +33,7 @@ import {
   ADMIN,
   argo,
   FULL,
+  firstPod,
   install,
   NAMELESS,
   type Operator,
@@ -167,16 +168,8 @@ const workloads: Scenario[] = [
     afterwards: async (world, operator) => {
       const node = world.name('lost');
       await createDeadNode(world, node);
-      const last = await waitUntil('its pod', async () => {
-        const [one] = await world.client.list('v1', 'Pod', operator.namespace);
-        return one;
-      });
-      await world.client.call('POST', await world.client.pathOf(refOf(last), 'binding'), {
-        apiVersion: 'v1',
-        kind: 'Binding',
-        metadata: { name: last.metadata.name },
-        target: { apiVersion: 'v1', kind: 'Node', name: node },
-      });
+      const last = await firstPod(world, operator.namespace);
+      await bind(world.client, refOf(last), node);
       // As the node lifecycle controller leaves them (pkg/util/node, MarkPodsNotReady).
       await world.client.patchStatus(refOf(last), {
         phase: 'Running',
@@ -712,10 +705,7 @@ const apis: Scenario[] = [
       await world.ensureNamespace(home);
       await world.create(workload('Deployment', home, 'adapter'));
       await world.create(service(home, 'adapter', { selector: { app: 'adapter' } }));
-      const waiting = await waitUntil('its pod', async () => {
-        const [one] = await world.client.list('v1', 'Pod', home);
-        return one;
-      });
+      const waiting = await firstPod(world, home);
       const message = '0/3 nodes are available: 3 Insufficient cpu.';
       await world.client.patchStatus(refOf(waiting), {
         conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],

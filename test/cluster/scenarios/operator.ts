@@ -148,6 +148,10 @@ export async function start(
   await startOperatorProcess(world, operator, behaviour);
 }
 
+/** Whatever becomes of it. */
+export const firstPod = (world: World, namespace: string): Promise<KubeObject> =>
+  waitUntil('a first pod', async () => (await world.client.list('v1', 'Pod', namespace))[0]);
+
 /** Its pods run, and nothing of what is in them shows. */
 export async function runPods(world: World, operator: Operator): Promise<void> {
   await runPodsIn(world, operator.namespace);

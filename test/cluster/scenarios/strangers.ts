@@ -6,6 +6,7 @@ import { apiVersionOf } from '../inventory.ts';
 import { apiService, apiServiceRef, customObject, customType, service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
+  bind,
   containerStatus,
   createDeadNode,
   runningStatus,
@@ -418,12 +419,7 @@ const notReady: Scenario[] = [
       const node = world.name('lost');
       await createDeadNode(world, node);
       const pod = await firstPod(world, operator);
-      await world.client.call('POST', await world.client.pathOf(refOf(pod), 'binding'), {
-        apiVersion: 'v1',
-        kind: 'Binding',
-        metadata: { name: pod.metadata.name },
-        target: { apiVersion: 'v1', kind: 'Node', name: node },
-      });
+      await bind(world.client, refOf(pod), node);
       // As the node lifecycle controller leaves them (pkg/util/node, MarkPodsNotReady).
       await world.client.patchStatus(refOf(pod), {
         ...runningStatus(),

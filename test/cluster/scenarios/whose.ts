@@ -31,6 +31,7 @@ import {
   nobodyKnown,
   nothingForced,
   owner,
+  type Situation,
   type Step,
   settledByFinalizer,
   situation,
@@ -53,41 +54,40 @@ const reading = (world: World, kind = 'Widget') => [
   rule(world.domain('example.com'), [pluralOf(kind)], READ),
 ];
 
+/** It is there, and the operator is uninstalled. */
+const onlyPolicyEngine = (
+  options?: Parameters<typeof installPolicyEngine>[2],
+): Pick<Situation, 'own' | 'afterwards'> => ({
+  own: true,
+  afterwards: async (world, operator) => {
+    await installPolicyEngine(world, operator, options);
+    await uninstall(world, operator);
+  },
+});
+
 const policyEngines: Scenario[] = [
   situation({
+    ...onlyPolicyEngine(),
     id: 'S60',
     title: 'the operator is uninstalled; a policy engine lists its type and may read everything',
-    own: true,
-    afterwards: async (world, operator) => {
-      await installPolicyEngine(world, operator);
-      await uninstall(world, operator);
-    },
     expect: (world, operator) => ({
       ...missingOrUnknown(world, operator),
       never: [policyEngine(world)],
     }),
   }),
   situation({
+    ...onlyPolicyEngine({ verbs: ['update', 'patch'] }),
     id: 'S60-able',
     title: 'the same, and the policy engine may change everything too',
-    own: true,
-    afterwards: async (world, operator) => {
-      await installPolicyEngine(world, operator, { verbs: ['update', 'patch'] });
-      await uninstall(world, operator);
-    },
     expect: (world, operator) => ({
       ...missingOrUnknown(world, operator),
       never: [policyEngine(world)],
     }),
   }),
   situation({
+    ...onlyPolicyEngine({ verbs: ['update', 'patch'], replicas: 0 }),
     id: 'S60-asleep',
     title: 'the same, and the policy engine has 0 replicas',
-    own: true,
-    afterwards: async (world, operator) => {
-      await installPolicyEngine(world, operator, { verbs: ['update', 'patch'], replicas: 0 });
-      await uninstall(world, operator);
-    },
     owner: 'owner-unknown',
     expect: (world) => ({ never: [policyEngine(world), NOBODY_IS_MISSING] }),
   }),

@@ -8,6 +8,7 @@ import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { ref, statusSays } from './links.ts';
 import {
+  firstPod,
   type Operator,
   type OperatorOptions,
   operatorRules,
@@ -347,11 +348,8 @@ const podless: Scenario[] = [
     title: 'the pod of the operator finds no node; the dead webhook lets everything pass',
     unscheduled: true,
     before: deadInjector('Ignore'),
-    afterwards: async ({ client }, { namespace }) => {
-      const pod = await waitUntil('the pod of the operator', async () => {
-        const [first] = await client.list('v1', 'Pod', namespace);
-        return first;
-      });
+    afterwards: async (world, { namespace }) => {
+      const pod = await firstPod(world, namespace);
       const condition = {
         type: 'PodScheduled',
         status: 'False',
@@ -359,7 +357,9 @@ const podless: Scenario[] = [
         message: '0/3 nodes are available: 3 Insufficient memory.',
       };
       const name = pod.metadata.name;
-      await client.patchStatus(ref('v1', 'Pod', namespace, name), { conditions: [condition] });
+      await world.client.patchStatus(ref('v1', 'Pod', namespace, name), {
+        conditions: [condition],
+      });
     },
     owner: { code: 'owner-not-ready', says: [/Insufficient memory/] },
     expect: (world) => ({ never: [injector(world)] }),

@@ -107,7 +107,7 @@ function confirmDeletion(client: Client, ref: Ref, uid: string): Promise<void> {
   return client.delete(ref, { gracePeriodSeconds: 0, uid });
 }
 
-async function bind(client: Client, ref: Ref, node: string): Promise<void> {
+export async function bind(client: Client, ref: Ref, node: string): Promise<void> {
   await client.call('POST', await client.pathOf(ref, 'binding'), {
     apiVersion: 'v1',
     kind: 'Binding',
