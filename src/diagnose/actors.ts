@@ -33,6 +33,7 @@ export interface Actor {
   pods: PodFacts[];
   conditions: Condition[];
   nodeSelector: Record<string, string>;
+  scaledBy?: WorkloadFacts['scaledBy'];
   /** What controls the workload itself: OLM, an operator of operators. */
   owner?: OwnerReference | undefined;
   deletionTimestamp: string | undefined;

@@ -40,12 +40,16 @@ export function target(
   return [...named(typeName(type), name), ...inNamespace(namespace)];
 }
 
-/** This gate, told to remove the finalizers from everything in the namespace that is terminating. */
+/**
+ * This gate, told to remove the finalizers from everything in the namespace that is terminating; it waits only as
+ * long as it takes to see whether anything moves.
+ */
 export function forceCommand(namespace: string, finalizers: readonly string[]): string | undefined {
   if (protectedBecause(namespace) !== undefined) return undefined;
   return [
     'namespace-teardown-gate',
     namespace,
+    ...['--timeout', '30s'],
     ...['--force-finalize', 'objects', '--force-namespaces', namespace],
     ...['--force-finalizers', finalizers.join(',')],
   ]

@@ -422,8 +422,17 @@ export function workloadFacts(apiVersion: string, kind: string) {
       wanted,
       ready,
       nodeSelector: recordAt(template, 'spec', 'nodeSelector'),
+      scaledBy: replicasWriter(object),
     };
   };
+}
+
+/** Who last set `spec.replicas`, also by the subresource `scale`. */
+function replicasWriter(object: JsonObject): ReturnType<typeof writer> | undefined {
+  const entry = managedFields(object).findLast(
+    (one) => at(one, 'fieldsV1', 'f:spec', 'f:replicas') !== undefined,
+  );
+  return entry === undefined ? undefined : writer(entry);
 }
 
 /** How many are wanted and ready. */

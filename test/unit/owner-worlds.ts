@@ -322,6 +322,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
       podLabels: { app: name },
       programs: containers,
       watches: undefined,
+      scaledBy: undefined,
       ...given,
     };
     const controller: OwnerReference = {

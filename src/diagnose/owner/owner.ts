@@ -288,11 +288,12 @@ function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'
         ...common,
         ...circle,
         code: 'owner-scaled-to-zero',
+        evidence: [...common.evidence, ...scaledText(actor)],
         message: `${duty}, but ${asleepText(actor)}${isEnding(context, actor) ? ', and is being deleted itself' : ''}`,
         remedies: [
           ...(isEnding(context, actor)
             ? [installRemedy(held, actorText(actor))]
-            : wakeRemedies(actor)),
+            : wakeRemedies(context, actor)),
           ...removal,
         ],
       },
@@ -306,6 +307,14 @@ function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'
     ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
   );
   return running({ ...given, duty, common, obstacles: others });
+}
+
+function scaledText({ scaledBy }: Actor): string[] {
+  if (scaledBy === undefined) return [];
+  const { manager, time } = scaledBy;
+  return [
+    `field manager "${manager}" set its replicas${time === undefined ? '' : ` at ${time}`} (managedFields)`,
+  ];
 }
 
 function asleepText({ kind, nodeSelector }: Actor): string {

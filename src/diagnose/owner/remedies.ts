@@ -2,7 +2,7 @@ import { shellQuote } from '../../base/text.ts';
 import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Actor, actorText } from '../actors.ts';
+import { type Actor, actorsOf, actorText, isAlive } from '../actors.ts';
 import {
   beforehand,
   forceCommand,
@@ -15,21 +15,28 @@ import {
   target,
   withoutPeriod,
 } from '../commands.ts';
-import { type Context, inShort, listWords, typeName } from '../context.ts';
+import { type Context, inShort, listNames, listWords, typeName } from '../context.ts';
 import { waysToChange } from '../rights.ts';
 import type { Candidate } from './attribute.ts';
+import { goesBy, isTelling } from './evidence.ts';
 import { catalogued, type Held } from './held.ts';
 import { invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
-export function wakeRemedies(actor: Actor): Remedy[] {
-  const { apiVersion, kind, namespace, name, owner, uid } = actor;
+export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
+  const { apiVersion, kind, namespace, name, owner, uid, scaledBy } = actor;
   const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
+  const manager = scaledBy?.manager ?? '';
+  const scalers = actorsOf(context).filter(
+    (other) => other !== actor && isAlive(other) && isTelling(manager) && goesBy(other, manager),
+  );
   const undone =
     owner?.controller === true
       ? `. ${owner.kind} ${owner.name} controls it and may set that back: then change it there`
-      : '';
+      : scalers.length > 0
+        ? `. Field manager "${manager}" has set its replicas, runs (${listNames(scalers.map(actorText), 3)}), and may set that back: then change it there`
+        : '';
   const then = `it then removes the finalizer, and the namespace goes within 10 s${undone}`;
   switch (kind) {
     case 'Deployment':

@@ -75,6 +75,21 @@ const advisesNot =
     if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
   };
 
+const advises =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const told = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
+    if (!told.some((text) => words.test(text))) throw new Error(`advises only ${told.join(' | ')}`);
+  };
+
+const scaledBy =
+  (fieldManager: string): Step =>
+  async ({ client }, operator) => {
+    for (const replicas of [2, 0]) {
+      await client.patch(workloadRef(operator), { spec: { replicas } }, { fieldManager });
+    }
+  };
+
 /** This is the status once the deletion has begun. */
 const status =
   (words: () => JsonObject, manager?: string): Step =>
@@ -214,6 +229,28 @@ const bystanders: Scenario[] = [
     ),
     cure: releaseGuarded,
     beyondCommands: 'the stand-in of the one that runs does nothing',
+  }),
+  situation({
+    id: 'scaled-by-another',
+    title: 'a program that runs has taken the replicas of the operator, and may do so again',
+    operator: { replicas: 0 },
+    bystanders: [{ name: 'idle-scaler', namespace: 'idle-system', rules: [] }],
+    afterwards: scaledBy('idle-scaler'),
+    owner: 'owner-scaled-to-zero',
+    expect: () => ({
+      also: advises(/"idle-scaler" has set its replicas, runs \(Deployment idle-/),
+    }),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'scaled-by-hand',
+    title: 'a person has taken the replicas of the operator; the same program runs',
+    operator: { replicas: 0 },
+    bystanders: [{ name: 'idle-scaler', namespace: 'idle-system', rules: [] }],
+    afterwards: scaledBy('kubectl'),
+    owner: 'owner-scaled-to-zero',
+    expect: () => ({ also: advisesNot(/set that back/) }),
+    cure: scaleUp,
   }),
   situation({
     id: 'refused-another',
