@@ -16,7 +16,13 @@ import {
 import { forceAll } from './forcing.ts';
 import { forecastAll } from './forecast.ts';
 import { addLeftBehind } from './left-behind.ts';
-import { describeStart, noteWhenQuiet, Progress, ProgressLog } from './progress.ts';
+import {
+  describeStart,
+  noteWhenQuiet,
+  type ProgressLog,
+  startProgress,
+  startProgressLog,
+} from './progress.ts';
 import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
 import { cannot, findTargets, type Target, type Waiting } from './targets.ts';
 import { type Ended, Follower, follow } from './wait.ts';
@@ -31,7 +37,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   logStart(run);
   if (inputs.forecast) return runResult(await forecastAll(targets, run), run);
   if (inputs.delete) await deleteAll(targets, run);
-  const progressLog = new ProgressLog(run.startedAt, targets.length, run);
+  const progressLog = startProgressLog(run.startedAt, targets.length, run);
   const cases = targets.map((target) => begin(target, progressLog, run));
   const waiting = cases.filter((one) => 'follower' in one);
   const followers = waiting.map(({ follower }) => follower);
@@ -107,7 +113,7 @@ function begin(
   const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
   const start = describeStart(first);
   run.log.line(`${name}: ${start}${wait}`);
-  const progress = new Progress(first, progressLog, run, target.ordered?.timeline);
+  const progress = startProgress(first, progressLog, run, target.ordered?.timeline);
   const follower = new Follower(first, (last, trouble) => progress.changed(last, trouble), signal);
   const result = resultOf(name, first, 'stuck', start, run);
   const one: Waiting = { target, result, progress, follower, examinations: [] };

@@ -5,8 +5,9 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import {
   describeRemaining,
   describeStart,
-  Progress,
-  ProgressLog,
+  type Progress,
+  startProgress,
+  startProgressLog,
 } from '../../src/gate/progress.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
 import {
@@ -37,7 +38,7 @@ function watch() {
     error: line,
     debug: line,
   };
-  const progress = new Progress(namespaceFacts(), new ProgressLog(START, 1, { clock, log }), {
+  const progress = startProgress(namespaceFacts(), startProgressLog(START, 1, { clock, log }), {
     clock,
     api: { clockOffsetMs: () => 0 },
   });
