@@ -112,7 +112,10 @@ export function startProgressLog(
     if (others.length > 0) line(sentence(others, 'changed as well'));
   };
   const say = (name: string, text: string): void => {
-    if (namespaces <= FEW) return line(`${name}: ${text}`);
+    if (namespaces <= FEW) {
+      line(`${name}: ${text}`);
+      return;
+    }
     if (waiting.size === 0) void clock.sleep(MOMENT_MS, moment.signal).then(flush);
     waiting.set(text, [...(waiting.get(text) ?? []), name]);
   };
