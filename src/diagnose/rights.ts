@@ -125,18 +125,25 @@ export function rightsOf(
     const all = subresource === undefined ? '*' : `*/${subresource}`;
     const isDirect = [resource, all, '*'].some((name) => rule.resources.includes(name));
     const ways = subresource === undefined ? waysToChange(type) : [];
-    if (!isDirect && !ways.some((way) => rule.resources.includes(way))) continue;
+    // Who changes a subresource watches the objects.
+    const isSeen = subresource !== undefined && rule.resources.includes(type.resource);
+    const isWay = !isDirect && ways.some((way) => rule.resources.includes(way));
+    if (!isDirect && !isSeen && !isWay) continue;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
     if (!isAboutThem) continue;
     const how = isOwn ? 'named' : 'everything';
     for (const verb of rule.verbs) {
-      // Of a subresource alone, nobody can watch the objects.
-      if (isDirect || CHANGING.includes(verb))
-        verbs[how].add(verb === '*' && !isDirect ? 'update' : verb);
+      // Of a subresource alone, nobody can watch the objects; of the objects alone, nobody changes a subresource.
+      if (isDirect) verbs[how].add(verb);
+      else if (isWay && CHANGING.includes(verb)) verbs[how].add('update');
+      else if (isSeen && verb === '*') verbs[how].add('list').add('watch');
+      else if (isSeen && !CHANGING.includes(verb)) verbs[how].add(verb);
     }
     isGlobal ||=
-      grant.namespace === undefined && rule.verbs.some((verb) => CHANGING.includes(verb));
+      (isDirect || isWay) &&
+      grant.namespace === undefined &&
+      rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!rights.because.includes(because)) rights.because.push(because);
   }
   const has = (wanted: readonly string[], every: boolean): Rights['change'] => {

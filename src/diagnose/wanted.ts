@@ -23,7 +23,7 @@ import {
 } from './owner/held.ts';
 import { ableAccounts } from './rights.ts';
 import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
-import { FINALIZE, isLeftAlone } from './rules/controller.ts';
+import { askedAboutEnd, FINALIZE, isLeftAlone, OF_THE_CONTROLLER } from './rules/controller.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
@@ -141,6 +141,11 @@ function wantForApis(context: Context, wanted: Wanted): void {
   if (isAlone) {
     wanted.cluster.push(...ADMISSION, ...WORKLOAD_SOURCES);
     wantServers(context, wanted, 'UPDATE', FINALIZE, now.namespace);
+    const isRead = ADMISSION.every((key) => now.cluster[key] !== undefined);
+    if (isRead && askedAboutEnd(context).length > 0) {
+      const object = { ...now.namespace, namespace: '' };
+      wanted.trials.push({ type: FINALIZE, object, finalizer: OF_THE_CONTROLLER });
+    }
   }
   if (failsDiscovery || failsLists || errors.some(({ kind }) => NAMELESS.has(kind))) {
     wanted.cluster.push('apiServices');
@@ -333,6 +338,6 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
     type: held.type,
     object,
     finalizer: held.finalizer,
-    ...(asked === undefined ? {} : { admission: asked.join(' ') }),
+    ...(asked === undefined ? {} : { admission: asked.map(({ text }) => text).join(' ') }),
   });
 }

@@ -290,6 +290,9 @@ function refusedByAdmission(
     .flatMap(({ examples }) => examples)
     .map(({ uid }) => trials[trialKey(uid, finalizer)]);
   if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
+  if (answers.some((trial) => trial?.answer === 'undone')) {
+    return `tried as a dry run, ${finalizer} is back at once: admission changes the object, and that has to be fixed first`;
+  }
   const refusal = answers.find((trial) => trial?.answer === 'refused');
   return refusal?.answer === 'refused'
     ? `the API server refuses to remove ${finalizer}, tried as a dry run: ${refusal.message}; that has to be fixed first`

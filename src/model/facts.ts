@@ -502,6 +502,8 @@ export interface ObjectDetail {
   observedGeneration: number | undefined;
   /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
   texts: string[];
+  /** When the work that it describes was over, as a Job's or a backup's: `status.completionTime`. */
+  endedAt?: string;
   /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
   suspended: string | undefined;
   /** What becomes of it when what it is bound to goes (`spec.deletionPolicy`). */
@@ -518,6 +520,7 @@ export interface Reference {
   kind: string;
   namespace: string | undefined;
   name: string;
+  uid?: string;
   /** Where it stands: `status.boundVolumeSnapshotContentName`. */
   field: string;
 }
@@ -526,6 +529,7 @@ const MAX_TEXTS = 10;
 const MAX_MENTIONS = 50;
 const MAX_REFERENCES = 20;
 const MAX_DEPTH = 6;
+const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
 
 export function objectDetail(object: JsonObject): ObjectDetail {
@@ -546,6 +550,9 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   });
   walk(at(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
+    if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
+      detail.endedAt = value;
+    }
     const isText = typeof value === 'string' && STATUS_TEXT.test(key) && !/conditions/.test(field);
     if (!isText || value === '' || detail.texts.length >= MAX_TEXTS) return;
     const state = failedState(beside);
@@ -583,8 +590,11 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
     return;
   }
-  if (!/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
-  const kind = stringAt(value, 'kind') ?? kindIn(field.slice(field.lastIndexOf('.') + 1));
+  // Who is named with a UID is meant, whatever the field is called: `status.reservedFor` of a ResourceClaim.
+  const uid = stringAt(value, 'uid');
+  if (uid === undefined && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
+  const by = stringAt(value, 'kind') ?? stringAt(value, 'resource');
+  const kind = by ?? kindIn(field.slice(field.lastIndexOf('.') + 1));
   const name = stringAt(value, 'name');
   if (kind === undefined || name === undefined) return;
   const apiVersion = stringAt(value, 'apiVersion');
@@ -592,7 +602,8 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     apiVersion === undefined
       ? stringAt(value, 'apiGroup')
       : apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
-  references.push({ group, kind, namespace: stringAt(value, 'namespace'), name, field });
+  const namespace = stringAt(value, 'namespace');
+  references.push({ group, kind, namespace, name, field, ...(uid === undefined ? {} : { uid }) });
 }
 
 function kindIn(key: string): string | undefined {

@@ -110,6 +110,8 @@ export interface ObjectGroup {
 export type Trial =
   | { answer: 'accepted' }
   | { answer: 'refused'; message: string }
+  /** Accepted, and on the way to storage something put the finalizer back. */
+  | { answer: 'undone' }
   /** Not allowed to try, or the dry run itself is not supported. */
   | { answer: 'unknown'; message: string };
 
@@ -150,8 +152,9 @@ export interface Wanted {
   dependents: boolean;
   /** Removals to try as dry runs; never of aggregated types, whose servers may ignore `dryRun`. */
   trials: {
+    /** `namespaces/finalize`: whether the namespace may end. */
     type: ResourceType;
-    object: ObjectFacts;
+    object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
     finalizer: string;
     /** Whom the API server asks about it, where that is known: the same text, the same webhooks. */
     admission?: string;

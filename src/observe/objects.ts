@@ -1,4 +1,4 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
 import {
@@ -189,11 +189,11 @@ export async function readTrials(
   );
   await inParallel([...groups.values()], async ([first, ...others]) => {
     if (first === undefined) return;
-    const trial = trialOf(await send(removal(first), deps));
+    const trial = await tryRemoval(first, deps);
     put(first, trial);
     const isForAll = trial.answer === 'refused' && NOBODY_CALLED.test(trial.message);
     await inParallel(others, async (other) =>
-      put(other, isForAll ? trial : trialOf(await send(removal(other), deps))),
+      put(other, isForAll ? trial : await tryRemoval(other, deps)),
     );
   });
   return answers;
@@ -207,15 +207,29 @@ const NOBODY_CALLED = /failed calling webhook/;
  * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
  */
 const OUR_OWN =
-  /cannot (?:patch|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
+  /cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
-/** Which webhook or policy refuses is in the answer. */
-function removal({ type, object, finalizer }: Wanted['trials'][number]): Mutation {
-  return {
-    method: 'PATCH',
-    path: objectPath(type, object.namespace || undefined, object.name),
-    body: removalPatch(object, [finalizer]),
-  };
+/** Which webhook or policy refuses is in the answer, and what those that change objects make of it. */
+async function tryRemoval(
+  { type, object, finalizer }: Wanted['trials'][number],
+  deps: Reading,
+): Promise<Trial> {
+  const path = objectPath(type, object.namespace || undefined, object.name);
+  if (type.resource === 'namespaces/finalize') return tryEnd(object, deps);
+  const body = removalPatch(object, [finalizer]);
+  const sent = await send({ method: 'PATCH', path, body }, deps);
+  const isBack = sent.ok && stringsAt(sent.value, 'metadata', 'finalizers').includes(finalizer);
+  return isBack ? { answer: 'undone' } : trialOf(sent);
+}
+
+/** The namespace is sent back as it is: admission is asked all the same, and nothing could end by it. */
+async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
+  const got = await deps.api.get(path, { signal: deps.signal });
+  if (!got.ok || identity(got.value).uid !== uid) {
+    return { answer: 'unknown', message: got.ok ? 'it is another one now' : got.failure.message };
+  }
+  return trialOf(await send({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps));
 }
 
 /** Would the API server let these objects be deleted? Each is tried with its UID as precondition. */
@@ -256,7 +270,7 @@ export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
 }
 
 /** Only ever as a dry run. */
-function send(mutation: Mutation, { api, signal }: Reading): Promise<Read<unknown>> {
+function send(mutation: Mutation, { api, signal }: Reading): Promise<Read<JsonObject>> {
   return api.send({ ...mutation, dryRun: true }, { signal });
 }
 

@@ -8,7 +8,8 @@ import {
   teardownsIn,
 } from '../../src/report/comment-state.ts';
 import { type Failure, viewOf } from '../../src/report/view.ts';
-import type { Fault, Github } from '../stub/github.ts';
+import type { Github } from '../stub/github.ts';
+import { expectPairs } from '../stub/pairs.ts';
 import { type DeskOptions, desk, PULL_REQUEST, report, teardown } from '../stub/publishing.ts';
 import { deadApiService, deadlock, FINISHED_AT, gone, runOf, settled } from '../stub/results.ts';
 import { serveGithub } from '../stub/serve.ts';
@@ -534,69 +535,16 @@ test('ours is found behind 250 others', async () => {
 
 describe('what does not work is one warning, and never more', () => {
   const refused = { status: 403, body: { message: 'Resource not accessible by integration' } };
-  const FIX = ['    permissions:', '      pull-requests: write'];
 
-  test.each<{ what: string; fault: Fault; says: RegExp; fix?: string[] }>([
-    {
-      what: 'may not write',
-      fault: { request: /POST .*comments/, answer: refused },
-      says: /^warning: could not write the comment on pull request 42: 403 Resource not accessible by integration\. The token lacks the permission "pull-requests: write"; add these two lines to the job:$/,
-      fix: FIX,
-    },
-    {
-      what: 'may not read',
-      fault: { request: /GET .*comments/, answer: refused },
-      says: /^warning: could not read the comment on pull request 42: 403 .*pull-requests: write/,
-      fix: FIX,
-    },
-    {
-      what: 'a bad token',
-      fault: { request: /./, answer: { status: 401, body: { message: 'Bad credentials' } } },
-      says: /^warning: .*401 Bad credentials\. The input "github-token" is no valid token/,
-    },
-    {
-      what: 'a secondary limit without a time',
-      fault: {
-        request: /POST .*comments/,
-        answer: { status: 403, body: { message: 'You have exceeded a secondary rate limit' } },
-      },
-      says: /^warning: .*The rate limit is used up; the next run writes the comment\.$/,
-    },
-    {
-      what: 'a broken server',
-      fault: { request: /comments/, answer: { status: 502, text: '<html>' } },
-      says: /^warning: could not read the comment on pull request 42: 502 .*The job summary has the report\.$/,
-    },
-    {
-      what: 'a conversation that is no more',
-      fault: {
-        request: /comments/,
-        answer: { status: 410, body: { message: 'This issue was deleted' } },
-      },
-      says: /^warning: could not read .*410 This issue was deleted\. The job summary has the report\.$/,
-    },
-    {
-      what: 'a pull request that the token may not see',
-      fault: { request: /./, answer: { status: 404, body: { message: 'Not Found' } } },
-      says: /^warning: could not read pull request 42: 404 Not Found\. The token lacks/,
-      fix: FIX,
-    },
-    {
-      what: 'a text that is too long',
-      fault: {
-        request: /POST .*comments/,
-        answer: { status: 422, body: { message: 'body is too long' } },
-      },
-      says: /^warning: could not write .*422 body is too long\. The job summary has the report\.$/,
-    },
-  ])('$what', async ({ fault, says, fix }) => {
-    const github = await serveGithub();
-    github.fail(fault);
-    const { said, commentUrl } = await report(github, RED);
-    expect(said[0]).toMatch(says);
-    expect(said.slice(1)).toEqual(fix ?? []);
-    expect(commentUrl).toBe('');
-  });
+  test('it says what did not work, and what helps', () =>
+    expectPairs('comment-warnings.txt', async (line) => {
+      const { request, ...answer } = JSON.parse(line);
+      const github = await serveGithub();
+      github.fail({ request: new RegExp(request), answer });
+      const { said, commentUrl } = await report(github, RED);
+      expect(commentUrl).toBe('');
+      return said;
+    }));
 
   const pullRequest = (full_name: string) => ({
     pull_request: { number: 42, head: { repo: { full_name } } },

@@ -1,165 +1,31 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { countRequests } from '../../src/kubernetes/api.ts';
+import { expectPairs } from '../stub/pairs.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, namespace, text } from './servers/answers.ts';
-import { type Answer, startServer } from './servers/http-server.ts';
+import { startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 
 describe('an answer that is no success', () => {
-  const forbidden = 'namespaces "demo" is forbidden: User "ci" cannot get resource "namespaces"';
-  const about = { name: 'demo', kind: 'namespaces' };
-
-  test.each<{ what: string; answer: Answer; kind: string; message: string; requests: number }>([
-    {
-      what: '403 with a Status',
-      answer: failure(403, 'Forbidden', forbidden, about),
-      kind: 'forbidden',
-      message: `403 Forbidden: ${forbidden}`,
-      requests: 1,
-    },
-    {
-      what: '404 with a Status about the object',
-      answer: failure(404, 'NotFound', 'namespaces "demo" not found', about),
-      kind: 'not-found',
-      message: '404 Not Found: namespaces "demo" not found',
-      requests: 1,
-    },
-    {
-      what: '404 with a Status about something else (a gateway that does not know the cluster)',
-      answer: failure(404, 'NotFound', 'cluster "prod" not found', { name: 'prod' }),
-      kind: 'unreadable',
-      message: '404 Not Found: cluster "prod" not found',
-      requests: 1,
-    },
-    {
-      what: '404 with a Status about a cluster that is called like the namespace',
-      answer: failure(404, 'NotFound', 'virtualclusters "demo" not found', {
-        name: 'demo',
-        kind: 'virtualclusters',
-      }),
-      kind: 'unreadable',
-      message: '404 Not Found: virtualclusters "demo" not found',
-      requests: 1,
-    },
-    {
-      what: '404 of an ingress',
-      answer: text(404, '<html><h1>404</h1></html>', 'text/html'),
-      kind: 'unreadable',
-      message: 'the server at SERVER did not answer like a Kubernetes API server (404, text/html)',
-      requests: 1,
-    },
-    {
-      what: '404 for a path that no API is behind',
-      answer: text(404, '404 page not found\n'),
-      kind: 'unreadable',
-      message:
-        'the server at SERVER did not answer like a Kubernetes API server (404, text/plain): 404 page not found',
-      requests: 1,
-    },
-    {
-      what: '404 as JSON that is no Status',
-      answer: json({ message: 'no Route matched' }, 404),
-      kind: 'unreadable',
-      message:
-        'the server at SERVER did not answer like a Kubernetes API server (404, application/json)',
-      requests: 1,
-    },
-    {
-      what: '409',
-      answer: failure(409, 'Conflict', 'the object has been modified'),
-      kind: 'conflict',
-      message: '409 Conflict: the object has been modified',
-      requests: 1,
-    },
-    {
-      what: '422',
-      answer: failure(422, 'Invalid', 'Widget "a" is invalid'),
-      kind: 'invalid',
-      message: '422 Unprocessable Entity: Widget "a" is invalid',
-      requests: 1,
-    },
-    {
-      what: '429 in plain text, again and again',
-      answer: text(429, 'Too many requests, please try again later.\n'),
-      kind: 'throttled',
-      message: '429 Too Many Requests: Too many requests, please try again later.',
-      requests: 9,
-    },
-    {
-      what: '429 for a cache that cannot be filled, which is no load',
-      answer: failure(429, 'TooManyRequests', 'storage is (re)initializing'),
-      kind: 'throttled',
-      message: '429 Too Many Requests: storage is (re)initializing',
-      requests: 4,
-    },
-    {
-      what: '500 with a Status, again and again',
-      answer: failure(500, 'InternalError', 'conversion webhook failed'),
-      kind: 'server-error',
-      message: '500 Internal Server Error: conversion webhook failed',
-      requests: 4,
-    },
-    {
-      what: '503 of the aggregator in plain text',
-      answer: text(503, 'service unavailable\n'),
-      kind: 'server-error',
-      message: '503 Service Unavailable: service unavailable',
-      requests: 4,
-    },
-    {
-      what: "502 with a proxy's page",
-      answer: text(502, '<html>Bad Gateway</html>', 'text/html; charset=utf-8'),
-      kind: 'unreadable',
-      message: 'the server at SERVER did not answer like a Kubernetes API server (502, text/html)',
-      requests: 4,
-    },
-    {
-      what: 'a login page with 200',
-      answer: text(200, '<html>Sign in</html>', 'text/html'),
-      kind: 'unreadable',
-      message: 'the server at SERVER did not answer like a Kubernetes API server (200, text/html)',
-      requests: 1,
-    },
-    {
-      what: 'JSON that ends too early',
-      answer: text(200, '{"kind":"Namespace","meta', 'application/json'),
-      kind: 'unreadable',
-      message: 'the server at SERVER sent an answer that is not complete JSON',
-      requests: 1,
-    },
-    {
-      what: 'JSON of a captive portal',
-      answer: json({ error: 'please log in' }),
-      kind: 'unreadable',
-      message: `the server at SERVER did not answer with the object that ${PATH} names`,
-      requests: 1,
-    },
-    {
-      what: 'an object of another API that has the same name',
-      answer: json({ ...namespace('demo'), apiVersion: 'management.example.com/v1' }),
-      kind: 'unreadable',
-      message: `the server at SERVER did not answer with the object that ${PATH} names`,
-      requests: 1,
-    },
-    {
-      what: 'another object than the one asked for',
-      answer: json(namespace('other')),
-      kind: 'unreadable',
-      message: `the server at SERVER did not answer with the object that ${PATH} names`,
-      requests: 1,
-    },
-  ])('$what is $kind', async ({ answer, kind, message, requests }) => {
-    const server = await startServer(answer);
-    const { api, requests: sent } = countRequests(await connectTo(server.url));
-    const result = failureIn(await api.get(PATH));
-    expect(result.kind).toBe(kind);
-    expect(result.message).toBe(message.replace('SERVER', server.url));
-    expect(server.requests).toHaveLength(requests);
-    expect(sent()).toBe(requests);
-  });
+  test('is told by what it is, and asked for again where that may help', () =>
+    expectPairs('answers.txt', async (line) => {
+      const { status, reason, message, details, text: body, type, json: value } = JSON.parse(line);
+      const server = await startServer(
+        reason !== undefined
+          ? failure(status, reason, message, details)
+          : value !== undefined
+            ? json(value, status)
+            : text(status, body, type),
+      );
+      const { api, requests: sent } = countRequests(await connectTo(server.url));
+      const result = failureIn(await api.get(PATH));
+      expect(sent()).toBe(server.requests.length);
+      const told = result.message.replaceAll(server.url, 'SERVER');
+      return [result.kind, told, `${sent()} requests`];
+    }));
 
   test('an API group that the server does not know is said as kubectl says it', async () => {
     const server = await startServer(text(404, '404 page not found\n'));

@@ -7,10 +7,10 @@ import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
-import type { KubernetesApi, ListOptions, Mutation } from '../../src/kubernetes/api.ts';
+import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import { failed, type ReadFailure } from '../../src/model/read.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
+import { recordTo } from '../stage/gate-run.ts';
 import type { Client } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
@@ -104,8 +104,6 @@ export interface ForceOptions {
   /** Happens between the reading and a real write, as the cluster's other users would do it. */
   beforeWrite?: (request: Mutation, count: number) => Promise<unknown>;
   afterWrite?: (request: Mutation, count: number) => Promise<unknown>;
-  /** Lists that this says something about fail with it. */
-  failList?: (path: string) => ReadFailure | undefined;
   cancel?: AbortController;
 }
 
@@ -120,9 +118,6 @@ export async function force(
   options: ForceOptions = {},
 ): Promise<Forced> {
   const lines: string[] = [];
-  const line = (text: string): void => {
-    lines.push(text);
-  };
   const all: Partial<Record<InputName, string>> = {
     namespace: namespaces.join(),
     timeout: '0s',
@@ -136,14 +131,7 @@ export async function force(
     {
       api: meddling(api, options),
       clock: systemClock,
-      log: {
-        line,
-        group: (title, more) => lines.push(title, ...more),
-        notice: line,
-        warning: line,
-        error: line,
-        debug: () => undefined,
-      },
+      log: recordTo(lines),
       signal: (options.cancel ?? new AbortController()).signal,
       gateVersion: 'test',
     },
@@ -151,15 +139,11 @@ export async function force(
   return { results, log: lines.join('\n'), elapsedMs: Date.now() - startedAt };
 }
 
-/** The same API with somebody else acting in between, and with faults. */
+/** The same API with somebody else acting in between. */
 function meddling(api: KubernetesApi, options: ForceOptions): KubernetesApi {
   let count = 0;
   const own: Partial<KubernetesApi> = {
     target: { ...api.target, ownNamespace: GATE_NAMESPACE },
-    list: async (path: string, given: ListOptions) => {
-      const failure = options.failList?.(path);
-      return failure === undefined ? api.list(path, given) : failed(failure);
-    },
     send: async (request, call) => {
       const isReal = !request.dryRun && request.method !== 'POST';
       const turn = isReal ? count++ : -1;

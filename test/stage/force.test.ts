@@ -6,7 +6,7 @@ import { objectPath } from '../../src/kubernetes/paths.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
 import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
-import { DEMO } from './gate-run.ts';
+import { DEMO, recordTo } from './gate-run.ts';
 
 const TIMEOUT_MS = 60_000;
 const BUDGET_MS = 120_000;
@@ -38,9 +38,6 @@ async function force(
 ): Promise<Ran> {
   const lines: string[] = [];
   const announced: RunResult[] = [];
-  const line = (text: string): void => {
-    lines.push(text);
-  };
   const afterWrite = cluster.afterWrite;
   let isDue = false;
   cluster.afterWrite = (request) => {
@@ -66,14 +63,7 @@ async function force(
       {
         api: cluster,
         clock,
-        log: {
-          line,
-          group: (title, more) => lines.push(title, ...more),
-          notice: line,
-          warning: line,
-          error: line,
-          debug: () => undefined,
-        },
+        log: recordTo(lines),
         signal: cancel.signal,
         gateVersion: '1.0.0',
         announce: async (result) => {

@@ -36,8 +36,7 @@ describe('delete', () => {
   });
 
   test('does not ask again for what is terminating already', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
     expect(cluster.mutations).toEqual([]);

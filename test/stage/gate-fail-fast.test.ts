@@ -74,8 +74,7 @@ describe('fail-fast', () => {
 
   // A rolling upgrade: one of the API servers does not know a built-in group version yet.
   test('does not fire while an API group cannot be discovered: it may be an upgrade', async () => {
-    const { clock, cluster, runOne, lines } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne, lines } = stage(DEMO);
     cluster.failedGroups = [{ group: 'resource.k8s.io', version: 'v1', reason: '404' }];
     clock.at(400 * SECOND, () => {
       cluster.failedGroups = [];
@@ -104,8 +103,7 @@ describe('fail-fast', () => {
   });
 
   test('does not fire while objects get fewer', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     for (let index = 0; index < 60; index++) {
       cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'some.random/finalizer');
       clock.at((index + 1) * 10 * SECOND, () => cluster.take(CONFIG_MAPS, DEMO, `item-${index}`));
@@ -115,8 +113,7 @@ describe('fail-fast', () => {
   });
 
   test('fires 90 s after objects have stopped getting fewer, not at the timeout', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     for (let index = 0; index < 10; index++) {
       cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'some.random/finalizer');
       if (index < 5) {

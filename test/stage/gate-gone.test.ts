@@ -89,8 +89,7 @@ interface Story {
 
 /** The outcome, and the answers that were really asked for. */
 async function tell(story: Story): Promise<{ outcome: string; given: AnswerName[] }> {
-  const { clock, cluster, runOne } = stage();
-  cluster.namespace(DEMO);
+  const { clock, cluster, runOne } = stage(DEMO);
   cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
   cluster.watchMode = story.mode;
   const given: AnswerName[] = [];

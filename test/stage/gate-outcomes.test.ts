@@ -19,8 +19,7 @@ const MINUTES = 60_000;
 
 describe('deleted', () => {
   test('is said at the very moment at which the watch tells', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     clock.at(47_000, () => cluster.remove(DEMO));
     const result = await runOne();
     expect(result).toMatchObject({ outcome: 'deleted', verdict: 'pass', elapsedMs: 47_000 });
@@ -34,8 +33,7 @@ describe('deleted', () => {
     { mode: 'forbidden', withinMs: 5_000 },
     { mode: 'ends', withinMs: 5_000 },
   ])('is noticed by polling when the watch is $mode', async ({ mode, withinMs }) => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = mode;
     clock.at(100_000, () => cluster.remove(DEMO));
     const { outcome, elapsedMs } = await runOne();
@@ -53,8 +51,7 @@ describe('deleted', () => {
   ])(
     'a wait of 5 minutes with a watch that is $mode costs at most $most requests',
     async ({ mode, most }) => {
-      const { clock, cluster, runOne } = stage();
-      cluster.namespace(DEMO);
+      const { clock, cluster, runOne } = stage(DEMO);
       cluster.watchMode = mode;
       clock.at(5 * MINUTES - 31_000, () => cluster.remove(DEMO));
       expect((await runOne()).outcome).toBe('deleted');
@@ -64,8 +61,7 @@ describe('deleted', () => {
   );
 
   test('is looked for at once when the server ends the watch', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'silent';
     clock.at(50_000, () => {
       cluster.remove(DEMO);
@@ -75,8 +71,7 @@ describe('deleted', () => {
   });
 
   test('is noticed by polling when a watch ends and may not be opened again', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'silent';
     clock.at(50_000, () => {
       cluster.watchMode = 'forbidden';
@@ -89,8 +84,7 @@ describe('deleted', () => {
   });
 
   test('is not said for a DELETED event that a GET does not confirm', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     clock.at(10_000, () =>
       cluster.feed({
         type: 'DELETED',
@@ -102,8 +96,7 @@ describe('deleted', () => {
   });
 
   test('is said after a DELETED event as soon as the GET answers again', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.answers.set(GET, (count) =>
       clock.elapsed >= 20_000 && clock.elapsed < 23_000
         ? failed(REFUSED)
@@ -122,8 +115,7 @@ describe('deleted', () => {
     { failure: BROKEN, what: 'the API server is broken' },
     { failure: FORBIDDEN, what: 'the right is gone' },
   ])('survives a minute in which $what', async ({ failure }) => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, () =>
       clock.elapsed > 30_000 && clock.elapsed < 90_000 ? failed(failure) : undefined,
@@ -139,8 +131,7 @@ describe('recreated', () => {
   test.each<{ mode: WatchMode }>([{ mode: 'fed' }, { mode: 'silent' }, { mode: 'forbidden' }])(
     'is said when another UID has the name, with a watch that is $mode',
     async ({ mode }) => {
-      const { clock, cluster, runOne } = stage();
-      cluster.namespace(DEMO);
+      const { clock, cluster, runOne } = stage(DEMO);
       cluster.watchMode = mode;
       clock.at(40_000, () => cluster.namespace(DEMO, { uid: 'another', active: true }));
       const result = await runOne();
@@ -155,8 +146,7 @@ describe('recreated', () => {
   );
 
   test('is not said for an answer without a UID', async () => {
-    const { cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, (count) =>
       count === 0 ? undefined : read({ kind: 'Namespace', metadata: { name: DEMO } }),
@@ -232,8 +222,7 @@ describe('at the start', () => {
 
 describe('at the timeout', () => {
   test('stuck, with what holds it', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
     const result = await runOne({ timeout: '90s' });
     expect(result).toMatchObject({ outcome: 'stuck', verdict: 'fail', elapsedMs: 90_000 });
@@ -243,8 +232,7 @@ describe('at the timeout', () => {
   });
 
   test('progressing, while objects get fewer', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     for (let index = 0; index < 20; index++) {
       cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'slow.example.com/cleanup');
       clock.at(index * 10_000, () => cluster.take(CONFIG_MAPS, DEMO, `item-${index}`));
@@ -255,8 +243,7 @@ describe('at the timeout', () => {
   });
 
   test('progressing passes with fail-on: stuck', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     const end = new Date(clock.start + 10 * MINUTES).toISOString();
     cluster.object(
       PODS,
@@ -271,8 +258,7 @@ describe('at the timeout', () => {
   });
 
   test('inconclusive, when too little can be read', async () => {
-    const { cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { cluster, runOne } = stage(DEMO);
     cluster.answers.set('LIST', failed(FORBIDDEN));
     const result = await runOne({ timeout: '60s' });
     expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
@@ -284,8 +270,7 @@ describe('at the timeout', () => {
   });
 
   test('explains at once with a timeout of 0, and does not wait', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
     const result = await runOne({ timeout: '0s' });
     expect(result.outcome).toBe('stuck');
@@ -294,8 +279,7 @@ describe('at the timeout', () => {
   });
 
   test('believes a GET at the end more than everything before: it went while the gate looked', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'silent';
     cluster.answers.set(`LIST ${pathOf.all(WIDGETS, DEMO)}`, () => {
       if (clock.elapsed >= 60_000) cluster.remove(DEMO);
@@ -305,8 +289,7 @@ describe('at the timeout', () => {
   });
 
   test('one look to compare with, one at the end, and no more', async () => {
-    const { cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { cluster, runOne } = stage(DEMO);
     await runOne({ timeout: '5m' });
     expect(cluster.requests.filter((line) => line === 'DISCOVER')).toHaveLength(2);
   });
@@ -336,8 +319,7 @@ describe('at the timeout', () => {
 
 describe('what cannot be read is never taken for gone', () => {
   test('403 in the middle of the wait: inconclusive, with the namespace as not inspected', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     for (const start of ['GET /api', 'LIST', 'WATCH']) {
       cluster.answers.set(start, () => (clock.elapsed > 20_000 ? failed(FORBIDDEN) : undefined));
     }
@@ -361,8 +343,7 @@ describe('what cannot be read is never taken for gone', () => {
     { failure: { kind: 'timeout' as const, message: 'no answer within 15 s' } },
     { failure: { kind: 'throttled' as const, status: 429, message: '429' } },
   ])('$failure.kind for the rest of the wait is never deleted', async ({ failure }) => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, runOne } = stage(DEMO);
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
     for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
       cluster.answers.set(start, () => (clock.elapsed > 20_000 ? failed(failure) : undefined));
@@ -373,8 +354,7 @@ describe('what cannot be read is never taken for gone', () => {
   });
 
   test('401 in the middle of the wait is an error, at once', async () => {
-    const { clock, cluster, run } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, run } = stage(DEMO);
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? failed(UNAUTHORIZED) : undefined));
     await expect(run()).rejects.toMatchObject({ code: 'kube-unauthorized' });
@@ -382,8 +362,7 @@ describe('what cannot be read is never taken for gone', () => {
   });
 
   test('401 for one of two namespaces ends the wait for the other as well', async () => {
-    const { clock, cluster, run } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, run } = stage(DEMO);
     cluster.namespace('preview-8');
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? failed(UNAUTHORIZED) : undefined));
@@ -400,8 +379,7 @@ describe('what cannot be read is never taken for gone', () => {
 
 describe('cancelled', () => {
   test('while waiting: at once, with what was known', async () => {
-    const { clock, cluster, cancel, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, cancel, runOne } = stage(DEMO);
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
     clock.at(4 * MINUTES + 45_000, () => cancel.abort());
     const result = await runOne();
@@ -412,16 +390,14 @@ describe('cancelled', () => {
   });
 
   test('before the first look: nothing is known, and that is said', async () => {
-    const { clock, cluster, cancel, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cancel, runOne } = stage(DEMO);
     clock.at(5_000, () => cancel.abort());
     const result = await runOne();
     expect(result).toMatchObject({ outcome: 'cancelled', elapsedMs: 5_000, diagnosis: undefined });
   });
 
   test('while looking for the namespaces', async () => {
-    const { cluster, cancel, run } = stage();
-    cluster.namespace(DEMO);
+    const { cluster, cancel, run } = stage(DEMO);
     cluster.answers.set(GET, () => {
       cancel.abort();
       return undefined;
@@ -430,8 +406,7 @@ describe('cancelled', () => {
   });
 
   test('in the middle of the first look of a run that does not wait', async () => {
-    const { cluster, cancel, runOne } = stage();
-    cluster.namespace(DEMO);
+    const { cluster, cancel, runOne } = stage(DEMO);
     cluster.answers.set('DISCOVER', () => {
       cancel.abort();
       return undefined;
@@ -440,8 +415,7 @@ describe('cancelled', () => {
   });
 
   test('with several namespaces: every one of them, also the one that was gone before', async () => {
-    const { clock, cluster, cancel, run } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cluster, cancel, run } = stage(DEMO);
     cluster.namespace('preview-8');
     clock.at(10_000, () => cluster.remove('preview-8'));
     clock.at(20_000, () => cancel.abort());
@@ -451,8 +425,7 @@ describe('cancelled', () => {
   });
 
   test('leaves nobody behind', async () => {
-    const { clock, cluster, cancel, run } = stage();
-    cluster.namespace(DEMO);
+    const { clock, cancel, run } = stage(DEMO);
     clock.at(20_000, () => cancel.abort());
     await run();
     expect(clock.sleepers).toBe(0);

@@ -20,9 +20,11 @@ export interface Stage {
   runOne: (given?: Partial<Record<InputName, string>>) => Promise<NamespaceResult>;
 }
 
-export function stage(): Stage {
+/** With these namespaces, terminating. */
+export function stage(...namespaces: string[]): Stage {
   const clock = new FakeClock();
   const cluster = new FakeCluster(clock);
+  for (const name of namespaces) cluster.namespace(name);
   const cancel = new AbortController();
   const lines: string[] = [];
   const deps: GateDeps = {
@@ -36,15 +38,16 @@ export function stage(): Stage {
     readInputs((name) => ({ namespace: DEMO, ...given })[name] ?? '');
   const run: Stage['run'] = (given = {}) => clock.run(runGate(inputs(given), deps));
   const runOne: Stage['runOne'] = async (given) => {
-    const { namespaces } = await run(given);
-    const [only, ...others] = namespaces;
-    if (only === undefined || others.length > 0) throw new Error(`${namespaces.length} results`);
+    const { namespaces: results } = await run(given);
+    const [only, ...others] = results;
+    if (only === undefined || others.length > 0) throw new Error(`${results.length} results`);
     return only;
   };
   return { clock, cluster, lines, cancel, inputs, run, runOne };
 }
 
-function recordTo(lines: string[]): Log {
+/** What was said, line by line. */
+export function recordTo(lines: string[]): Log {
   const line = (text: string): void => {
     lines.push(text);
   };

@@ -3,8 +3,7 @@ import { PODS } from './fake-cluster.ts';
 import { DEMO, stage } from './gate-run.ts';
 
 test('says what is left, and when the next examination is, once nothing has changed for a minute', async () => {
-  const { cluster, lines, runOne } = stage();
-  cluster.namespace(DEMO);
+  const { cluster, lines, runOne } = stage(DEMO);
   cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
   await runOne({ timeout: '5m' });
   const quiet = lines.filter((line) => line.includes('no change for'));
@@ -17,8 +16,7 @@ test('says what is left, and when the next examination is, once nothing has chan
 });
 
 test('stays quiet in a wait that is over sooner', async () => {
-  const { cluster, lines, runOne } = stage();
-  cluster.namespace(DEMO);
+  const { cluster, lines, runOne } = stage(DEMO);
   cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
   await runOne({ timeout: '50s' });
   expect(lines.join('\n')).not.toContain('no change for');

@@ -5,6 +5,7 @@ import type { HostApi, PullRequest } from '../../src/publish/host-api.ts';
 import { findPullRequest, leadsOf } from '../../src/publish/pull-request.ts';
 import type { HostEvent, HostKind } from '../../src/publish/workflow-run.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const SHA = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
 const OTHER = '0123456789abcdef0123456789abcdef01234567';
@@ -135,233 +136,18 @@ describe("GitHub's published payloads", () => {
   });
 });
 
-describe('GitHub, where nothing is published', () => {
-  test.each<{ what: string; given: HostEvent; leads: string[] }>([
-    {
-      what: 'a comment on a pull request',
-      given: event('issue_comment', { issue: { number: 42, pull_request: { url: 'x' } } }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'a queue of a base with a hostile name',
-      given: event('merge_group', {
-        merge_group: { head_ref: `refs/heads/gh-readonly-queue/rel/pr-7-${SHA}/pr-42-${SHA}` },
-      }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'a push',
-      given: event('push', { after: SHA, ref: 'refs/heads/main' }),
-      leads: ['commit 9f3c2e1', 'branch octo-org:main @9f3c2e1'],
-    },
-    // What an annotated tag's push carries is the tag; GITHUB_SHA is the commit.
-    {
-      what: 'a push of a tag',
-      given: event('push', { after: OTHER, ref: 'refs/tags/v1' }),
-      leads: ['commit 9f3c2e1'],
-    },
-    // GITHUB_SHA of both is the head of the default branch: never to be looked up.
-    {
-      what: 'a branch that a push removed',
-      given: event('push', { deleted: true, ref: 'refs/heads/feature/x', after: '0'.repeat(40) }),
-      leads: ['branch octo-org:feature/x'],
-    },
-    {
-      what: 'a branch that was deleted',
-      given: event('delete', { ref_type: 'branch', ref: 'feature/x' }),
-      leads: ['branch octo-org:feature/x'],
-    },
-    {
-      what: 'a branch that is called like a ref',
-      given: event('delete', { ref_type: 'branch', ref: 'refs/heads/x' }),
-      leads: ['branch octo-org:refs/heads/x'],
-    },
-    {
-      what: 'a run of a fork',
-      given: event('workflow_run', {
-        workflow_run: {
-          pull_requests: [],
-          head_repository: { owner: { login: 'fork' }, full_name: 'fork/shop' },
-          head_branch: 'patch-1',
-          head_sha: SHA,
-        },
-      }),
-      leads: ['branch fork:patch-1 @9f3c2e1', 'commit 9f3c2e1'],
-    },
-    {
-      what: 'a deployment for a pull request',
-      given: event('deployment_status', { deployment: { sha: SHA, ref: 'refs/pull/7/merge' } }),
-      leads: ['number 7', 'commit 9f3c2e1'],
-    },
-    {
-      what: 'a deployment whose run is known',
-      given: event('deployment_status', {
-        repository: { id: 5 },
-        deployment: { sha: SHA, ref: 'x' },
-        workflow_run: {
-          head_sha: SHA,
-          pull_requests: [
-            { number: 8, base: { repo: { id: 6 } }, head: { sha: SHA } },
-            { number: 9, base: { repo: { id: 5 } }, head: { sha: SHA } },
-          ],
-        },
-      }),
-      leads: ['number 9', 'commit 9f3c2e1', 'branch octo-org:x @9f3c2e1'],
-    },
-    {
-      what: 'a status with its branches',
-      given: event('status', {
-        sha: SHA,
-        branches: [
-          { name: 'x', commit: { sha: SHA } },
-          { name: 'old', commit: { sha: OTHER } },
-        ],
-      }),
-      leads: ['commit 9f3c2e1', 'branch octo-org:x @9f3c2e1'],
-    },
-    {
-      what: 'a start by hand on a branch',
-      given: event('workflow_dispatch', { ref: 'refs/heads/feature/x' }),
-      leads: ['branch octo-org:feature/x @9f3c2e1'],
-    },
-    {
-      what: 'a start by hand on a tag',
-      given: event('workflow_dispatch', { ref: 'refs/tags/v1' }),
-      leads: [],
-    },
-    {
-      what: 'a pull request without its payload',
-      given: event('pull_request', null, { ref: 'refs/pull/42/merge' }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'an event of tomorrow that has a pull request',
-      given: event('pull_request_thread', { pull_request: { number: 42 } }),
-      leads: ['number 42'],
-    },
-  ])('$what', ({ given, leads }) => {
-    expect(shown(given)).toEqual(leads);
-  });
-
-  test.each([
-    {
-      name: 'schedule',
-      payload: {},
-      reason: /^a scheduled run belongs to no pull request; .*pr-number/,
-    },
-    { name: 'issue_comment', payload: { issue: { number: 7 } }, reason: /^this is about an issue/ },
-    { name: 'issues', payload: { issue: { number: 7 } }, reason: /^this is about an issue/ },
-    { name: 'delete', payload: { ref_type: 'tag', ref: 'v1' }, reason: /^a deleted tag/ },
-    { name: 'push', payload: { deleted: true, ref: 'refs/tags/v1' }, reason: /^a deleted tag/ },
-    {
-      name: 'repository_dispatch',
-      payload: { client_payload: { pr: 7 } },
-      reason: /^could not tell/,
-    },
-    { name: 'workflow_run', payload: { workflow_run: {} }, reason: /^could not tell/ },
-    { name: 'pull_request', payload: null, reason: /^could not tell which pull request/ },
-    { name: 'release', payload: {}, reason: /^could not tell/ },
-  ])('nothing to follow in $name: $reason', ({ name, payload, reason }) => {
-    const found = leadsOf(event(name, payload), 'github');
-    expect(found).toEqual({ leads: [], reason: expect.stringMatching(reason) });
-  });
-});
-
-/** After modules/structs/hook.go, services/actions/notifier.go and services/convert of Gitea 1.26 and Forgejo. */
-describe('Gitea and Forgejo', () => {
-  const pull = {
-    number: 42,
-    head: {
-      label: 'feature/x',
-      ref: 'feature/x',
-      sha: SHA,
-      repo_id: 5,
-      repo: { id: 5, full_name: 'octo-org/shop' },
-    },
-    base: { label: 'main', ref: 'main', repo_id: 5, repo: { id: 5, full_name: 'octo-org/shop' } },
+/** Where nothing is published. */
+test('what GitHub, Gitea and Forgejo tell leads to pull requests, or says why not', async () => {
+  const told = (host: HostKind) => (line: string) => {
+    const { name, payload, ...more } = JSON.parse(line);
+    const given = event(name, payload, more);
+    const leads = shown(given, host);
+    return leads.length > 0 ? leads : leadsOf(given, host).reason;
   };
-  const run = {
-    head_sha: SHA,
-    head_branch: '',
-    event: 'pull_request',
-    path: 'ci.yml@refs/pull/42/head',
-    repository: { id: 5, full_name: 'octo-org/shop' },
-  };
-
-  test.each<{ what: string; given: HostEvent; leads: string[] }>([
-    {
-      what: 'a pull request',
-      given: event('pull_request', { action: 'closed', number: 42, pull_request: pull }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'a review',
-      given: event('pull_request_review_approved', { number: 42, pull_request: pull, review: {} }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'a comment on a pull request',
-      given: event('pull_request_comment', {
-        issue: { number: 42, pull_request: { merged: false } },
-        is_pull: true,
-      }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'a comment on an issue',
-      given: event('issue_comment', { issue: { number: 42, pull_request: null }, is_pull: false }),
-      leads: [],
-    },
-    {
-      what: 'a deleted branch, by its whole ref',
-      given: event('delete', {
-        ref: 'refs/heads/feature/x',
-        ref_type: 'branch',
-        pusher_type: 'user',
-      }),
-      leads: ['branch octo-org:feature/x'],
-    },
-    {
-      what: 'a run for a pull request',
-      given: event('workflow_run', { action: 'completed', workflow_run: run }),
-      leads: ['number 42', 'commit 9f3c2e1'],
-    },
-    {
-      what: 'a run for a branch',
-      given: event('workflow_run', {
-        workflow_run: {
-          ...run,
-          path: 'ci.yml@refs/heads/x',
-          head_branch: 'x',
-          head_repository: { full_name: 'octo-org/shop' },
-        },
-      }),
-      leads: ['branch octo-org:x @9f3c2e1', 'commit 9f3c2e1'],
-    },
-    {
-      what: 'a push',
-      given: event('push', { ref: 'refs/heads/x', before: OTHER, after: SHA, commits: [] }),
-      leads: ['commit 9f3c2e1', 'branch octo-org:x @9f3c2e1'],
-    },
-    {
-      what: 'a called workflow, which has the payload of its caller',
-      given: event('workflow_call', { action: 'closed', number: 42, pull_request: pull }),
-      leads: ['number 42'],
-    },
-    {
-      what: 'a called workflow of a deleted branch',
-      given: event('workflow_call', { ref: 'refs/heads/x', ref_type: 'branch' }),
-      leads: ['branch octo-org:x'],
-    },
-    {
-      what: 'a pull request whose payload does not say so',
-      given: event('pull_request_sync', {}, { ref: 'refs/pull/42/head' }),
-      leads: ['number 42'],
-    },
-  ])('$what', ({ given, leads }) => {
-    expect(shown(given, 'gitea')).toEqual(leads);
-    expect(shown(given, 'forgejo')).toEqual(leads);
-  });
+  await expectPairs('pull-requests.txt', told('github'));
+  // After modules/structs/hook.go, services/actions/notifier.go and services/convert of Gitea 1.26 and Forgejo.
+  await expectPairs('pull-requests-gitea.txt', told('gitea'));
+  await expectPairs('pull-requests-gitea.txt', told('forgejo'));
 });
 
 describe('whatever somebody has put into the payload', () => {
@@ -474,124 +260,16 @@ async function found(
   return end.kind === 'found' ? end.number : 'reason' in end ? end.reason : end;
 }
 
-const MINUTE = 60_000;
-const DELETED = event('delete', { ref_type: 'branch', ref: 'feature' });
-const STATUS = event('status', { sha: SHA });
-const RUN = event('workflow_run', {
-  workflow_run: {
-    head_sha: SHA,
-    head_branch: 'feature',
-    head_repository: { owner: { login: 'Octo-Org' } },
-  },
-});
 const SEVERAL = (...numbers: number[]) =>
   expect.stringContaining(`this belongs to several pull requests (${numbers.join(', ')})`);
 
 describe('the pull request that a host has', () => {
-  test.each<{ what: string; given: HostEvent; pulls: PullRequest[]; end: unknown }>([
-    { what: 'by commit, the only one', given: STATUS, pulls: [pull(1)], end: 1 },
-    {
-      what: 'by commit, the one that it merged',
-      given: STATUS,
-      pulls: [pull(1, { isMerged: true }), pull(2, { isMerged: true, mergeCommitSha: SHA })],
-      end: 2,
-    },
-    {
-      what: 'by commit, the one with this head',
-      given: STATUS,
-      pulls: [pull(1, { headSha: OTHER }), pull(2)],
-      end: 2,
-    },
-    {
-      what: 'by commit, none of two equal ones',
-      given: STATUS,
-      pulls: [pull(1), pull(2)],
-      end: SEVERAL(1, 2),
-    },
-    {
-      what: 'by commit, never one of another repository',
-      given: STATUS,
-      pulls: [pull(1, { baseRepository: 'somebody/shop' })],
-      end: expect.stringMatching(/^no pull request of this repository has this commit/),
-    },
-    {
-      what: 'by branch, of those that ended at different times the last',
-      given: DELETED,
-      pulls: [pull(3, { closedAt: 5 * MINUTE }), pull(9, { closedAt: 50 * MINUTE })],
-      end: 9,
-    },
-    {
-      what: 'by branch, none of two that ended with it',
-      given: DELETED,
-      pulls: [pull(3, { closedAt: 50 * MINUTE }), pull(9, { closedAt: 50 * MINUTE + 900 })],
-      end: SEVERAL(3, 9),
-    },
-    {
-      what: 'by branch, an open one before those that ended',
-      given: DELETED,
-      pulls: [pull(3), pull(9, { closedAt: 50 * MINUTE })],
-      end: 3,
-    },
-    {
-      what: 'by branch, none of two open ones',
-      given: DELETED,
-      pulls: [pull(3), pull(9)],
-      end: SEVERAL(3, 9),
-    },
-    {
-      what: 'by branch, not another branch or owner',
-      given: DELETED,
-      pulls: [pull(3, { headBranch: 'x' }), pull(4, { headOwner: 'fork' })],
-      end: expect.stringMatching(/^no pull request comes from the branch that was deleted/),
-    },
-    {
-      what: 'by branch, one whose fork is gone',
-      given: DELETED,
-      pulls: [pull(9, { headOwner: '' })],
-      end: 9,
-    },
-    {
-      what: 'by branch, not of a fork that the same owner has',
-      given: DELETED,
-      pulls: [
-        pull(3, { headRepository: 'octo-org/shop-fork', closedAt: undefined }),
-        pull(9, { headRepository: 'octo-org/shop', closedAt: 50 * MINUTE }),
-      ],
-      end: 9,
-    },
-    {
-      what: 'of a repository that has another name by now',
-      given: event('status', { sha: SHA, repository: { id: 5 } }),
-      pulls: [pull(1, { baseRepository: 'octo-org/store', baseRepositoryId: 5 })],
-      end: 1,
-    },
-    {
-      what: 'of a repository that another one is called like by now',
-      given: event('status', { sha: SHA, repository: { id: 5 } }),
-      pulls: [pull(1, { baseRepositoryId: 6 })],
-      end: expect.stringContaining('no pull request of this repository'),
-    },
-    {
-      what: 'that the event names and the token may not see',
-      given: event('pull_request', { pull_request: { number: 8 } }),
-      pulls: [],
-      end: expect.objectContaining({ kind: 'failed', what: 'pull request 8' }),
-    },
-    {
-      what: 'of a run, only with the commit that ran',
-      given: RUN,
-      pulls: [pull(9, { headSha: OTHER }), pull(3)],
-      end: 3,
-    },
-    {
-      what: 'of a run, nobody knows',
-      given: RUN,
-      pulls: [],
-      end: expect.stringMatching(/^could not tell which pull request this belongs to/),
-    },
-  ])('$what', async ({ given, pulls, end }) => {
-    expect(await found(given, pulls)).toEqual(end);
-  });
+  test('is the one that is meant, or none', () =>
+    expectPairs('pull-requests-found.txt', async (line) => {
+      const { name, payload, pulls } = JSON.parse(line);
+      const all = pulls.map(({ number, ...more }: PullRequest) => pull(number, more));
+      return found(event(name, payload), all);
+    }));
 
   test.each(['pull_request', 'schedule', 'delete', 'push'])(
     'is the input before all that %s says',

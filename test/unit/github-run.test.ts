@@ -13,6 +13,7 @@ import {
   secretsHint,
   type WorkflowRun,
 } from '../../src/publish/workflow-run.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const ENV = {
   GITHUB_REPOSITORY: 'octo-org/shop',
@@ -48,95 +49,18 @@ function run(env: Record<string, string | undefined> = ENV, matrix = ''): Workfl
   return read;
 }
 
+const HOSTS: Record<string, Record<string, string>> = { GITHUB: ENV, GHES, GITEA, FORGEJO };
+
 describe('the workflow run', () => {
-  const PAGE = '/octo-org/shop/actions/runs/';
-
-  test.each([
-    { what: 'on GitHub', env: ENV, url: `https://github.com${PAGE}9001/attempts/2` },
-    {
-      what: 'on GitHub Enterprise Server',
-      env: GHES,
-      url: `https://ghes.example${PAGE}9001/attempts/2`,
-    },
-    {
-      what: 'on Gitea 1.26',
-      env: GITEA,
-      version: '1.26.0',
-      url: `https://gitea.example/git${PAGE}9001`,
-    },
-    {
-      what: 'on Gitea 1.27',
-      env: GITEA,
-      version: '1.27.3+dev-8',
-      url: `https://gitea.example/git${PAGE}9001`,
-    },
-    // Later versions redirect it, earlier ones do not look at the query.
-    {
-      what: 'on Gitea 1.25',
-      env: GITEA,
-      version: '1.25.9',
-      url: `https://gitea.example/git${PAGE}812?by_index=1`,
-    },
-    {
-      what: 'on Gitea of no version',
-      env: GITEA,
-      url: `https://gitea.example/git${PAGE}812?by_index=1`,
-    },
-    { what: 'on Forgejo', env: FORGEJO, url: `https://forgejo.example${PAGE}812` },
-    { what: 'that has no number', env: { ...GITEA, GITHUB_RUN_NUMBER: '' }, url: undefined },
-    { what: 'that has no id', env: { ...ENV, GITHUB_RUN_ID: '1) [x](http://h' }, url: undefined },
-    {
-      what: 'of a Gitea that does not say where',
-      env: { ...GITEA, GITHUB_SERVER_URL: '' },
-      url: undefined,
-    },
-  ])('$what has its page', ({ env, version, url }) => {
-    expect(runUrl(run(env), version)).toBe(url);
-  });
-
-  test.each([
-    { env: ENV, name: 'GitHub', hasSummary: true },
-    { env: { ...ENV, GITHUB_STEP_SUMMARY: undefined }, name: 'GitHub', hasSummary: false },
-    { env: GHES, name: 'GitHub', hasSummary: true },
-    { env: GITEA, name: 'Gitea', hasSummary: false },
-    { env: FORGEJO, name: 'Forgejo', hasSummary: false },
-  ])('knows its host: $name, $hasSummary', ({ env, name, hasSummary }) => {
-    expect(run(env).host).toMatchObject({ name, hasSummary });
-  });
-
-  test.each([
-    { what: 'outside of a workflow', env: {} },
-    { what: 'without an event', env: { ...ENV, GITHUB_EVENT_NAME: '' } },
-    { what: 'without a repository', env: { ...ENV, GITHUB_REPOSITORY: 'nonsense' } },
-  ])('is none $what', ({ env }) => {
-    expect(readWorkflowRun(env, '')).toBeUndefined();
-  });
-
-  test.each([
-    { what: 'a job', env: ENV, matrix: '', where: 'preview / teardown' },
-    { what: 'no matrix', env: ENV, matrix: 'null', where: 'preview / teardown' },
-    {
-      what: 'what is not evaluated',
-      env: ENV,
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: an expression of a workflow
-      matrix: '${{ toJSON(matrix) }}',
-      where: 'preview / teardown',
-    },
-    {
-      what: 'a matrix',
-      env: ENV,
-      matrix: '{\n  "zone": "eu",\n  "k8s": 1.36\n}',
-      where: 'preview / teardown (1.36, eu)',
-    },
-    {
-      what: 'a workflow without a name',
-      env: { ...ENV, GITHUB_WORKFLOW: '.github/workflows/preview.yml' },
-      matrix: '',
-      where: 'preview.yml / teardown',
-    },
-  ])('says where it is, with $what', ({ env, matrix, where }) => {
-    expect(run(env, matrix)).toMatchObject({ where, label: 'run 812, attempt 2' });
-  });
+  test('has its host, its page and its place', () =>
+    expectPairs('workflow-runs.txt', (line) => {
+      const { on, env, version, matrix = '' } = JSON.parse(line);
+      const read = readWorkflowRun({ ...HOSTS[on], ...env }, matrix);
+      if (read === undefined) return 'none';
+      const { host, where, label } = read;
+      const { name, hasSummary } = host;
+      return { name, hasSummary, where, label, url: runUrl(read, version) };
+    }));
 
   test('reads the payload of the event and when the job began, and does without', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'event-'));
@@ -224,106 +148,12 @@ describe('a run without secrets and with a token that cannot write', () => {
 });
 
 describe('what helps a token that may not write', () => {
-  const refused = (message: string, more: Partial<ApiFailure> = {}): ApiFailure => ({
-    kind: 'forbidden',
-    status: 403,
-    message: `403 ${message}`,
-    ...more,
-  });
-  const LINES = ['permissions:', '  pull-requests: write'];
-
-  test.each<{
-    who: string;
-    env: Record<string, string>;
-    token?: string;
-    failure: ApiFailure;
-    says: RegExp;
-    fix?: string[];
-  }>([
-    {
-      who: "GitHub's own",
-      env: ENV,
-      token: 'ghs_x',
-      failure: refused('Resource not accessible by integration'),
-      says: /lacks the permission "pull-requests: write"; add these two lines to the job:$/,
-      fix: LINES,
-    },
-    {
-      who: 'fine-grained',
-      env: ENV,
-      failure: refused('Resource not accessible by personal access token'),
-      says: /fine-grained token needs .*"Pull requests: Read and write"/,
-    },
-    {
-      who: 'fine-grained, by its prefix',
-      env: GHES,
-      token: 'github_pat_x',
-      failure: refused('Not Found', { kind: 'not-found', status: 404 }),
-      says: /fine-grained token/,
-    },
-    {
-      who: 'classic, by what the host says',
-      env: ENV,
-      failure: refused('Must have rights', { scopes: 'read:org' }),
-      says: /needs the scope "repo" \("public_repo" .*\); it has: read:org\.$/,
-    },
-    {
-      who: 'classic, by its prefix',
-      env: ENV,
-      token: 'ghp_x',
-      failure: refused('x'),
-      says: /needs the scope "repo"/,
-    },
-    {
-      who: "an app's user",
-      env: ENV,
-      token: 'ghu_x',
-      failure: refused('x'),
-      says: /The app that the token is of/,
-    },
-    {
-      who: "Gitea's own",
-      env: GITEA,
-      failure: refused('user should have a permission to write'),
-      says: /add these two lines to the job, within what the settings of the repository allow:$/,
-      fix: LINES,
-    },
-    {
-      who: "a person's on Gitea",
-      env: GITEA,
-      failure: refused(
-        'token does not have at least one of required scope(s), required=[write:issue]',
-      ),
-      says: /scopes "write:issue" and "read:repository"\.$/,
-    },
-    {
-      who: "Forgejo's own",
-      env: FORGEJO,
-      failure: refused('no'),
-      says: /give another with the scopes/,
-    },
-  ])('$who', ({ env, token = 'x', failure, says, fix }) => {
-    const trouble = commentTrouble('could not write', failure, run(env), token);
-    expect(trouble).toMatchObject({
-      level: 'warning',
-      message: expect.stringMatching(says),
-      fix: fix ?? [],
-    });
-  });
-
-  test.each([
-    { env: GITEA, message: '423 octo-org/shop is archived', says: /archived: nobody can comment/ },
-    { env: ENV, message: '403 Repository was archived so is read-only.', says: /archived: nobody/ },
-    {
-      env: ENV,
-      message: '403 Unable to create comment because issue is locked.',
-      says: /unlock it/,
-    },
-    { env: GITEA, message: '403 You cannot comment on a locked issue.', says: /unlock it/ },
-  ])('nothing: $message', ({ env, message, says }) => {
-    const failure: ApiFailure = { kind: 'forbidden', message };
-    expect(commentTrouble('x', failure, run(env), 'x')?.message).toMatch(says);
-  });
+  test('is said with what to write where', () =>
+    expectPairs('comment-advice.txt', (line) => {
+      const { on, token, ...given } = JSON.parse(line);
+      const failure: ApiFailure = { kind: 'forbidden', status: 403, ...given };
+      return commentTrouble('could not write', failure, run(HOSTS[on]), token);
+    }));
 
   test.each([
     { env: ENV, place: 'job summary' },

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { idOf, type RuleResult } from '../../src/diagnose/context.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
 import { FINDING_CODES, type FindingCode, NAMESPACE } from '../../src/model/finding.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 interface Sketch {
   name: string;
@@ -34,6 +35,21 @@ function draw(...sketches: Sketch[]): {
     graph: buildGraph(results),
     names: (ids) => ids.map((id) => nameById.get(id) ?? id),
   };
+}
+
+/** As the golden file draws them. */
+function sketchesOf(drawing: string): Sketch[] {
+  return drawing.split(';').map((part) => {
+    const [, name = '', blocks, back, code, next] =
+      /^\s*([\w-]+)(!?)(\^?)(?::([\w-]+))?(?: > (.*))?$/.exec(part) ?? [];
+    return {
+      name,
+      blocks: blocks === '!',
+      back: back === '^',
+      ...(code === undefined ? {} : { code: code as FindingCode }),
+      ...(next === undefined ? {} : { for: next.split(' ') }),
+    };
+  });
 }
 
 function resultOf(sketch: Sketch, idByName: ReadonlyMap<string, string>): RuleResult {
@@ -69,135 +85,28 @@ describe('buildGraph', () => {
     });
   });
 
-  test('the end of a chain is the root cause, its head the blocker', () => {
-    const { graph, names } = draw(
-      { name: 'held', blocks: true, for: ['owner'] },
-      { name: 'owner', for: ['webhook'], code: 'owner-failing' },
-      { name: 'webhook', code: 'admission-denied' },
-    );
-    expect(names(graph.blockers)).toEqual(['held']);
-    expect(names(graph.rootCauses)).toEqual(['webhook']);
-    expect(graph.deadlocks).toEqual([]);
-  });
+  test('ends chains at root causes, and finds what waits in a circle', () =>
+    expectPairs('graphs.txt', (drawing) => {
+      const { graph, names } = draw(...sketchesOf(drawing));
+      const { findings, blockers, rootCauses, deadlocks } = graph;
+      expect(findings).toHaveLength(drawing.split(';').length);
+      return {
+        blockers: names(blockers),
+        rootCauses: names(rootCauses),
+        deadlocks: deadlocks.map((circle) => names(circle).sort()),
+      };
+    }));
 
-  test('a cause that two chains share is one root cause', () => {
-    const { graph, names } = draw(
-      { name: 'a', blocks: true, for: ['owner'] },
-      { name: 'b', blocks: true, for: ['owner'] },
-      { name: 'owner', code: 'owner-missing' },
-    );
-    expect(names(graph.blockers)).toEqual(['a', 'b']);
-    expect(names(graph.rootCauses)).toEqual(['owner']);
-  });
-
-  test('a finding on which nothing hangs is kept, and neither blocks nor causes', () => {
-    const { graph, names } = draw(
-      { name: 'held', blocks: true },
-      { name: 'bystander', code: 'crd-terminating' },
-      { name: 'far', code: 'owner-missing', for: ['bystander'] },
-    );
-    expect(graph.findings).toHaveLength(3);
-    expect(names(graph.blockers)).toEqual(['held']);
-    expect(names(graph.rootCauses)).toEqual(['held']);
-  });
-
-  test('drops what is waited for and was not found by any rule', () => {
-    const { graph, names } = draw({ name: 'held', blocks: true, for: ['nobody', 'nothing'] });
-    expect(graph.findings[0]?.waitsFor).toEqual([]);
-    expect(graph.edges.map(({ from }) => from)).toEqual([NAMESPACE]);
-    expect(names(graph.rootCauses)).toEqual(['held']);
-  });
-
-  test('a chain that ends in what was deleted with the namespace is a deadlock', () => {
-    const { graph, names } = draw(
-      { name: 'held', blocks: true, for: ['owner'] },
-      { name: 'owner', code: 'owner-missing', back: true },
-    );
-    expect(names(graph.rootCauses)).toEqual(['owner']);
-    expect(graph.deadlocks.map(names)).toEqual([['held', 'owner']]);
+  test('a way back to the namespace is an edge, what was not found is none', () => {
+    const { graph } = draw(...sketchesOf('held! > owner nobody; owner^:owner-missing'));
+    const [owner] = graph.rootCauses;
     expect(graph.edges).toContainEqual({
-      from: graph.rootCauses[0],
+      from: owner,
       to: NAMESPACE,
       because: 'it was deleted with it',
     });
-  });
-
-  test('a blocker that waits for the namespace itself is a deadlock of one', () => {
-    const { graph, names } = draw({
-      name: 'api',
-      code: 'apiservice-unavailable',
-      blocks: true,
-      back: true,
-    });
-    expect(names(graph.rootCauses)).toEqual(['api']);
-    expect(graph.deadlocks.map(names)).toEqual([['api']]);
-  });
-
-  test('what merely stands beside a deadlock is not part of it', () => {
-    const { graph, names } = draw(
-      { name: 'held', blocks: true, for: ['owner'] },
-      { name: 'owner', code: 'owner-missing', back: true },
-      { name: 'other', blocks: true, for: ['unknown-owner'] },
-      { name: 'unknown-owner', code: 'owner-unknown' },
-    );
-    expect(graph.deadlocks.map(names)).toEqual([['held', 'owner']]);
-    expect(names(graph.rootCauses).sort()).toEqual(['owner', 'unknown-owner']);
-  });
-
-  test('two operators that went with the namespace are two deadlocks, not one', () => {
-    const { graph, names } = draw(
-      { name: 'widget', blocks: true, for: ['operator'] },
-      { name: 'operator', code: 'owner-missing', back: true },
-      { name: 'bucket', blocks: true, for: ['other'] },
-      { name: 'other', code: 'owner-missing', back: true },
-    );
-    expect(graph.deadlocks.map((circle) => names(circle).sort()).sort()).toEqual([
-      ['bucket', 'other'],
-      ['operator', 'widget'],
-    ]);
-  });
-
-  test('findings that wait for each other are a deadlock; its first by rank is the root cause', () => {
-    const { graph, names } = draw(
-      { name: 'a', blocks: true, for: ['b'] },
-      { name: 'b', for: ['c'] },
-      { name: 'c', for: ['b'], code: 'owner-missing' },
-    );
-    expect(graph.deadlocks.map((circle) => names(circle).sort())).toEqual([['b', 'c']]);
-    expect(names(graph.rootCauses)).toEqual(['c']);
-  });
-
-  test('a circle that has a way out ends at the way out', () => {
-    const { graph, names } = draw(
-      { name: 'a', blocks: true, for: ['b'] },
-      { name: 'b', for: ['a', 'cause'] },
-      { name: 'cause', code: 'owner-missing' },
-    );
-    expect(names(graph.rootCauses)).toEqual(['cause']);
-  });
-
-  test('a circle inside of a circle through the namespace still has a root cause', () => {
-    const { graph, names } = draw(
-      { name: 'a', blocks: true, for: ['b'] },
-      { name: 'b', for: ['a'], back: true },
-    );
-    expect(names(graph.rootCauses)).toHaveLength(1);
-    expect(graph.deadlocks.map((circle) => names(circle).sort())).toEqual([['a', 'b']]);
-  });
-
-  test('a finding that waits for itself is the end of its chain', () => {
-    const { graph, names } = draw({ name: 'a', blocks: true, for: ['a'] });
-    expect(names(graph.rootCauses)).toEqual(['a']);
-    expect(graph.findings[0]?.waitsFor).toEqual([]);
-  });
-
-  test('a circle that nothing leads to is no deadlock of this namespace', () => {
-    const { graph } = draw(
-      { name: 'held', blocks: true },
-      { name: 'x', for: ['y'] },
-      { name: 'y', for: ['x'] },
-    );
-    expect(graph.deadlocks).toEqual([]);
+    expect(graph.edges).toHaveLength(3);
+    expect(graph.findings.find(({ id }) => id === graph.blockers[0])?.waitsFor).toEqual([owner]);
   });
 
   test('the same thing found from two sides is one finding with both sides of the evidence', () => {
@@ -263,85 +172,62 @@ describe('buildGraph', () => {
 });
 
 describe('any graph', () => {
-  const sketches = fc.array(
-    fc.record({
-      name: fc.constantFrom(...'abcdefgh'),
-      code: fc.constantFrom<FindingCode>('object-finalizer', 'owner-missing', 'owner-failing'),
-      blocks: fc.boolean(),
-      back: fc.boolean(),
-      for: fc.array(fc.constantFrom(...'abcdefghz'), { maxLength: 4 }),
-    }),
-    { maxLength: 12 },
-  );
+  const sketch = fc.record({
+    name: fc.constantFrom(...'abcdefgh'),
+    code: fc.constantFrom<FindingCode>('object-finalizer', 'owner-missing', 'owner-failing'),
+    blocks: fc.boolean(),
+    back: fc.boolean(),
+    for: fc.array(fc.constantFrom(...'abcdefghz'), { maxLength: 4 }),
+  });
+  const sketches = fc.array(sketch, { maxLength: 12 });
 
-  test('that holds the namespace has a root cause, and every root cause can be reached', () => {
+  const always = (check: (graph: WaitForGraph) => void): void => {
     fc.assert(
-      fc.property(sketches, (drawn) => {
-        const { graph } = draw(...drawn);
-        const reachable = reach(graph);
-        expect(graph.rootCauses.length > 0).toBe(graph.blockers.length > 0);
-        for (const id of graph.rootCauses) expect(reachable.has(id)).toBe(true);
-      }),
+      fc.property(sketches, (drawn) => check(draw(...drawn).graph)),
       { numRuns: 150 },
     );
-  });
+  };
 
-  test('leads from every blocker to some root cause', () => {
-    fc.assert(
-      fc.property(sketches, (drawn) => {
-        const { graph } = draw(...drawn);
-        for (const blocker of graph.blockers) {
-          const onward = reach(graph, blocker);
-          expect(graph.rootCauses.some((id) => onward.has(id))).toBe(true);
-        }
-      }),
-      { numRuns: 150 },
-    );
-  });
+  test('that holds the namespace has a root cause, and every root cause can be reached', () =>
+    always((graph) => {
+      const reachable = reach(graph);
+      expect(graph.rootCauses.length > 0).toBe(graph.blockers.length > 0);
+      for (const id of graph.rootCauses) expect(reachable.has(id)).toBe(true);
+    }));
 
-  test('has only edges between things that are there, each once, and says the same as waitsFor', () => {
-    fc.assert(
-      fc.property(sketches, (drawn) => {
-        const { graph } = draw(...drawn);
-        const ids = new Set([NAMESPACE, ...graph.findings.map(({ id }) => id)]);
-        const edges = graph.edges.map(({ from, to }) => `${from} ${to}`);
-        expect(new Set(edges).size).toBe(edges.length);
-        for (const { from, to } of graph.edges) expect(ids.has(from) && ids.has(to)).toBe(true);
-        for (const finding of graph.findings) {
-          const onward = graph.edges.filter(
-            ({ from, to }) => from === finding.id && to !== NAMESPACE,
-          );
-          expect([...finding.waitsFor].sort()).toEqual(onward.map(({ to }) => to).sort());
-        }
-      }),
-      { numRuns: 150 },
-    );
-  });
+  test('leads from every blocker to some root cause', () =>
+    always((graph) => {
+      for (const blocker of graph.blockers) {
+        const onward = reach(graph, blocker);
+        expect(graph.rootCauses.some((id) => onward.has(id))).toBe(true);
+      }
+    }));
+
+  test('has only edges between things that are there, each once, and says the same as waitsFor', () =>
+    always((graph) => {
+      const ids = new Set([NAMESPACE, ...graph.findings.map(({ id }) => id)]);
+      const edges = graph.edges.map(({ from, to }) => `${from} ${to}`);
+      expect(new Set(edges).size).toBe(edges.length);
+      for (const { from, to } of graph.edges) expect(ids.has(from) && ids.has(to)).toBe(true);
+      for (const { id, waitsFor } of graph.findings) {
+        const onward = graph.edges.filter(({ from, to }) => from === id && to !== NAMESPACE);
+        expect([...waitsFor].sort()).toEqual(onward.map(({ to }) => to).sort());
+      }
+    }));
 
   test('comes out the same in whatever order the rules found its parts', () => {
+    const each = fc.uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 8 });
     fc.assert(
-      fc.property(
-        fc.uniqueArray(
-          fc.record({
-            name: fc.constantFrom(...'abcdefgh'),
-            code: fc.constantFrom<FindingCode>('object-finalizer', 'owner-missing'),
-            blocks: fc.boolean(),
-            back: fc.boolean(),
-            for: fc.array(fc.constantFrom(...'abcdefgh'), { maxLength: 3 }),
-          }),
-          { selector: ({ name }) => name, maxLength: 8 },
-        ),
-        (drawn) => {
-          const one = draw(...drawn).graph;
-          const other = draw(...[...drawn].reverse()).graph;
-          expect(other.findings.map(({ id }) => id)).toEqual(one.findings.map(({ id }) => id));
-          expect(other.blockers).toEqual(one.blockers);
-          expect(other.rootCauses).toEqual(one.rootCauses);
-          const members = ({ deadlocks }: WaitForGraph) =>
-            deadlocks.map((circle) => [...circle].sort().join(' ')).sort();
-          expect(members(other)).toEqual(members(one));
-        },
-      ),
+      fc.property(each, (drawn) => {
+        const seen = ({ findings, blockers, rootCauses, deadlocks }: WaitForGraph) => ({
+          findings: findings.map(({ id }) => id),
+          blockers,
+          rootCauses,
+          deadlocks: deadlocks.map((circle) => [...circle].sort().join(' ')).sort(),
+        });
+        const other = draw(...[...drawn].reverse()).graph;
+        expect(seen(other)).toEqual(seen(draw(...drawn).graph));
+      }),
       { numRuns: 150 },
     );
   });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   collectionPath,
   namespacePath,
@@ -6,6 +6,7 @@ import {
   objectPath,
   withQuery,
 } from '../../src/kubernetes/paths.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const pods = { group: '', version: 'v1', resource: 'pods' };
 const entries = { group: 'ledger.example.com', version: 'v2', resource: 'entries' };
@@ -33,25 +34,8 @@ test.each(['', '.', '..'])('refuses "%s" as a name: it would be another path', (
   expect(() => namespacePath(name)).toThrow(TypeError);
 });
 
-describe('objectNameIn', () => {
-  test.each([
-    { path: '/api/v1/namespaces/demo', name: 'demo' },
-    { path: '/api/v1/namespaces/demo/finalize', name: 'demo' },
-    { path: '/api/v1/namespaces/demo/status', name: 'demo' },
-    { path: '/api/v1/namespaces/demo/pods', name: undefined },
-    { path: '/api/v1/namespaces/demo/pods?limit=1', name: undefined },
-    { path: '/api/v1/namespaces/demo/pods/a?dryRun=All', name: 'a' },
-    { path: '/api/v1/namespaces/demo/pods/a/eviction', name: 'a' },
-    { path: '/api/v1/namespaces', name: undefined },
-    { path: '/api/v1/nodes/n1', name: 'n1' },
-    { path: '/apis/g.example.com/v1/things/system%3Aa', name: 'system:a' },
-    { path: '/apis/g.example.com/v1/namespaces/demo/things/a', name: 'a' },
-    { path: '/apis/g.example.com/v1', name: undefined },
-    { path: '/version', name: undefined },
-  ])('$path names $name', ({ path, name }) => {
-    expect(objectNameIn(path)).toBe(name);
-  });
-});
+test('a path names its object, or none', () =>
+  expectPairs('object-names.txt', (path) => objectNameIn(path) ?? 'none'));
 
 test('a query is added to what is there, and nothing for what is undefined', () => {
   expect(withQuery('/a', {})).toBe('/a');

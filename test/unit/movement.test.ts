@@ -4,7 +4,7 @@ import { shrinkingTypes } from '../../src/diagnose/movement.ts';
 import type { Movement } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
 import { failed } from '../../src/model/read.ts';
-import type { Snapshot, TypeContent } from '../../src/model/snapshot.ts';
+import type { ObjectGroup, Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import {
   CLEANUP,
   CONFIG_MAPS,
@@ -26,6 +26,7 @@ import {
 const OTHER = 'other.example.com/cleanup';
 const GAP_MS = 30_000;
 
+/** Movement between two looks at content; unless there is only one. */
 function movement(before: TypeContent[] | undefined, now: TypeContent[]): Movement {
   const then = before === undefined ? undefined : earlier(before);
   return diagnose(snapshot({ content: now }), then).movement;
@@ -39,251 +40,132 @@ const shrinking = (before: number, now: number): Movement => ({
   comparedMs: GAP_MS,
 });
 
+type Group = Parameters<typeof group>[2];
+/** So many Widgets or ConfigMaps that are held, by one finalizer unless given. */
+const widgets = (given: number | Group, finalizers = [CLEANUP]) =>
+  group(WIDGETS, finalizers, typeof given === 'number' ? { count: given } : given);
+const maps = (given: number | Group, finalizers = [CLEANUP]) =>
+  group(CONFIG_MAPS, finalizers, typeof given === 'number' ? { count: given } : given);
+const W = (...groups: ObjectGroup[]): TypeContent => contentOf(WIDGETS, groups);
+/** ConfigMaps, so many of them queued. */
+const C = (queued: number, ...groups: ObjectGroup[]): TypeContent =>
+  contentOf(CONFIG_MAPS, groups, queued);
+
 describe('movementOf', () => {
   test('is unknown after a single look', () => {
-    expect(movement(undefined, [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP])])])).toEqual({
-      kind: 'unknown',
-    });
+    expect(movement(undefined, [C(0, maps(1))])).toEqual({ kind: 'unknown' });
   });
 
-  test.each<{ what: string; before: TypeContent[]; now: TypeContent[]; is: Movement }>([
-    {
-      what: 'the same object stays',
-      before: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP])])],
-      now: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP])])],
-      is: NONE,
-    },
-    {
-      what: 'the rest was swept out, and one object stays (S1)',
-      before: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP])], 41)],
-      now: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP])])],
-      is: NONE,
-    },
-    {
-      what: 'what was queued is now terminating and held',
-      before: [contentOf(CONFIG_MAPS, [], 5)],
-      now: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP], { count: 5 })])],
-      is: NONE,
-    },
-    {
-      what: 'part of the queue became terminating, none has gone',
-      before: [contentOf(CONFIG_MAPS, [], 5)],
-      now: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP], { count: 3 })], 2)],
-      is: NONE,
-    },
-    {
-      what: 'another type went away, and the held object stays',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP])]), contentOf(CONFIG_MAPS, [], 9)],
-      now: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP])]), contentOf(CONFIG_MAPS)],
-      is: NONE,
-    },
-    {
-      what: 'another group of the same type went away',
-      before: [
-        contentOf(CONFIG_MAPS, [
-          group(CONFIG_MAPS, [CLEANUP]),
-          group(CONFIG_MAPS, [OTHER], { count: 9 }),
-        ]),
-      ],
-      now: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [CLEANUP])])],
-      is: NONE,
-    },
-    {
-      what: 'two writers of the same finalizer, and nobody removes it',
-      before: [
-        contentOf(CONFIG_MAPS, [
-          group(CONFIG_MAPS, [CLEANUP], { count: 3, manager: 'kubectl' }),
-          group(CONFIG_MAPS, [CLEANUP], { count: 4, manager: 'operator' }),
-        ]),
-      ],
-      now: [
-        contentOf(CONFIG_MAPS, [
-          group(CONFIG_MAPS, [CLEANUP], { count: 3, manager: 'kubectl' }),
-          group(CONFIG_MAPS, [CLEANUP], { count: 4, manager: 'operator' }),
-        ]),
-      ],
-      is: NONE,
-    },
-    {
-      what: 'half of the objects got another writer',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 6, manager: 'a' })])],
-      now: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP], { count: 3, manager: 'a' }),
-          group(WIDGETS, [CLEANUP], { count: 3, manager: 'b' }),
-        ]),
-      ],
-      is: NONE,
-    },
-    {
-      what: 'the same finalizers in another order',
-      before: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP, OTHER], { names: ['a', 'b'] }),
-          group(WIDGETS, [OTHER, CLEANUP], { names: ['c'] }),
-        ]),
-      ],
-      now: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP, OTHER], { names: ['a'] }),
-          group(WIDGETS, [OTHER, CLEANUP], { names: ['b', 'c'] }),
-        ]),
-      ],
-      is: NONE,
-    },
-    {
-      what: 'more objects than before',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 3 })])],
-      now: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 5 })])],
-      is: NONE,
-    },
-    {
-      what: 'a type that could not be read before',
-      before: [unreadable(WIDGETS)],
-      now: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 5 })])],
-      is: NONE,
-    },
-    {
-      what: 'a type that cannot be read any more',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 5 })])],
-      now: [unreadable(WIDGETS)],
-      is: NONE,
-    },
-    {
-      what: 'a type that was not there before',
-      before: [],
-      now: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP])])],
-      is: NONE,
-    },
-    {
-      what: 'nothing was there and nothing is',
-      before: [contentOf(CONFIG_MAPS)],
-      now: [contentOf(CONFIG_MAPS)],
-      is: NONE,
-    },
-  ])('is none when $what', ({ before, now, is }) => {
+  const by = (manager: string, count: number) => ({ manager, count });
+  const inOrder = (...names: string[]) => widgets({ names }, [CLEANUP, OTHER]);
+  const reversed = (...names: string[]) => widgets({ names }, [OTHER, CLEANUP]);
+
+  test.each<[what: string, before: TypeContent[], now: TypeContent[], is: Movement]>([
+    ['the same object stays', [C(0, maps(1))], [C(0, maps(1))], NONE],
+    ['the rest was swept out, and one object stays (S1)', [C(41, maps(1))], [C(0, maps(1))], NONE],
+    ['what was queued is now terminating and held', [C(5)], [C(0, maps(5))], NONE],
+    ['part of the queue became terminating, none has gone', [C(5)], [C(2, maps(3))], NONE],
+    ['another type went away', [W(widgets(1)), C(9)], [W(widgets(1)), C(0)], NONE],
+    [
+      'another group of the same type went away',
+      [C(0, maps(1), maps(9, [OTHER]))],
+      [C(0, maps(1))],
+      NONE,
+    ],
+    [
+      'two writers of the same finalizer, and nobody removes it',
+      [C(0, maps(by('kubectl', 3)), maps(by('operator', 4)))],
+      [C(0, maps(by('kubectl', 3)), maps(by('operator', 4)))],
+      NONE,
+    ],
+    [
+      'half of the objects got another writer',
+      [W(widgets(by('a', 6)))],
+      [W(widgets(by('a', 3)), widgets(by('b', 3)))],
+      NONE,
+    ],
+    [
+      'the same finalizers in another order',
+      [W(inOrder('a', 'b'), reversed('c'))],
+      [W(inOrder('a'), reversed('b', 'c'))],
+      NONE,
+    ],
+    ['more objects than before', [W(widgets(3))], [W(widgets(5))], NONE],
+    ['a type that could not be read before', [unreadable(WIDGETS)], [W(widgets(5))], NONE],
+    ['a type that cannot be read any more', [W(widgets(5))], [unreadable(WIDGETS)], NONE],
+    ['a type that was not there before', [], [W(widgets(1))], NONE],
+    ['nothing was there and nothing is', [C(0)], [C(0)], NONE],
+    ['something could not be read', [W(widgets(1))], [W(), unreadable(CONFIG_MAPS)], NONE],
+    [
+      'a group of equal objects gets smaller',
+      [W(widgets(80))],
+      [W(widgets(55))],
+      shrinking(80, 55),
+    ],
+    [
+      'one of two groups gets smaller: it alone is counted',
+      [W(widgets(80), widgets(7, [OTHER]))],
+      [W(widgets(55), widgets(7, [OTHER]))],
+      shrinking(80, 55),
+    ],
+    [
+      'objects of two writers go: each object is counted once',
+      [W(widgets(by('a', 10)), widgets(by('b', 10)))],
+      [W(widgets(by('a', 10)), widgets(by('b', 4)))],
+      shrinking(20, 14),
+    ],
+    [
+      'two types get smaller',
+      [W(widgets(8)), C(0, maps(4, [OTHER]))],
+      [W(widgets(6)), C(0, maps(1, [OTHER]))],
+      shrinking(12, 7),
+    ],
+    [
+      'an object loses one of its two finalizers',
+      [W(inOrder('db'))],
+      [W(widgets({ names: ['db'] }, [OTHER]))],
+      shrinking(1, 1),
+    ],
+    ['a queue empties, and objects really go', [C(20)], [C(12)], shrinking(20, 12)],
+    [
+      'the last object has just gone: the controller finishes with its next pass',
+      [W(widgets(1))],
+      [W()],
+      shrinking(1, 0),
+    ],
+  ])('when %s', (_, before, now, is) => {
     expect(movement(before, now)).toEqual(is);
-  });
-
-  test.each<{ what: string; before: TypeContent[]; now: TypeContent[]; is: Movement }>([
-    {
-      what: 'a group of equal objects gets smaller',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 80 })])],
-      now: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 55 })])],
-      is: shrinking(80, 55),
-    },
-    {
-      what: 'one of two groups gets smaller: it alone is counted',
-      before: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP], { count: 80 }),
-          group(WIDGETS, [OTHER], { count: 7 }),
-        ]),
-      ],
-      now: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP], { count: 55 }),
-          group(WIDGETS, [OTHER], { count: 7 }),
-        ]),
-      ],
-      is: shrinking(80, 55),
-    },
-    {
-      what: 'objects of two writers go: each object is counted once',
-      before: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP], { count: 10, manager: 'a' }),
-          group(WIDGETS, [CLEANUP], { count: 10, manager: 'b' }),
-        ]),
-      ],
-      now: [
-        contentOf(WIDGETS, [
-          group(WIDGETS, [CLEANUP], { count: 10, manager: 'a' }),
-          group(WIDGETS, [CLEANUP], { count: 4, manager: 'b' }),
-        ]),
-      ],
-      is: shrinking(20, 14),
-    },
-    {
-      what: 'two types get smaller',
-      before: [
-        contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 8 })]),
-        contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [OTHER], { count: 4 })]),
-      ],
-      now: [
-        contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 6 })]),
-        contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, [OTHER], { count: 1 })]),
-      ],
-      is: shrinking(12, 7),
-    },
-    {
-      what: 'an object loses one of its two finalizers',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP, OTHER], { names: ['db'] })])],
-      now: [contentOf(WIDGETS, [group(WIDGETS, [OTHER], { names: ['db'] })])],
-      is: shrinking(1, 1),
-    },
-    {
-      what: 'a queue empties, and objects really go',
-      before: [contentOf(CONFIG_MAPS, [], 20)],
-      now: [contentOf(CONFIG_MAPS, [], 12)],
-      is: shrinking(20, 12),
-    },
-    {
-      what: 'the last object has just gone: the controller finishes with its next pass',
-      before: [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP])])],
-      now: [contentOf(WIDGETS)],
-      is: shrinking(1, 0),
-    },
-  ])('is shrinking when $what', ({ before, now, is }) => {
-    expect(movement(before, now)).toEqual(is);
-  });
-
-  test('does not call it the last object when something could not be read', () => {
-    const before = [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP])])];
-    expect(movement(before, [contentOf(WIDGETS), unreadable(CONFIG_MAPS)])).toEqual(NONE);
   });
 
   describe('grace periods', () => {
+    const LATER = '2026-03-02T10:09:00Z';
     const end = (given: string, over = {}): Snapshot =>
       withPods([podFacts('web', { deletionTimestamp: given, ...over })]);
 
-    test.each<{ what: string; now: Snapshot; is: Movement }>([
-      {
-        what: 'runs until the latest of its pods ends',
-        now: withPods([
-          podFacts('a', { deletionTimestamp: '2026-03-02T10:05:00Z' }),
-          podFacts('b', { deletionTimestamp: '2026-03-02T10:09:00Z' }),
-          podFacts('c', { deletionTimestamp: '2026-03-02T10:00:30Z' }),
-        ]),
-        is: { kind: 'grace-period', until: '2026-03-02T10:09:00Z' },
-      },
-      {
-        what: 'leaves the kubelet a moment to confirm',
-        now: end('2026-03-02T10:01:26Z'),
-        is: { kind: 'grace-period', until: '2026-03-02T10:01:26Z' },
-      },
-      { what: 'is over after that', now: end('2026-03-02T10:01:25Z'), is: { kind: 'unknown' } },
-      {
-        what: 'does not count for a pod that no node has',
-        now: end('2026-03-02T10:09:00Z', { nodeName: undefined }),
-        is: { kind: 'unknown' },
-      },
-      {
-        what: 'does not count when it is 0',
-        now: end('2026-03-02T10:09:00Z', { deletionGracePeriodSeconds: 0 }),
-        is: { kind: 'unknown' },
-      },
-      {
-        what: 'does not count for a pod with a time that cannot be read',
-        now: end('tomorrow'),
-        is: { kind: 'unknown' },
-      },
-      {
-        what: 'is not known when pods cannot be listed',
-        now: { ...end('2026-03-02T10:09:00Z'), pods: failed(failureOf()) },
-        is: { kind: 'unknown' },
-      },
-    ])('$what', ({ now, is }) => {
+    const UNKNOWN: Movement = { kind: 'unknown' };
+    const until = (end: string): Movement => ({ kind: 'grace-period', until: end });
+
+    test.each<[what: string, now: Snapshot, is: Movement]>([
+      [
+        'runs until the latest of its pods ends',
+        withPods(
+          ['10:05:00', '10:09:00', '10:00:30'].map((time, at) =>
+            podFacts(`${at}`, { deletionTimestamp: `2026-03-02T${time}Z` }),
+          ),
+        ),
+        until('2026-03-02T10:09:00Z'),
+      ],
+      [
+        'leaves the kubelet a moment to confirm',
+        end('2026-03-02T10:01:26Z'),
+        until('2026-03-02T10:01:26Z'),
+      ],
+      ['is over after that', end('2026-03-02T10:01:25Z'), UNKNOWN],
+      ['is not for a pod without a node', end(LATER, { nodeName: undefined }), UNKNOWN],
+      ['is not there when it is 0', end(LATER, { deletionGracePeriodSeconds: 0 }), UNKNOWN],
+      ['is not there with a time that cannot be read', end('tomorrow'), UNKNOWN],
+      ['is not known without pods', { ...end(LATER), pods: failed(failureOf()) }, UNKNOWN],
+    ])('%s', (_, now, is) => {
       expect(diagnose(now).movement).toEqual(is);
     });
   });
@@ -300,50 +182,28 @@ describe('a hang that is not one yet', () => {
       }),
     });
 
-  test.each<{ what: string; now: Snapshot; is: string; outcome: string }>([
-    {
-      what: 'the controller has not begun',
-      now: silent('2026-03-02T10:01:20Z'),
-      is: 'starting',
-      outcome: 'progressing',
-    },
-    {
-      what: 'the controller should have begun',
-      now: silent('2026-03-02T10:01:10Z'),
-      is: 'unknown',
-      outcome: 'stuck',
-    },
-    {
-      what: 'what the conditions complain about is fixed, and the next try is near',
-      now: complaining('2026-03-02T10:00:31Z'),
-      is: 'retrying',
-      outcome: 'progressing',
-    },
-    {
-      what: 'the conditions complain for longer than a retry takes',
-      now: complaining('2026-03-02T09:59:59Z'),
-      is: 'unknown',
-      outcome: 'stuck',
-    },
-    {
-      what: 'something holds it, however young it is',
-      now: {
-        ...silent('2026-03-02T10:01:20Z'),
-        content: [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, ['x/y'])])],
-      },
-      is: 'unknown',
-      outcome: 'stuck',
-    },
-    {
-      what: 'something could not be read, however young it is',
-      now: snapshot({
-        namespace: silent('2026-03-02T10:01:20Z').namespace,
-        content: [unreadable(CONFIG_MAPS)],
-      }),
-      is: 'unknown',
-      outcome: 'inconclusive',
-    },
-  ])('$what: $is', ({ now, is, outcome }) => {
+  const young = silent('2026-03-02T10:01:20Z');
+  const held = { ...young, content: [C(0, maps(1, ['x/y']))] };
+  const partly = snapshot({ namespace: young.namespace, content: [unreadable(CONFIG_MAPS)] });
+
+  test.each<[what: string, now: Snapshot, is: string, outcome: string]>([
+    ['the controller has not begun', young, 'starting', 'progressing'],
+    ['the controller should have begun', silent('2026-03-02T10:01:10Z'), 'unknown', 'stuck'],
+    [
+      'what the conditions complain about is fixed, and the next try is near',
+      complaining('2026-03-02T10:00:31Z'),
+      'retrying',
+      'progressing',
+    ],
+    [
+      'the conditions complain for longer than a retry takes',
+      complaining('2026-03-02T09:59:59Z'),
+      'unknown',
+      'stuck',
+    ],
+    ['something holds it, however young it is', held, 'unknown', 'stuck'],
+    ['something could not be read, however young it is', partly, 'unknown', 'inconclusive'],
+  ])('%s', (_, now, is, outcome) => {
     const diagnosis = diagnose(now);
     expect(diagnosis.movement.kind).toBe(is);
     expect(outcomeOf(diagnosis)).toBe(outcome);
@@ -368,18 +228,12 @@ describe('more objects than one request of the namespace controller can delete, 
     return `${diagnosis.movement.kind} ${outcomeOf(diagnosis)}`;
   };
 
-  test('is slow, not stuck', () => {
-    expect(verdict([contentOf(CONFIG_MAPS, [], 100_000)])).toBe('retrying progressing');
-  });
-
-  test('is stuck when something holds one of them', () => {
-    const held = [group(CONFIG_MAPS, ['x/y'])];
-    expect(verdict([contentOf(CONFIG_MAPS, held, 99_999)])).toBe('unknown stuck');
-  });
-
-  test('is not called slow while something could not be read', () => {
-    const content = [contentOf(CONFIG_MAPS, [], 100_000), unreadable(WIDGETS)];
-    expect(verdict(content)).toBe('unknown stuck');
+  test.each([
+    ['is slow, not stuck', [C(100_000)], 'retrying progressing'],
+    ['is stuck when something holds one', [C(99_999, maps(1, ['x/y']))], 'unknown stuck'],
+    ['is not slow while something is unread', [C(100_000), unreadable(WIDGETS)], 'unknown stuck'],
+  ])('%s', (_, content, is) => {
+    expect(verdict(content)).toBe(is);
   });
 });
 
@@ -389,52 +243,43 @@ describe('what shrinks is not blamed, what stays is', () => {
       ({ code, subject, count = 1 }) => `${code} ${subject.name} ${count}`,
     );
 
-  test('80 objects that go one by one', () => {
-    expect(
-      blamed(
-        [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 80 })])],
-        [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 55 })])],
-      ),
-    ).toEqual(['content-deleting widgets.example.com 55']);
-  });
+  const stays = widgets({ names: ['db'] }, [OTHER]);
+  const both = [
+    maps({ names: ['a', 'b'], manager: 'kubectl' }, [OTHER]),
+    maps({ names: ['c', 'd'], manager: 'helm' }, [OTHER]),
+  ];
 
-  test('a group that shrinks beside one that stays', () => {
-    const stays = group(WIDGETS, [OTHER], { names: ['db'] });
-    expect(
-      blamed(
-        [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 80 }), stays])],
-        [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count: 55 }), stays])],
-      ),
-    ).toEqual([
-      'owner-unknown db 1',
-      'object-finalizer db 1',
-      'content-deleting widgets.example.com 55',
-    ]);
-  });
-
-  test('two writers of one finalizer, none of whom removes it', () => {
-    const both = [
-      group(CONFIG_MAPS, [OTHER], { names: ['a', 'b'], manager: 'kubectl' }),
-      group(CONFIG_MAPS, [OTHER], { names: ['c', 'd'], manager: 'helm' }),
-    ];
-    expect(blamed([contentOf(CONFIG_MAPS, both)], [contentOf(CONFIG_MAPS, both)])).toEqual(
-      [
-        'object-finalizer a 2',
-        'object-finalizer c 2',
-        'owner-unknown a 1',
-        'owner-unknown c 1',
-      ].sort((a, b) => Number(a.startsWith('object')) - Number(b.startsWith('object'))),
-    );
+  test.each<[what: string, before: TypeContent[], now: TypeContent[], are: string[]]>([
+    [
+      '80 objects that go one by one',
+      [W(widgets(80))],
+      [W(widgets(55))],
+      ['content-deleting widgets.example.com 55'],
+    ],
+    [
+      'a group that shrinks beside one that stays',
+      [W(widgets(80), stays)],
+      [W(widgets(55), stays)],
+      ['owner-unknown db 1', 'object-finalizer db 1', 'content-deleting widgets.example.com 55'],
+    ],
+    [
+      'two writers of one finalizer, none of whom removes it',
+      [C(0, ...both)],
+      [C(0, ...both)],
+      ['owner-unknown a 1', 'owner-unknown c 1', 'object-finalizer a 2', 'object-finalizer c 2'],
+    ],
+  ])('%s', (_, before, now, are) => {
+    expect(blamed(before, now)).toEqual(are);
   });
 });
 
 describe('shrinkingTypes', () => {
   test('names each set of finalizers once, however many writers it has', () => {
     const many = (count: number): TypeContent =>
-      contentOf(WIDGETS, [
-        group(WIDGETS, [CLEANUP, OTHER], { count, manager: 'a' }),
-        group(WIDGETS, [OTHER, CLEANUP], { count, manager: 'b' }),
-      ]);
+      W(
+        widgets({ count, manager: 'a' }, [CLEANUP, OTHER]),
+        widgets({ count, manager: 'b' }, [OTHER, CLEANUP]),
+      );
     const found = shrinkingTypes(earlier([many(9)]), snapshot({ content: [many(5)] }));
     expect(found.map(({ before, now, finalizers }) => ({ before, now, finalizers }))).toEqual([
       { before: 18, now: 10, finalizers: [CLEANUP, OTHER] },

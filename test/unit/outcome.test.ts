@@ -17,7 +17,7 @@ import {
   worstOutcome,
 } from '../../src/model/outcome.ts';
 import { failed } from '../../src/model/read.ts';
-import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import {
   CLEANUP,
   CONFIG_MAPS,
@@ -35,32 +35,23 @@ import {
 const DEFAULT: Policy = { failOn: 'not-deleted', ifNotFound: 'ok' };
 
 describe('worstOutcome', () => {
-  test.each<{ outcomes: Outcome[]; worst: Outcome; policy?: Partial<Policy> }>([
-    { outcomes: [], worst: 'deleted' },
-    { outcomes: ['deleted'], worst: 'deleted' },
-    { outcomes: ['deleted', 'not-found'], worst: 'not-found' },
-    { outcomes: ['recreated', 'deleted'], worst: 'recreated' },
-    { outcomes: ['forced', 'recreated'], worst: 'forced' },
-    { outcomes: ['progressing', 'stuck', 'deleted'], worst: 'stuck' },
-    { outcomes: ['stuck', 'inconclusive'], worst: 'stuck' },
-    { outcomes: ['cancelled', 'stuck'], worst: 'cancelled' },
-    { outcomes: ['not-found', 'progressing'], worst: 'progressing' },
-    {
-      outcomes: ['not-found', 'progressing'],
-      policy: { ifNotFound: 'error', failOn: 'stuck' },
-      worst: 'not-found',
-    },
-    {
-      outcomes: ['not-found', 'stuck'],
-      policy: { ifNotFound: 'error', failOn: 'never' },
-      worst: 'not-found',
-    },
-    {
-      outcomes: ['not-found', 'stuck'],
-      policy: { ifNotFound: 'error' },
-      worst: 'stuck',
-    },
-  ])('of $outcomes ($policy) is $worst', ({ outcomes, worst, policy }) => {
+  const LENIENT = { failOn: 'stuck', ifNotFound: 'error' } as const;
+  const CARELESS = { failOn: 'never', ifNotFound: 'error' } as const;
+
+  test.each<[outcomes: Outcome[], worst: Outcome, policy?: Partial<Policy>]>([
+    [[], 'deleted'],
+    [['deleted'], 'deleted'],
+    [['deleted', 'not-found'], 'not-found'],
+    [['recreated', 'deleted'], 'recreated'],
+    [['forced', 'recreated'], 'forced'],
+    [['progressing', 'stuck', 'deleted'], 'stuck'],
+    [['stuck', 'inconclusive'], 'stuck'],
+    [['cancelled', 'stuck'], 'cancelled'],
+    [['not-found', 'progressing'], 'progressing'],
+    [['not-found', 'progressing'], 'not-found', LENIENT],
+    [['not-found', 'stuck'], 'not-found', CARELESS],
+    [['not-found', 'stuck'], 'stuck', { ifNotFound: 'error' }],
+  ])('of %j is %s', (outcomes, worst, policy) => {
     expect(worstOutcome(outcomes, { ...DEFAULT, ...policy })).toBe(worst);
   });
 
@@ -91,50 +82,27 @@ describe('outcomeOf', () => {
   const held = [contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, ['x/y'])])];
   const widgets = (count: number) => [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count })])];
 
-  test.each<{ what: string; now: Snapshot; before?: Snapshot; is: string }>([
-    { what: 'a held object', now: snapshot({ content: held }), before: earlier(held), is: 'stuck' },
-    { what: 'a held object, seen once', now: snapshot({ content: held }), is: 'stuck' },
-    {
-      what: 'nothing that explains it, all read',
-      now: snapshot({ content: [contentOf(CONFIG_MAPS)] }),
-      is: 'stuck',
-    },
-    {
-      what: 'nothing that explains it, and something unread',
-      now: snapshot({ content: [contentOf(CONFIG_MAPS), unreadable(WIDGETS)] }),
-      is: 'inconclusive',
-    },
-    {
-      what: 'a held object, and something unread',
-      now: snapshot({ content: [...held, unreadable(WIDGETS)] }),
-      is: 'stuck',
-    },
-    {
-      what: 'a held object in a namespace that may be gone by now',
-      now: snapshot({ content: held, trouble: failureOf() }),
-      is: 'inconclusive',
-    },
-    {
-      what: 'nothing readable at all',
-      now: snapshot({
-        discovery: failed(failureOf()),
-        pods: failed(failureOf()),
-        unread: [{ source: 'discovery', what: 'API discovery', reason: '403' }],
-      }),
-      is: 'inconclusive',
-    },
-    {
-      what: 'objects that get fewer',
-      now: snapshot({ content: widgets(5) }),
-      before: earlier(widgets(9)),
-      is: 'progressing',
-    },
-    {
-      what: 'a grace period',
-      now: withPods([podFacts('a', { deletionTimestamp: '2026-03-02T10:09:00Z' })]),
-      is: 'progressing',
-    },
-  ])('$what: $is', ({ now, before, is }) => {
+  const unseen = snapshot({
+    discovery: failed(failureOf()),
+    pods: failed(failureOf()),
+    unread: [{ source: 'discovery', what: 'API discovery', reason: '403' }],
+  });
+  const grace = withPods([podFacts('a', { deletionTimestamp: '2026-03-02T10:09:00Z' })]);
+  const of = (content: TypeContent[], more: Partial<Snapshot> = {}) =>
+    snapshot({ content, ...more });
+  const nothing = contentOf(CONFIG_MAPS);
+
+  test.each<[what: string, is: string, now: Snapshot, before?: Snapshot]>([
+    ['a held object', 'stuck', of(held), earlier(held)],
+    ['a held object, seen once', 'stuck', of(held)],
+    ['nothing that explains it, all read', 'stuck', of([nothing])],
+    ['nothing, and something unread', 'inconclusive', of([nothing, unreadable(WIDGETS)])],
+    ['a held object, and something unread', 'stuck', of([...held, unreadable(WIDGETS)])],
+    ['what may be gone by now', 'inconclusive', of(held, { trouble: failureOf() })],
+    ['nothing readable at all', 'inconclusive', unseen],
+    ['objects that get fewer', 'progressing', of(widgets(5)), earlier(widgets(9))],
+    ['a grace period', 'progressing', grace],
+  ])('%s: %s', (_, is, now, before) => {
     expect(outcomeOf(diagnose(now, before))).toBe(is);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { Log } from '../../src/base/log.ts';
 import type { Clock } from '../../src/base/time.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import {
@@ -10,6 +9,7 @@ import {
   startProgressLog,
 } from '../../src/gate/progress.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
+import { recordTo } from '../stage/gate-run.ts';
 import {
   CONFIG_MAPS,
   condition,
@@ -27,17 +27,7 @@ function watch() {
   const lines: string[] = [];
   let now = START;
   const clock: Clock = { now: () => now, sleep: async () => undefined };
-  const line = (text: string): void => {
-    lines.push(text);
-  };
-  const log: Log = {
-    line,
-    group: line,
-    notice: line,
-    warning: line,
-    error: line,
-    debug: line,
-  };
+  const log = recordTo(lines);
   const progress = startProgress(namespaceFacts(), startProgressLog(START, 1, { clock, log }), {
     clock,
     api: { clockOffsetMs: () => 0 },

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
-
-const JWT = 'eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJzeXN0ZW06c2EifQ.c2lnbmF0dXJl_-x';
+import { expectPairs } from '../stub/pairs.ts';
 
 describe('a registered secret', () => {
   test.each([
@@ -67,50 +66,8 @@ describe('a registered secret', () => {
 });
 
 describe('the shape of a secret', () => {
-  test.each([
-    { what: 'a JWT', text: `token ${JWT} was`, want: 'token *** was' },
-    { what: 'a JWT without its end', text: JWT.slice(0, 60), want: '***' },
-    {
-      what: 'a bearer token',
-      text: 'Authorization: Bearer abcdef0123456789==',
-      want: 'Authorization: Bearer ***',
-    },
-    { what: 'basic authentication', text: 'basic dXNlcjpwYXNzd29yZDE=', want: 'basic ***' },
-    { what: 'a token for EKS', text: 'k8s-aws-v1.aHR0cHM6Ly9zdHM x', want: '*** x' },
-    { what: 'a Google token', text: 'ya29.a0AfH6SMBx-y_z x', want: '*** x' },
-    { what: 'an OpenShift token', text: 'sha256~abcdefghijklmnopqrstuvwxyz x', want: '*** x' },
-    { what: 'a GitHub token', text: 'ghs_16C7e42F292c6912E7710c838347Ae178B4a x', want: '*** x' },
-    {
-      what: 'a key',
-      text: 'key: -----BEGIN RSA PRIVATE KEY-----\nMIIE\nabcd\n-----END RSA PRIVATE KEY-----\nnext',
-      want: 'key: ***\nnext',
-    },
-    { what: 'a key that was cut off', text: '-----BEGIN PRIVATE KEY----- MIIE abcd', want: '***' },
-    {
-      what: 'a password in a URL',
-      text: 'via http://ci:hunter2@proxy:3128/x',
-      want: 'via http://***@proxy:3128/x',
-    },
-    {
-      what: 'a password with a slash-free @',
-      text: 'socks5://a:b@c@host',
-      want: 'socks5://***@host',
-    },
-  ])('$what', ({ text, want }) => {
-    expect(createRedactor().redact(text)).toBe(want);
-  });
-
-  test.each([
-    'Bearer authentication is not configured',
-    'Basic information about the namespace',
-    'https://10.0.0.1:6443/api/v1/namespaces/a@b',
-    'see https://example.com/docs, and mail ops@example.com',
-    'configmaps "eyJust-a-name" is forbidden',
-    'widgets.ledger.example.com "a-b-c" not found',
-    'Post "https://hooks.demo.svc:443/validate?timeout=5s": no endpoints available for service "hooks"',
-  ])('is not seen in: %s', (text) => {
-    expect(createRedactor().redact(text)).toBe(text);
-  });
+  test('is enough, and is not seen where there is none', () =>
+    expectPairs('redacted.txt', (line) => createRedactor().redact(line.replaceAll('\\n', '\n'))));
 
   test('is looked for in long texts made to be slow, and the search comes to an end', () => {
     const redactor = createRedactor();

@@ -6,13 +6,13 @@ import { buildReport } from '../../src/report/report-json.ts';
 import { attributionOf } from '../../src/report/sentences.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { toPlain } from '../../src/report/words.ts';
+import { expectPairs } from '../stub/pairs.ts';
 import {
   deadApiService,
   deadlock,
   diagnosis,
   finding,
   gone,
-  heldSince,
   namespaceResult,
   recorded,
   runOf,
@@ -174,83 +174,16 @@ describe('where a cause lies', () => {
     const whole = runOf([namespace], { elapsedMs: 302_000, ...run });
     return first === undefined ? undefined : toPlain(attributionOf(first, whole));
   };
-  const DEAD = cause('apiservice-unavailable', 'cluster');
-  const IN_CLUSTER = 'The cause lies in the cluster, outside of this namespace.';
-
-  test.each([
-    {
-      what: 'in the cluster, and others have waited for longer: innocent',
-      is: answer([DEAD], { alsoHeld: heldSince('a', 'b') }),
-      answer: `Not caused by this change. ${IN_CLUSTER} 2 other namespaces wait for the same: a and b.`,
-    },
-    {
-      what: 'in the cluster: that alone proves nothing',
-      is: answer([DEAD]),
-      answer: IN_CLUSTER,
-    },
-    {
-      what: 'in the cluster, and others hang only since this run began',
-      is: answer([DEAD], { alsoHeld: [{ name: 'a', since: '2026-03-02T10:01:00Z' }] }),
-      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
-    },
-    {
-      what: 'the same, looked at without waiting, an hour after the deletion',
-      is: answer(
-        [DEAD],
-        { alsoHeld: [{ name: 'a', since: '2026-03-02T10:01:00Z' }] },
-        { elapsedMs: 0 },
-      ),
-      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
-    },
-    {
-      what: 'in the cluster, broken after the run began: the others hung on something else',
-      is: answer([{ ...DEAD, since: '2026-03-02T10:01:00Z' }], { alsoHeld: heldSince('a') }),
-      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
-    },
-    {
-      what: 'since nobody knows when',
-      is: answer([DEAD], { alsoHeld: [{ name: 'a', since: '' }] }),
-      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
-    },
-    {
-      what: 'two causes in the cluster: nobody knows for which of them the others wait',
-      is: answer([DEAD, cause('discovery-failed', 'cluster')], { alsoHeld: heldSince('a') }),
-      answer: `${IN_CLUSTER} 1 other namespace waits for the same: a.`,
-    },
-    {
-      what: 'many others',
-      is: answer([DEAD], { alsoHeld: heldSince(...'abcdefgh') }),
-      answer: `Not caused by this change. ${IN_CLUSTER} 8 other namespaces wait for the same: a, b, c, d, e and 3 more.`,
-    },
-    {
-      what: 'an add-on of the whole cluster that lived in this namespace',
-      is: answer([DEAD], { deadlocks: [[DEAD.id]], alsoHeld: heldSince('a') }),
-      answer:
-        "Caused by this environment's own teardown order. What had to clean up was deleted together with what it had to clean up. 1 other namespace waits for the same: a.",
-    },
-    {
-      what: 'in the namespace',
-      is: answer([cause('owner-failing', 'namespace')]),
-      answer: 'The cause lies in this environment.',
-    },
-    {
-      what: 'an owner that nobody knows',
-      is: answer([cause('owner-unknown', 'namespace')]),
-      answer: '',
-    },
-    {
-      what: 'a pod that takes its time',
-      is: answer([cause('pod-grace-period', 'namespace')]),
-      answer: '',
-    },
-    {
-      what: 'nothing that explains it',
-      is: answer([cause('unexplained', 'namespace')]),
-      answer: '',
-    },
-  ])('$what', ({ is, answer: expected }) => {
-    expect(is).toBe(expected);
-  });
+  test('is said, and whether others wait for the same since before', () =>
+    expectPairs('attributions.txt', (line) => {
+      const { causes, deadlock: isDeadlock = false, alsoHeld, run } = JSON.parse(line);
+      const findings: Finding[] = causes.map(
+        ({ code, scope, ...given }: { code: FindingCode; scope: Finding['scope'] }) =>
+          cause(code, scope, given),
+      );
+      const deadlocks = isDeadlock ? [findings.map(({ id }) => id)] : [];
+      return answer(findings, { deadlocks, alsoHeld: alsoHeld ?? [] }, run);
+    }));
 });
 
 describe('remedies', () => {

@@ -10,6 +10,7 @@ import {
   withAges,
 } from '../../src/report/sentences.ts';
 import { toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
+import { expectPairs } from '../stub/pairs.ts';
 import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
 
 const HOME = 'preview-pr-1';
@@ -42,81 +43,12 @@ function clauses(...links: Link[]): Words[] {
 }
 
 describe('the sentences of a chain', () => {
-  test.each<{ what: string; next: Link; ends: string }>([
-    {
-      what: 'its controller',
-      next: { code: 'owner-scaled-to-zero', subject: OPERATOR, message: 'has 0 replicas' },
-      ends: 'Its controller, Deployment ops/operator, has 0 replicas.',
-    },
-    {
-      what: 'a controller that is proven',
-      next: {
-        code: 'owner-failing',
-        subject: OPERATOR,
-        message: 'is refused what it must do',
-        certainty: 'proven',
-      },
-      ends: 'Its controller, Deployment ops/operator, is refused what it must do.',
-    },
-    {
-      what: 'a controller that is only likely, which nothing may make more of',
-      next: {
-        code: 'owner-scaled-to-zero',
-        subject: OPERATOR,
-        message: 'is most likely its controller, and is scaled to zero',
-        certainty: 'likely',
-      },
-      ends: 'Deployment ops/operator is most likely its controller, and is scaled to zero.',
-    },
-    {
-      what: 'an owner nobody can name, in the words for what was just named',
-      next: {
-        code: 'owner-unknown',
-        subject: WIDGET,
-        finalizer: 'a/b',
-        message: 'has finalizer a/b, and nothing in the cluster shows who should remove it',
-        continuation: 'nothing in the cluster shows who should remove it',
-      },
-      ends: 'Nothing in the cluster shows who should remove it.',
-    },
-    {
-      what: 'the same without such words',
-      next: { code: 'owner-unknown', subject: WIDGET, message: 'has no known owner' },
-      ends: 'It has no known owner.',
-    },
-    {
-      what: 'a type without a controller',
-      next: {
-        code: 'owner-missing',
-        subject: subject('CustomResourceDefinition', 'widgets.x'),
-        message: 'has no controller in this cluster',
-      },
-      ends: 'Its type, CustomResourceDefinition widgets.x, has no controller in this cluster.',
-    },
-    {
-      what: 'a webhook that stops the update',
-      next: {
-        code: 'admission-denied',
-        subject: subject('ValidatingWebhookConfiguration', 'guard'),
-        message: 'denies UPDATE of widgets: not today',
-      },
-      ends: 'It is stopped by ValidatingWebhookConfiguration guard, which denies UPDATE of widgets: not today.',
-    },
-    {
-      what: 'a lost node',
-      next: { code: 'pod-node-unavailable', subject: subject('Node', 'n7'), message: 'is gone' },
-      ends: 'It runs on Node n7, which is gone.',
-    },
-    {
-      what: 'another object',
-      next: { code: 'object-finalizer', subject: subject('Pod', 'p', HOME), message: 'is held' },
-      ends: 'It waits for Pod p, which is held.',
-    },
-  ])('go on with $what', ({ next, ends }) => {
-    expect(toPlain(asSentences(clauses(HELD, next)))).toBe(
-      `Widget db is held by finalizer a/b. ${ends}`,
-    );
-  });
+  test('go on with what the object waits for', () =>
+    expectPairs('sentences.txt', (line) => {
+      const { subject: next, ...rest } = JSON.parse(line);
+      const link: Link = { ...rest, subject: { apiVersion: 'x/v1', ...next } };
+      return toPlain(asSentences(clauses(HELD, link)));
+    }));
 
   test('keep the owner of a namespace finalizer apart from the namespace controller', () => {
     const told = clauses(
@@ -175,18 +107,8 @@ test.each([
 });
 
 describe('timestamps in sentences', () => {
-  test.each([
-    { text: 'since 2026-03-02T10:00:11Z and on', told: 'since 10:00:11 UTC (4m 51s ago) and on' },
-    { text: '2026-03-02T10:00:11.123456Z', told: '10:00:11 UTC (4m 51s ago)' },
-    { text: 'until 2026-03-02T10:10:00Z', told: 'until 10:10:00 UTC (in 4m 58s)' },
-    { text: '2026-03-02T10:05:02Z', told: '10:05:02 UTC' },
-    { text: '2026-03-01T21:00:00Z', told: '2026-03-01 21:00 UTC (13h 05m ago)' },
-    { text: '2026-02-28T09:12:44Z', told: '2026-02-28 09:12 UTC (2 days ago)' },
-    { text: '2026-99-99T99:99:99Z', told: '2026-99-99T99:99:99Z' },
-    { text: 'x2026-03-02T10:00:11Z', told: 'x2026-03-02T10:00:11Z' },
-  ])('$text', ({ text, told }) => {
-    expect(withAges(text, FINISHED_AT)).toBe(told);
-  });
+  test('have the time of day and their age', () =>
+    expectPairs('ages.txt', (text) => withAges(text, FINISHED_AT)));
 
   test('stay as they are when our own clock tells nothing', () => {
     expect(withAges('2026-03-02T10:00:11Z', 'never')).toBe('2026-03-02T10:00:11Z');

@@ -242,7 +242,7 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
   );
 }
 
-/** Only one of those that act as somebody RBAC does not tell is called as the writer, by its own name. */
+/** It may act as somebody RBAC does not tell, and is the only one who is called as the writer, by its own name. */
 function chooseActing(
   context: Context,
   held: Held,
@@ -252,10 +252,11 @@ function chooseActing(
   const [candidate, ...others] = candidates.filter(
     (one) =>
       isUnexplained(context, held, one) &&
-      one.rights.impersonates &&
       [one.actor?.name, one.account?.name, ...ownPrograms(one)].includes(manager),
   );
-  return candidate !== undefined && others.length === 0 ? { candidate, isClear: true } : undefined;
+  return candidate?.rights.impersonates && others.length === 0
+    ? { candidate, isClear: true }
+    : undefined;
 }
 
 function ownPrograms({ actor }: Candidate): string[] {
@@ -332,8 +333,8 @@ function choose(
   const isGuess = (candidate: Candidate): boolean =>
     isDedicated(context, held, candidate) || writers.includes(candidate);
   const [only, ...others] = candidates.filter(isGuess);
-  const isRuled = only?.rights.change === 'named' && only.rights.watch !== undefined;
-  return only !== undefined && others.length === 0 && isRuled
+  const isRuled = only?.rights.change === 'named' || isBuiltIn(held.type.group);
+  return only !== undefined && others.length === 0 && isRuled && only.rights.watch !== undefined
     ? { candidate: only, isClear: false }
     : undefined;
 }
@@ -398,15 +399,24 @@ function isDedicated(
   held: Held,
   { actor, evidence, rights }: Candidate,
 ): boolean {
+  const { now } = context;
   // What wrote the finalizer has a name of its own, which this one does not have.
   if (tellingWriter(held) !== '') return false;
-  // Many controllers reconcile built-in types, and a known product has other names.
-  if (isBuiltIn(held.type.group) || (catalogued(held)?.workload.length ?? 0) > 0) return false;
-  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing.
-  if (meantBy(context, held).relation !== 'own') return false;
-  if (actor === undefined || rights.change !== 'named' || rights.watch === undefined) return false;
-  if (!rights.reconciles || sharesAccount(context, actor)) return false;
-  return isCalledAfterType(held, actor.name) || evidence.some(({ kind }) => kind === 'labels');
+  // A known product has other names.
+  if ((catalogued(held)?.workload.length ?? 0) > 0) return false;
+  if (actor === undefined || rights.change === undefined || rights.watch === undefined)
+    return false;
+  if (sharesAccount(context, actor)) return false;
+  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing: that of its domain does.
+  const { relation, groups } = meantBy(context, held);
+  if (relation === 'unclear') return false;
+  const types = now.discovery.ok ? now.discovery.value.types : [];
+  const isTheirs = [held.type, ...types]
+    .filter((type) => (relation === 'own' ? type === held.type : groups.includes(type.group)))
+    .map((type) => rightsOf(context, actor.account, type, []))
+    .some(({ change, reconciles }) => change === 'named' && reconciles);
+  const isCalledSo = isCalledAfterType(held, actor.name);
+  return isTheirs && (isCalledSo || evidence.some(({ kind }) => kind === 'labels'));
 }
 
 /** Something that shows that somebody who may be the owner lives, or would if it had replicas. */
@@ -463,6 +473,9 @@ function signsOfLife(
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
     ...pointedTo(context, others, wasHere(context, held, gone)),
+    ...(context.now.baseline?.roleBindings.ok
+      ? []
+      : mayHaveHadRights(context, held, gone).map(life)),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -485,7 +498,11 @@ function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): 
   const names = [name, ...programs].filter((own) => !isOfAnyController(own));
   const products = names.flatMap(productsOf);
   const own = catalogued(held);
-  return products.length > 0 && !products.some((product) => product.owner === own?.owner);
+  const [domain] = held.finalizer.split('/');
+  return (
+    products.length > 0 &&
+    !products.some(({ owner, match }) => owner === own?.owner || match.split('/')[0] === domain)
+  );
 }
 
 function mayRun(actor: Actor): boolean {
@@ -567,6 +584,22 @@ function pointedTo(
     const isLife = isTold && (hadRight || !isGoneKnown) && mayActOtherwise(candidate);
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
+}
+
+/**
+ * It is called after the type, or was labelled together with it, and nothing shows what else it is for: its rights may
+ * have been those of a RoleBinding here, which nobody has seen before it went.
+ */
+function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
+  if (wasHere(context, held, gone)) return [];
+  return actorsOf(context)
+    .filter((actor) => isPresent(actor) && looksHere(context, held, actor))
+    .filter(({ namespace, name, account }) => {
+      const { change, worksElsewhere } = rightsOf(context, account, held.type, []);
+      const isIdle = change === undefined && !worksElsewhere && !isInside(context, namespace);
+      return isIdle && isCalledAfterType(held, name);
+    })
+    .map((actor) => `${stateText(actor)}, and may have had its rights in this namespace`);
 }
 
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */

@@ -148,7 +148,10 @@ function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   const known = catalogued(held);
   // One program of a product may set what another one removes, as snapshot-controller and csi-snapshotter do.
   const isSetter = (actor: Actor): boolean =>
-    known !== undefined && productsOf(writer.manager).length > 0 && !isOfProduct(known, actor);
+    known !== undefined &&
+    known.workload.length > 0 &&
+    productsOf(writer.manager).length > 0 &&
+    !isOfProduct(known, actor);
   const exact = actorsOf(context).filter((actor) => goesBy(actor, writer.manager));
   // A program of many controllers writes as `cert-manager-acmechallenges`.
   const whole = actorsOf(context).filter((actor) =>

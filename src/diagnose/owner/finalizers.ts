@@ -10,13 +10,11 @@ import {
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
+import { OF_THE_CONTROLLER } from '../rules/controller.ts';
 import { isClaimInUse } from '../rules/pods.ts';
 import { type Held, heldObject } from './held.ts';
 import { type OwnerResults, ownerResults } from './owner.ts';
 import { partnersOf } from './partners.ts';
-
-/** Belongs to the namespace controller, which drops it when everything inside is gone. */
-const OF_THE_CONTROLLER = 'kubernetes';
 
 /** Everything that a finalizer holds: the Namespace itself, objects in it, what they wait for outside. */
 export function heldBy(context: Context): Held[] {

@@ -32,7 +32,13 @@ import {
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
-import { admissionResult, deadWebhooks } from '../rules/admission.ts';
+import {
+  admissionResult,
+  askedAbout,
+  deadWebhooks,
+  dependsOnUser,
+  onlyAsked,
+} from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
@@ -61,6 +67,7 @@ import {
   needsHere,
   partnerLinks,
   partnersOf,
+  usersOf,
 } from './partners.ts';
 import {
   cureRemedies,
@@ -72,7 +79,15 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { isHolder, leaseHere, lostLease, pausedBy, type Refusal, refusalsFor } from './state.ts';
+import {
+  isHolder,
+  leaseHere,
+  lostLease,
+  pausedBy,
+  type Refusal,
+  refusalsFor,
+  sayings,
+} from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -276,7 +291,7 @@ function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'
     finalizer: held.finalizer,
     scope: inside ? ('namespace' as const) : ('cluster' as const),
     certainty,
-    evidence: evidenceOf(candidate, attribution),
+    evidence: [...evidenceOf(candidate, attribution), ...admissionOf(context, held)],
   };
   const duty = shouldRemove(held, certainty, unread);
   const circle = inside
@@ -541,11 +556,18 @@ function running(charge: Charge): RuleResult[] {
       },
     ];
   }
+  const [waiting] = sayings(context, held, actor);
+  const words =
+    waiting && `; ${waiting.object.kind} ${waiting.object.name} says: ${inShort(waiting.text)}`;
   return [
     {
       ...common,
       code: 'owner-running',
-      message: `${duty} and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off`,
+      message: `${duty} and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off${words ?? ''}`,
+      ...(waiting && {
+        evidence: [...common.evidence, `${waiting.source}: ${waiting.text}`],
+        quote: inShort(waiting.text),
+      }),
       remedies: [logRemedy(actor), moreTime(actor), ...restartRemedies(actor)],
     },
   ];
@@ -847,7 +869,7 @@ function unknown(
         : telling.length > 1
           ? `what was read points to ${names}, so who should remove it cannot be told`
           : isPowerless
-            ? `what was read points to ${names}, but shows no right of it to remove it`
+            ? `what was read points to ${names}, but shows no right of it to remove it; one by a RoleBinding in this namespace has gone with it`
             : absent !== undefined
               ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
               : isByHand(held)
@@ -873,6 +895,7 @@ function unknown(
       ...(known === undefined
         ? ['it is no well-known finalizer']
         : [`well-known finalizer of ${known.owner}`, ...purposeOf(held)]),
+      ...sayings(context, held).map(({ source, text }) => `${source}: ${text}`),
       ...attachments(context, held),
     ],
     scope: 'namespace',
@@ -935,10 +958,26 @@ function refusingFor(context: Context, held: Held): RuleResult[] {
   const isForecast = context.now.forecast !== undefined;
   if (trial?.answer === 'accepted' && !isForecast) return [];
   const request = `UPDATE of ${typeName(held.type)}`;
+  const asked = askedAbout(context, 'UPDATE', held.type, object) ?? [];
+  const mutating = asked.filter(({ isMutating }) => isMutating);
+  if (trial?.answer === 'undone') {
+    return onlyAsked(context, mutating, request, `puts ${held.finalizer} back on the object`);
+  }
   if (trial?.answer !== 'refused') return deadWebhooks(context, held.type, object, 'UPDATE');
-  return classifyErrorText(trial.message)
-    .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, request));
+  const errors = classifyErrorText(trial.message);
+  // The trial adds none: whoever changes the object on the way does.
+  if (errors.some(({ kind }) => kind === 'new-finalizers-refused')) {
+    return onlyAsked(
+      context,
+      mutating,
+      request,
+      'adds a finalizer to the object, which the API server refuses',
+    );
+  }
+  return errors.filter(isAdmissionError).map((error) => ({
+    ...admissionResult(context, error, request),
+    ...(dependsOnUser(context, error) && { certainty: 'unknown' as const }),
+  }));
 }
 
 /** Whoever sends it; a rule with exemptions that refuses it to us proves nothing about others. */
@@ -946,11 +985,31 @@ function isProvenObstacle({ certainty }: RuleResult): boolean {
   return certainty !== 'unknown';
 }
 
+/** What admission makes of the removal, where nobody can be named for it. */
+function admissionOf(context: Context, held: Held): string[] {
+  const [object] = held.objects;
+  if (object === undefined) return [];
+  const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
+  const asked = askedAbout(context, 'UPDATE', held.type, object) ?? [];
+  return [
+    ...(trial?.answer === 'undone'
+      ? ['tried as a dry run, the finalizer is back at once: admission changes the object']
+      : []),
+    ...asked
+      .filter((one) => one.dependsOnUser)
+      .map(({ text }) => `admission asks ${text}, and what it answers depends on who removes it`),
+  ];
+}
+
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
 function ofControllerManager(context: Context, held: Held): OwnerResults {
   const manager = controllerManager(context);
   const name = catalogued(held)?.owner ?? 'kube-controller-manager';
-  const children = childrenOf(context, held).length > 0 ? partnerLinks(context, held) : [];
+  const { links, names: users } = usersOf(context, held);
+  const children = [
+    ...links,
+    ...(childrenOf(context, held).length > 0 ? partnerLinks(context, held) : []),
+  ];
   if (manager.state === 'stale') {
     const result = inactiveControllerManager(context, manager);
     return {
@@ -995,8 +1054,15 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       : {
           ...common,
           code: 'owner-running',
-          message: `should remove ${held.finalizer}, and ${manager.state === 'fresh' ? 'runs' : 'seems to run'}; it may be slow`,
-          remedies: [role('now', { text: 'Give it more time: raise the timeout' })],
+          message: `should remove ${held.finalizer}, and ${manager.state === 'fresh' ? 'runs' : 'seems to run'}; ${users.length === 0 ? 'it may be slow' : `it waits as long as ${listNames(users, 3)}`}`,
+          remedies: [
+            role('now', {
+              text:
+                users.length === 0
+                  ? 'Give it more time: raise the timeout'
+                  : `End what uses ${held.subject.kind} ${held.subject.name}: ${listNames(users, 3)}`,
+            }),
+          ],
         };
   const isWaiting = result.code === 'owner-running' && children.length > 0;
   return {

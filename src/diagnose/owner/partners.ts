@@ -78,23 +78,41 @@ function namesBack({ now }: Context, object: ObjectFacts, { objects }: Held): bo
 
 /** Terminating objects of the namespace that the held one owns, and that are held themselves. */
 export function childrenOf(
-  { now }: Context,
+  context: Context,
   held: Held,
 ): { object: ObjectFacts; because: string }[] {
   const owners = new Set(held.objects.map(({ uid }) => uid));
-  if (owners.size === 0) return [];
+  return heldHere(context, ({ ownerReferences }) =>
+    ownerReferences.some(({ uid }) => owners.has(uid)),
+  ).map((object) => ({ object, because: 'it owns it, and waits until it is gone' }));
+}
+
+/** The first of each group of terminating objects of the namespace that are held and among which is such a one. */
+function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): ObjectFacts[] {
   return now.content
     .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
-    .filter(({ finalizers }) => finalizers.length > 0)
-    .flatMap((group) => {
-      const [first] = group.examples;
-      const isChild = group.examples.some(({ ownerReferences }) =>
-        ownerReferences.some(({ uid }) => owners.has(uid)),
-      );
-      return first !== undefined && isChild
-        ? [{ object: first, because: 'it owns it, and waits until it is gone' }]
-        : [];
-    });
+    .filter(({ finalizers, examples }) => finalizers.length > 0 && examples.some(isSuch))
+    .flatMap(({ examples }) => examples.slice(0, 1));
+}
+
+/** Who uses the held one, by UID: `status.reservedFor` of a ResourceClaim. */
+export function usersOf(context: Context, held: Held): { links: Link[]; names: string[] } {
+  const users = held.objects.flatMap(({ uid }) => {
+    const read = context.now.details[uid];
+    const named = read?.ok === true ? read.value.references : [];
+    return named.filter((one) => one.uid !== undefined && one.field.startsWith('status.'));
+  });
+  const links = heldHere(context, ({ uid }) => users.some((user) => user.uid === uid)).flatMap(
+    (object) =>
+      object.finalizers.map((finalizer) => ({
+        id: findingId('object-finalizer', subjectOf(object), finalizer),
+        because: 'it is used by it, and waits until it is gone',
+      })),
+  );
+  return {
+    links,
+    names: users.map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),
+  };
 }
 
 /** Terminating objects of the namespace that own the held ones, and that are held themselves. */

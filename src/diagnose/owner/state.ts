@@ -114,32 +114,60 @@ export function invalidity(
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const read = context.now.details[object.uid];
   if (read?.ok !== true) return [];
-  const { conditions, texts } = read.value;
   const written = writtenBy(object);
-  const inConditions = conditions
-    .filter((condition) => isFailure(condition) && isCurrent(condition, read.value, object))
-    .flatMap((condition) => {
-      const { type, status, reason, message, lastTransitionTime } = condition;
-      const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
-      const source = `status condition ${is} of ${object.kind} ${object.name}`;
-      return refusal(message === '' ? reason : message, source, saysFailure(condition)).map(
-        (error) => ({ ...error, object, at: lastTransitionTime ?? written ?? '' }),
-      );
-    });
-  // Plain texts have no time of their own: only that of the last write of the status.
-  const isLate = Date.parse(written ?? '') >= Date.parse(object.deletionTimestamp ?? '');
-  const hasSeen = (read.value.observedGeneration ?? -1) >= (object.generation ?? 0);
-  const inTexts = isLate || hasSeen || written === undefined ? texts : [];
+  const inConditions = abnormal(read.value, object).flatMap(({ condition, source }) => {
+    const { reason, message, lastTransitionTime } = condition;
+    return refusal(message === '' ? reason : message, source, saysFailure(condition)).map(
+      (error) => ({ ...error, object, at: lastTransitionTime ?? written ?? '' }),
+    );
+  });
   return [
     ...inConditions,
-    ...inTexts.flatMap((text) =>
-      refusal(text, `the status of ${object.kind} ${object.name}`, false).map((error) => ({
-        ...error,
-        object,
-        at: written ?? '',
-      })),
-    ),
+    ...textsOf(read.value, object)
+      .filter((text) => !isPast(read.value, object, text))
+      .flatMap((text) =>
+        refusal(text, `the status of ${object.kind} ${object.name}`, false).map((error) => ({
+          ...error,
+          object,
+          at: written ?? '',
+        })),
+      ),
   ];
+}
+
+/** Plain texts have no time of their own: only that of the last write of the status. */
+function textsOf({ observedGeneration = -1, texts }: ObjectDetail, object: ObjectFacts): string[] {
+  const written = writtenBy(object);
+  const isLate = Date.parse(written ?? '') >= Date.parse(object.deletionTimestamp ?? '');
+  const hasSeen = observedGeneration >= (object.generation ?? 0);
+  return isLate || hasSeen || written === undefined ? texts : [];
+}
+
+/** Conditions that are not as they should be, now. */
+function abnormal(detail: ObjectDetail, object: ObjectFacts) {
+  return detail.conditions
+    .filter((condition) => isFailure(condition) && isCurrent(condition, detail, object))
+    .map((condition) => {
+      const { type, status, reason } = condition;
+      const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
+      return { condition, source: `status condition ${is} of ${object.kind} ${object.name}` };
+    });
+}
+
+/** What the objects say since the deletion, also where they say of nothing that it failed: what is waited for. */
+export function sayings(context: Context, held: Held, owner?: Actor) {
+  return held.objects.flatMap((object) => {
+    const read = context.now.details[object.uid];
+    if (read?.ok !== true || isStatusOfOthers(context, owner, object)) return [];
+    const said = abnormal(read.value, object).map(({ condition: { message }, source }) => ({
+      text: message,
+      source,
+      object,
+    }));
+    const source = `the status of ${object.kind} ${object.name}`;
+    const told = textsOf(read.value, object).map((text) => ({ text, source, object }));
+    return [...said, ...told].filter(({ text }) => text !== '' && !NOISE.test(text));
+  });
 }
 
 /**
@@ -170,6 +198,16 @@ function writtenBy({ statusWriters }: ObjectFacts): string | undefined {
   return [...last.values()].flatMap((time) => time ?? []).sort()[0];
 }
 
+/** About the work that it describes, which was over before the deletion: a backup has failed, and goes. */
+function isPast(
+  { endedAt }: ObjectDetail,
+  { deletionTimestamp }: ObjectFacts,
+  words: string,
+): boolean {
+  const wasOver = Date.parse(endedAt ?? '') < Date.parse(deletionTimestamp ?? '');
+  return wasOver && !ABOUT_REMOVAL.test(words);
+}
+
 /** Since the deletion began, or about what is there now: the deletion raises the generation. */
 function isCurrent(
   condition: ObjectDetail['conditions'][number],
@@ -179,6 +217,8 @@ function isCurrent(
   const { deletionTimestamp, generation } = object;
   const began = Date.parse(deletionTimestamp ?? '');
   if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
+  const { type, reason, message } = condition;
+  if (isPast(detail, object, `${type} ${reason} ${message}`)) return false;
   const observed = condition.observedGeneration ?? detail.observedGeneration;
   if (observed !== undefined && generation !== undefined) return observed >= generation;
   if (condition.lastTransitionTime !== undefined) {

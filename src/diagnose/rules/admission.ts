@@ -213,18 +213,22 @@ function webhookDenied(
 }
 
 /** matchLabels are said as expressions, so nothing of the selector is lost. */
-function exempt(context: Context, webhook: WebhookFacts): Remedy {
-  const { kind, name } = webhook.configuration;
-  const place = `/webhooks/${webhook.index}`;
+function exempting({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
   const own = {
     key: 'kubernetes.io/metadata.name',
     operator: 'NotIn',
-    values: [context.now.namespace.name],
+    values: [namespace.name],
   };
-  const matchExpressions = [...webhook.namespaceSelector, own].map(({ values, ...rest }) => ({
+  return [...selector, own].map(({ values, ...rest }) => ({
     ...rest,
     ...(values.length === 0 ? {} : { values }),
   }));
+}
+
+function exempt(context: Context, webhook: WebhookFacts): Remedy {
+  const { kind, name } = webhook.configuration;
+  const place = `/webhooks/${webhook.index}`;
+  const matchExpressions = exempting(context, webhook.namespaceSelector);
   return role('or', {
     text: `Exempt this namespace from webhook ${webhook.name} of ${name}`,
     command: patchCommand(named(kind.toLowerCase(), name), [
@@ -235,17 +239,18 @@ function exempt(context: Context, webhook: WebhookFacts): Remedy {
   });
 }
 
+function policyNamed({ now: { cluster } }: Context, policy: string): PolicyFacts | undefined {
+  const policies = [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
+  return policies.find(({ name }) => name === policy);
+}
+
 function policyDenied(
   context: Context,
   error: Extract<AdmissionError, { kind: 'policy-denied' }>,
   request: string,
 ): RuleResult {
   const { now } = context;
-  const policies = [
-    ...listed(now.cluster.validatingPolicies),
-    ...listed(now.cluster.mutatingPolicies),
-  ];
-  const policy = policies.find(({ name }) => name === error.policy);
+  const policy = policyNamed(context, error.policy);
   const bindings = [
     ...listed(now.cluster.validatingPolicyBindings),
     ...listed(now.cluster.mutatingPolicyBindings),
@@ -270,7 +275,7 @@ function policyDenied(
     evidence: [error.text],
     scope: 'cluster',
     certainty: policy === undefined || policy.dependsOnUser ? 'unknown' : 'likely',
-    remedies: policyRemedies(kind, error, binding, isLost),
+    remedies: policyRemedies(context, kind, error, binding, isLost),
     ...(isLost && {
       waitsForNamespace: 'its parameters were in this namespace, where nothing can be created',
     }),
@@ -281,6 +286,7 @@ function policyDenied(
 const NO_PARAMS = /no params found for policy binding/;
 
 function policyRemedies(
+  context: Context,
   kind: PolicyFacts['kind'],
   error: Extract<AdmissionError, { kind: 'policy-denied' }>,
   binding: PolicyBindingFacts | undefined,
@@ -312,7 +318,21 @@ function policyRemedies(
       }),
     ];
   }
-  if (binding.actions.length === 0) return [meet, see];
+  if (binding.actions.length === 0) {
+    const matchExpressions = exempting(context, binding.namespaceSelector);
+    const patch = {
+      spec: { matchResources: { namespaceSelector: { matchLabels: null, matchExpressions } } },
+    };
+    return [
+      meet,
+      see,
+      role('or', {
+        text: `Exempt this namespace from binding ${binding.name}`,
+        command: kubectl('patch', ...type, '--type=merge', '-p', JSON.stringify(patch)),
+        risk: 'nothing in this namespace is changed by it any more',
+      }),
+    ];
+  }
   return [
     meet,
     see,
@@ -359,6 +379,58 @@ export function deadWebhooks(
     });
 }
 
+/** A webhook, or a policy by one of its bindings. */
+interface Asked {
+  text: string;
+  webhook?: WebhookFacts;
+  binding?: PolicyBindingFacts;
+  isMutating: boolean;
+  dependsOnUser: boolean;
+}
+
+/** What is answered to us says nothing about others. */
+export function dependsOnUser(context: Context, error: AdmissionError): boolean {
+  if (error.kind !== 'policy-denied') {
+    return findWebhook(context, error)?.dependsOnUser === true;
+  }
+  return policyNamed(context, error.policy)?.dependsOnUser !== false;
+}
+
+/** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */
+export function onlyAsked(
+  context: Context,
+  asked: readonly Asked[],
+  request: string,
+  does: string,
+): RuleResult[] {
+  const [only, ...others] = asked;
+  if (only === undefined || others.length > 0 || only.dependsOnUser) return [];
+  const { webhook, binding } = only;
+  const said = { message: '', text: `admission asks ${only.text} about ${request}` };
+  const result =
+    webhook !== undefined
+      ? webhookDenied(
+          context,
+          { kind: 'webhook-denied', webhook: webhook.name, count: 1, ...said },
+          webhook,
+          request,
+        )
+      : policyDenied(
+          context,
+          {
+            kind: 'policy-denied',
+            policy: binding?.policy ?? '',
+            binding: binding?.name,
+            count: 1,
+            ...said,
+          },
+          request,
+        );
+  const { quote: _, ...rest } = result;
+  const message = `${does}, as far as can be seen: nobody else is asked about ${request}`;
+  return [{ ...rest, message, certainty: 'likely' }];
+}
+
 /**
  * The webhooks and bound policies that the API server asks about such a request, in a fixed order; what a
  * policy excludes is not looked at. Undefined where nobody can say: a list was not read, a webhook has CEL
@@ -369,7 +441,7 @@ export function askedAbout(
   operation: string,
   type: ResourceType,
   object: Pick<ObjectFacts, 'namespace' | 'name' | 'labels'>,
-): string[] | undefined {
+): Asked[] | undefined {
   const { cluster, namespace } = context.now;
   const lists = [
     cluster.validatingWebhooks,
@@ -402,10 +474,25 @@ export function askedAbout(
     ...listed(cluster.validatingPolicyBindings),
     ...listed(cluster.mutatingPolicyBindings),
   ].filter((binding) => isHere(binding) && policies.some(({ name }) => name === binding.policy));
-  return [
-    ...webhooks.map(({ configuration: { kind, name }, index }) => `${kind} ${name}/${index}`),
-    ...bindings.map(({ policy, name }) => `policy ${policy}, bound by ${name}`),
-  ].sort();
+  const asked: Asked[] = [
+    ...webhooks.map((webhook) => {
+      const { kind, name } = webhook.configuration;
+      const { index, dependsOnUser } = webhook;
+      const isMutating = kind === 'MutatingWebhookConfiguration';
+      return { text: `${kind} ${name}/${index}`, webhook, isMutating, dependsOnUser };
+    }),
+    ...bindings.flatMap((binding) =>
+      policies
+        .filter(({ name }) => name === binding.policy)
+        .map(({ kind, name, dependsOnUser }) => ({
+          text: `policy ${name}, bound by ${binding.name}`,
+          binding,
+          isMutating: kind === 'MutatingAdmissionPolicy',
+          dependsOnUser,
+        })),
+    ),
+  ];
+  return asked.toSorted((a, b) => (a.text < b.text ? -1 : 1));
 }
 
 /** Sources: apiserver pkg/admission/plugin/webhook/predicates. */

@@ -1,10 +1,11 @@
 import { shellQuote } from '../../base/text.ts';
 import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy } from '../../model/finding.ts';
-import type { NamespaceFacts, ResourceType } from '../../model/snapshot.ts';
+import { type NamespaceFacts, type ResourceType, trialKey } from '../../model/snapshot.ts';
 import { kubectl, role } from '../commands.ts';
-import { type Context, listed, namespaceSubject, type RuleResult } from '../context.ts';
-import { askedAbout, deadWebhooks } from './admission.ts';
+import { type Context, listed, listNames, namespaceSubject, type RuleResult } from '../context.ts';
+import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { admissionResult, askedAbout, deadWebhooks, dependsOnUser } from './admission.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
 /** A leader renews its Lease every 2 s; after its duration anybody may take it (client-go, leader election). */
@@ -54,17 +55,34 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   return [unprocessed(context)];
 }
 
+/** Its entry in `spec.finalizers`, which it drops when everything inside is gone. */
+export const OF_THE_CONTROLLER = 'kubernetes';
 /** The last write of the namespace controller, about which admission is asked as well. */
 export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
 
-/** It is empty, and a webhook that is asked about its end does not answer. */
+const END = 'UPDATE of namespaces/finalize';
+
+/** It is empty, and whoever is asked about its end does not answer, or says no to anybody. */
 function refusedEnd(context: Context): RuleResult[] {
   if (!isLeftAlone(context)) return [];
-  return deadWebhooks(context, FINALIZE, context.now.namespace, 'UPDATE').map((result) => ({
+  const { namespace, trials } = context.now;
+  const dead = deadWebhooks(context, FINALIZE, namespace, 'UPDATE');
+  const trial = trials[trialKey(namespace.uid, OF_THE_CONTROLLER)];
+  const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
+  const live = said
+    .filter(isAdmissionError)
+    .filter((error) => !dependsOnUser(context, error))
+    .map((error) => admissionResult(context, error, END));
+  return (dead.length > 0 ? dead : live).map((result) => ({
     ...result,
     blocksNamespace:
       'it refuses the request with which the namespace controller ends the namespace',
   }));
+}
+
+export function askedAboutEnd(context: Context) {
+  const { namespace } = context.now;
+  return askedAbout(context, 'UPDATE', FINALIZE, { ...namespace, namespace: '' }) ?? [];
 }
 
 /** Nothing of its content explains why it is still there. */
@@ -173,7 +191,7 @@ function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remed
 /** Everything could be read and no rule explains the hang: say what was looked at, and guess nothing. */
 export function unexplained(context: Context): RuleResult {
   const { now } = context;
-  const asked = askedAbout(context, 'UPDATE', FINALIZE, { ...now.namespace, namespace: '' }) ?? [];
+  const asked = askedAboutEnd(context);
   const objects = now.content.reduce(
     (total, { read }) => total + (read.ok ? read.value.total : 0),
     0,
@@ -181,14 +199,14 @@ export function unexplained(context: Context): RuleResult {
   return {
     code: 'unexplained',
     subject: namespaceSubject(now.namespace.name),
-    message: 'is not gone, and nothing that could be read explains why',
+    message: `is not gone, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} denies its end`}`,
     evidence: [
       `looked at ${now.content.length} resource types: ${objects} objects, none terminating with a finalizer`,
       `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
       now.discovery.ok && now.discovery.value.failedGroups.length === 0
         ? 'every API group could be discovered'
         : 'not every API group could be discovered',
-      ...asked.map((who) => `admission asks ${who} before the namespace can end`),
+      ...asked.map(({ text }) => `admission asks ${text} before the namespace can end`),
       ...now.namespace.conditions.map(
         (condition) => `${condition.type}=${condition.status}: ${condition.message}`,
       ),

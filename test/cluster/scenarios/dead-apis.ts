@@ -10,6 +10,8 @@ import {
   objectFinalizer,
   ownerMissing,
   ownerUnknown,
+  statusSays,
+  stuck,
 } from './links.ts';
 import { createKubeSphereNamespace } from './namespace-finalizers.ts';
 
@@ -33,9 +35,7 @@ async function registerDead(
   backend: { namespace: string; name: string },
 ): Promise<void> {
   await world.create(apiService(group, 'v1beta1', backend));
-  await world.client.waitFor(apiServiceRef(group, 'v1beta1'), 'is not available', (registration) =>
-    JSON.stringify(registration?.['status'] ?? '').includes('"False"'),
-  );
+  await statusSays(world, apiServiceRef(group, 'v1beta1'), 'is not available', '"False"');
 }
 
 export function settledByDiscovery(group: string) {
@@ -59,8 +59,7 @@ function deadApi(
     },
     settle: settledByDiscovery(group),
     expect: () => ({
-      outcome: 'stuck',
-      chains: [[unavailable(group, 'v1beta1', /ServiceNotFound|is not present|does not exist/)]],
+      ...stuck([unavailable(group, 'v1beta1', /ServiceNotFound|is not present|does not exist/)]),
       scope: 'cluster',
       notInspected: notInspected(group),
     }),
@@ -90,14 +89,13 @@ export const seed2c: Scenario = {
   },
   settle: settledByDiscovery(METRICS),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
+    ...stuck(
       [unavailable(METRICS, 'v1beta1', /ServiceNotFound|is not present|does not exist/)],
       [
         namespaceFinalizer(world.namespaceRef, KUBESPHERE),
         ownerMissing(world.namespaceRef, KUBESPHERE),
       ],
-    ],
+    ),
     notInspected: notInspected(METRICS),
   }),
 };
@@ -117,15 +115,11 @@ const seed2cRepaired: Scenario = {
       { timeoutMs: 120_000 }, // the controller may be in a back-off of up to 60 s
     );
   },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        namespaceFinalizer(world.namespaceRef, KUBESPHERE),
-        ownerMissing(world.namespaceRef, KUBESPHERE),
-      ],
-    ],
-  }),
+  expect: (world) =>
+    stuck([
+      namespaceFinalizer(world.namespaceRef, KUBESPHERE),
+      ownerMissing(world.namespaceRef, KUBESPHERE),
+    ]),
 };
 
 /** As after a node was drained: the Service is there, nobody is behind it. */
@@ -139,16 +133,16 @@ const seed3a: Scenario = {
       service('kube-system', 'metrics-server', { selector: { 'k8s-app': 'metrics-server' } }),
     );
     await registerDead(world, METRICS, { namespace: 'kube-system', name: 'metrics-server' });
-    await world.client.waitFor(
+    await statusSays(
+      world,
       apiServiceRef(METRICS, 'v1beta1'),
       'misses endpoints',
-      (registration) => JSON.stringify(registration?.['status']).includes('MissingEndpoints'),
+      'MissingEndpoints',
     );
   },
   settle: settledByDiscovery(METRICS),
   expect: () => ({
-    outcome: 'stuck',
-    chains: [[unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]],
+    ...stuck([unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]),
     scope: 'cluster',
     notInspected: notInspected(METRICS),
   }),
@@ -172,11 +166,10 @@ const seed3d: Scenario = {
   expect: (world) => {
     const held = configMapRef(world.namespace, 'precious');
     return {
-      outcome: 'stuck',
-      chains: [
+      ...stuck(
         [unavailable('custom.metrics.k8s.io', 'v1beta1', /ServiceNotFound|not present|not exist/)],
         [objectFinalizer(held, INVENTED), ownerUnknown(held, INVENTED)],
-      ],
+      ),
       notInspected: notInspected('custom.metrics.k8s.io'),
     };
   },

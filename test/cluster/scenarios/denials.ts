@@ -10,7 +10,7 @@ import { secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
-import { CONTENT_FAILURE, ref } from './links.ts';
+import { CONTENT_FAILURE, ref, stuck } from './links.ts';
 import { liveWebhook } from './webhooks.ts';
 
 /** Somebody is there, and says no. */
@@ -54,16 +54,13 @@ const deniedByPolicy: Scenario = {
   settle: (world) =>
     world.settled({ [CONTENT_FAILURE]: ['True', /ValidatingAdmissionPolicy .* denied request/] }),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        {
-          code: 'admission-denied',
-          subject: policyRef(world, KEEP_SECRETS),
-          says: [/by the vault only/],
-        },
-      ],
-    ],
+    ...stuck([
+      {
+        code: 'admission-denied',
+        subject: policyRef(world, KEEP_SECRETS),
+        says: [/by the vault only/],
+      },
+    ]),
     queued: { kinds: ['Secret'], exactly: true },
   }),
   mayChange: (world) => [

@@ -13,7 +13,7 @@ import { startHttpsServer } from '../servers/https.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { settledByDiscovery } from './dead-apis.ts';
-import { CONTENT_FAILURE, DISCOVERY, resourceType } from './links.ts';
+import { CONTENT_FAILURE, DISCOVERY, resourceType, stuck } from './links.ts';
 
 /** Extension APIs with a live backend that does not do its duty. */
 
@@ -45,16 +45,13 @@ function staleDiscovery(id: string, title: string, fault: Fault): Scenario {
       }),
     settle: settledByDiscovery(GROUP),
     expect: () => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          {
-            code: 'discovery-failed',
-            subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-            says: [new RegExp(BACKEND)],
-          },
-        ],
-      ],
+      ...stuck([
+        {
+          code: 'discovery-failed',
+          subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+          says: [new RegExp(BACKEND)],
+        },
+      ]),
       scope: 'cluster',
       notInspected: [GROUP],
     }),
@@ -92,8 +89,7 @@ function refusesCollectionDelete(
       }),
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', new RegExp(fault.message)] }),
     expect: () => ({
-      outcome: 'stuck',
-      chains: [[link]],
+      ...stuck([link]),
       queued: { kinds: ['Entry'], exactly: true },
     }),
     beyondCommands: 'whoever runs the extension API has to repair it',
@@ -129,8 +125,7 @@ const seed5f: Scenario = {
     }),
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /ledger index is corrupt/] }),
   expect: () => ({
-    outcome: 'stuck',
-    chains: [[{ code: 'api-failing', subject: ENTRIES, says: [/ledger index is corrupt/] }]],
+    ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/ledger index is corrupt/] }]),
     notInspected: [`entries.${GROUP}`],
   }),
   beyondCommands: 'whoever runs the extension API has to repair it',
@@ -216,16 +211,13 @@ const s10: Scenario = {
     await world.settled({ [DISCOVERY]: ['True', /ledger\.example\.com/] });
   },
   expect: () => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        {
-          code: 'apiservice-unavailable',
-          subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-          advises: [/delete apiservice/],
-        },
-      ],
-    ],
+    ...stuck([
+      {
+        code: 'apiservice-unavailable',
+        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+        advises: [/delete apiservice/],
+      },
+    ]),
     deadlock: true,
     scope: 'cluster',
     notInspected: [GROUP],

@@ -12,6 +12,7 @@ import {
   REMAINING,
   ref,
   resourceType,
+  stuck,
 } from './links.ts';
 
 /** Objects of which nobody removes the finalizer. */
@@ -33,12 +34,10 @@ function inventedFinalizer(id: string, title: string, finalizer: string): Scenar
       }),
     expect: (world) => {
       const held = configMapRef(world.namespace, 'precious');
-      return {
-        outcome: 'stuck',
-        chains: [
-          [objectFinalizer(held, finalizer), ownerUnknown(held, finalizer, { says: [/kubectl/] })],
-        ],
-      };
+      return stuck([
+        objectFinalizer(held, finalizer),
+        ownerUnknown(held, finalizer, { says: [/kubectl/] }),
+      ]);
     },
   };
 }
@@ -113,18 +112,14 @@ export const seed1c: Scenario = {
       [REMAINING]: ['True', /kialis\.kiali\.io has 1 resource instances/],
       [FINALIZERS]: ['True', /kiali\.io\/finalizer in 1 resource instances/],
     }),
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        objectFinalizer(
-          ref('kiali.io/v1alpha1', 'Kiali', world.namespace, 'kiali'),
-          'kiali.io/finalizer',
-        ),
-        ownerMissing(typeRef('kiali.io', 'Kiali'), 'kiali.io/finalizer'),
-      ],
-    ],
-  }),
+  expect: (world) =>
+    stuck([
+      objectFinalizer(
+        ref('kiali.io/v1alpha1', 'Kiali', world.namespace, 'kiali'),
+        'kiali.io/finalizer',
+      ),
+      ownerMissing(typeRef('kiali.io', 'Kiali'), 'kiali.io/finalizer'),
+    ]),
 };
 
 const seed4b: Scenario = {
@@ -146,15 +141,10 @@ const seed4b: Scenario = {
   expect: (world) => {
     const group = world.domain('backups.example.com');
     const finalizer = `${group}/cleanup`;
-    return {
-      outcome: 'stuck',
-      chains: [
-        [
-          objectFinalizer(ref(`${group}/v1`, 'Backup', world.namespace, 'nightly'), finalizer),
-          ownerMissing(typeRef(group, 'Backup'), finalizer, { says: [/backup-controller/] }),
-        ],
-      ],
-    };
+    return stuck([
+      objectFinalizer(ref(`${group}/v1`, 'Backup', world.namespace, 'nightly'), finalizer),
+      ownerMissing(typeRef(group, 'Backup'), finalizer, { says: [/backup-controller/] }),
+    ]);
   },
 };
 

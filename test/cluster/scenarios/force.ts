@@ -14,6 +14,7 @@ import {
   podRef,
   ref,
   specFinalizer,
+  stuck,
 } from './links.ts';
 import { addSpecFinalizers } from './namespace-finalizers.ts';
 import { settledWithPod } from './pods.ts';
@@ -260,10 +261,7 @@ const futile: Scenario = {
   expect: (world) => {
     const held = configMapRef(world.namespace, 'precious');
     const finalizer = 'some.random/finalizer';
-    return {
-      outcome: 'stuck',
-      chains: [[objectFinalizer(held, finalizer), ownerUnknown(held, finalizer)]],
-    };
+    return stuck([objectFinalizer(held, finalizer), ownerUnknown(held, finalizer)]);
   },
 };
 

@@ -7,7 +7,7 @@ import { containerStatus, startStandIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, podRef } from './links.ts';
+import { objectFinalizer, podRef, stuck } from './links.ts';
 import { settledWithPod } from './pods.ts';
 
 /** Finished Job pods: the job controller would take its finalizer off, and may not. */
@@ -53,20 +53,15 @@ function refusedUpdate(id: string, title: string, words: string): Scenario {
     expect: async (world) => {
       const [finished] = await world.client.list('v1', 'Pod', world.namespace);
       const subject = podRef(world.namespace, finished?.metadata.name ?? 'none');
-      return {
-        outcome: 'stuck',
-        chains: [
-          [
-            objectFinalizer(subject, TRACKING),
-            { code: 'owner-failing', subject: CONTROLLER_MANAGER, finalizer: TRACKING },
-            {
-              code: 'admission-denied',
-              subject: webhookRef(world),
-              says: [new RegExp(words)],
-            },
-          ],
-        ],
-      };
+      return stuck([
+        objectFinalizer(subject, TRACKING),
+        { code: 'owner-failing', subject: CONTROLLER_MANAGER, finalizer: TRACKING },
+        {
+          code: 'admission-denied',
+          subject: webhookRef(world),
+          says: [new RegExp(words)],
+        },
+      ]);
     },
   };
 }

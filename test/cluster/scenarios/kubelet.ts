@@ -6,7 +6,7 @@ import { configMap, deployment, service } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { deploymentRef, podRef } from './links.ts';
+import { deploymentRef, podRef, stuck } from './links.ts';
 import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import { noReadyEndpoint } from './webhooks.ts';
@@ -103,10 +103,7 @@ const s28: Scenario = {
   expect: async (world) => {
     const { name } = await kindNode(world);
     const subject = nodeRef(name);
-    return {
-      outcome: 'stuck',
-      chains: [[{ code: 'pod-node-unavailable', subject, says: [/web-0|not ready/i] }]],
-    };
+    return stuck([{ code: 'pod-node-unavailable', subject, says: [/web-0|not ready/i] }]);
   },
 };
 

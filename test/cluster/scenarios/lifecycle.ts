@@ -3,6 +3,7 @@ import { configMap, pod, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { namespaceRef, type World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
+import { stuck } from './links.ts';
 
 /** What becomes of a namespace when nothing, or something other than a hang, happens. */
 
@@ -89,10 +90,7 @@ export const unexplained: Scenario = {
       { fieldManager: 'kube-controller-manager' },
     );
   },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[{ code: 'unexplained', subject: namespaceRef(world.namespace) }]],
-  }),
+  expect: (world) => stuck([{ code: 'unexplained', subject: namespaceRef(world.namespace) }]),
   beyondCommands: 'nothing that can be read says what there is to do',
   cure: async ({ plane }) => {
     await plane?.controllerManager.stop();

@@ -1,5 +1,6 @@
 import type { Ref } from '../client.ts';
-import type { Link } from '../scenario.ts';
+import type { Expectation, Link } from '../scenario.ts';
+import type { World } from '../world.ts';
 
 /** Short words for the links that chains are made of. */
 
@@ -54,6 +55,15 @@ export const ownerMissing = (subject: Ref, finalizer: string, words: Words = {})
   finalizer,
   ...words,
 });
+
+/** It hangs, and these chains, each from what holds it to a root cause, are all that is found. */
+export const stuck = (...chains: Link[][]): Expectation => ({ outcome: 'stuck', chains });
+
+/** Waits until these words are in its status. */
+export const statusSays = (world: World, of: Ref, what: string, words: string): Promise<unknown> =>
+  world.client.waitFor(of, what, (found) =>
+    JSON.stringify(found?.['status'] ?? '').includes(words),
+  );
 
 /** Condition types as the namespace controller writes them. */
 export const DISCOVERY = 'NamespaceDeletionDiscoveryFailure';

@@ -3,7 +3,7 @@ import { customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { tell } from '../servers/operator-process.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
-import { objectFinalizer, ownerMissing, ref } from './links.ts';
+import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
 import {
   GUARDED,
   guardedRef,
@@ -11,7 +11,6 @@ import {
   owner,
   RIGHTS,
   releaseGuarded,
-  restart,
   settledByFinalizer,
   situation,
 } from './situation.ts';
@@ -23,8 +22,7 @@ const s40 = situation({
   title: 'the controller runs, but its ClusterRole lacks patch on the type',
   operator: { verbs: ['get', 'list', 'watch'] },
   complains: true,
-  owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/forbidden|403/i] })],
-  cure: releaseGuarded,
+  owner: { code: 'owner-failing', says: [/forbidden|403/i] },
   mayChange: () => RIGHTS,
 });
 
@@ -41,7 +39,6 @@ const s42 = situation({
       if (elapsedMs < 59_000) throw new Error(`ended after ${elapsedMs} ms: fail-fast has fired`);
     },
   }),
-  cure: releaseGuarded,
 });
 
 const s42Patient: Scenario = {
@@ -66,10 +63,7 @@ const s46 = situation({
     const guarded = guardedRef(world, operator);
     await tell(world.client, operator, guarded, `Widget "${GUARDED}" is invalid: ${READDED}`);
   },
-  owner: (_, operator) => [
-    owner(operator, 'owner-failing', { says: [/no new finalizers can be added/] }),
-  ],
-  cure: restart,
+  owner: { code: 'owner-failing', says: [/no new finalizers can be added/] },
 });
 
 /** Nobody schedules its pod: the node that it needs is not there. */
@@ -168,13 +162,10 @@ const crdTerminating: Scenario = {
     const finalizer = `widgets.${group}/cleanup`;
     const type = typeRef(group, 'Widget');
     return {
-      outcome: 'stuck',
-      chains: [
-        [
-          objectFinalizer(ref(`${group}/v1`, 'Widget', world.namespace, 'db'), finalizer),
-          ownerMissing(type, finalizer),
-        ],
-      ],
+      ...stuck([
+        objectFinalizer(ref(`${group}/v1`, 'Widget', world.namespace, 'db'), finalizer),
+        ownerMissing(type, finalizer),
+      ]),
       contributing: [{ code: 'crd-terminating', subject: type }],
       also: ({ namespace }) => {
         const said = namespace.findings.some(({ code }) => code === 'crd-terminating');

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configMap, pod } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';
-import { CONTENT_FAILURE, resourceType } from './links.ts';
+import { CONTENT_FAILURE, resourceType, stuck } from './links.ts';
+import { rule } from './operator.ts';
 
 /** The namespace controller itself is not there, or may not do its work. */
 
@@ -17,8 +18,7 @@ const s44: Scenario = {
   },
   settle: (world) => world.leaderLeaseExpires(),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[{ code: 'namespace-controller-inactive', subject: world.namespaceRef }]],
+    ...stuck([{ code: 'namespace-controller-inactive', subject: world.namespaceRef }]),
     queued: { kinds: ['ConfigMap', 'Pod', 'ServiceAccount'], exactly: true },
   }),
   beyondCommands: 'kube-controller-manager has to be started where it runs',
@@ -41,16 +41,13 @@ const backlog: Scenario = {
     await sleep(16_000); // longer than its first pass has to wait
   },
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        {
-          code: 'namespace-controller-inactive',
-          subject: world.namespaceRef,
-          says: [/although kube-controller-manager runs/],
-        },
-      ],
-    ],
+    ...stuck([
+      {
+        code: 'namespace-controller-inactive',
+        subject: world.namespaceRef,
+        says: [/although kube-controller-manager runs/],
+      },
+    ]),
     queued: { kinds: ['ConfigMap', 'ServiceAccount'], exactly: true },
     also: accusesNobody,
   }),
@@ -86,11 +83,11 @@ const deletionForbidden: Scenario = {
       },
       {
         rules: [
-          {
-            apiGroups: [''],
-            resources: ['namespaces', 'namespaces/finalize', 'namespaces/status'],
-            verbs: ['delete', 'get', 'list', 'update', 'watch'],
-          },
+          rule(
+            '',
+            ['namespaces', 'namespaces/finalize', 'namespaces/status'],
+            ['delete', 'get', 'list', 'update', 'watch'],
+          ),
           {
             apiGroups: [...groups, ...more, 'storage.k8s.io'],
             resources: ['*'],
@@ -103,18 +100,14 @@ const deletionForbidden: Scenario = {
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /leases.* is forbidden/] }),
   beyondCommands: 'a restart of kube-apiserver restores what was cut',
   cure: async ({ plane }) => plane?.restartApiServer(),
-  expect: () => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        {
-          code: 'deletion-forbidden',
-          subject: resourceType('coordination.k8s.io/v1', 'leases.coordination.k8s.io'),
-          says: [/namespace-controller/],
-        },
-      ],
-    ],
-  }),
+  expect: () =>
+    stuck([
+      {
+        code: 'deletion-forbidden',
+        subject: resourceType('coordination.k8s.io/v1', 'leases.coordination.k8s.io'),
+        says: [/namespace-controller/],
+      },
+    ]),
 };
 
 export const namespaceController = [s44, backlog, deletionForbidden];

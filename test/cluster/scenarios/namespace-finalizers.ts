@@ -4,7 +4,7 @@ import { ApiError } from '../client.ts';
 import { deployment, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { namespaceFinalizer, ownerMissing, ownerUnknown, specFinalizer } from './links.ts';
+import { namespaceFinalizer, ownerMissing, ownerUnknown, specFinalizer, stuck } from './links.ts';
 
 /** The namespace's own two lists of finalizers; no condition covers them. */
 
@@ -19,12 +19,11 @@ function ownFinalizer(
     title,
     setUp: (world) => world.createNamespace(undefined, { finalizers: [finalizer] }).then(() => {}),
     settle: controllerIsDone,
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [
-        [namespaceFinalizer(world.namespaceRef, finalizer), owner(world.namespaceRef, finalizer)],
-      ],
-    }),
+    expect: (world) =>
+      stuck([
+        namespaceFinalizer(world.namespaceRef, finalizer),
+        owner(world.namespaceRef, finalizer),
+      ]),
   };
 }
 
@@ -55,15 +54,11 @@ function extraSpecFinalizer(id: string, title: string, finalizer: string): Scena
         const left = stringsAt(namespace, 'spec', 'finalizers');
         return left.length > 0 && !left.includes('kubernetes');
       }),
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          specFinalizer(world.namespaceRef, finalizer),
-          ownerUnknown(world.namespaceRef, finalizer, { advises: [/\/finalize/] }),
-        ],
-      ],
-    }),
+    expect: (world) =>
+      stuck([
+        specFinalizer(world.namespaceRef, finalizer),
+        ownerUnknown(world.namespaceRef, finalizer, { advises: [/\/finalize/] }),
+      ]),
   };
 }
 

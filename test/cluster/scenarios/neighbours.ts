@@ -2,10 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
-import type { Expectation, Scenario } from '../scenario.ts';
-import { type OperatorBehaviour, readyPods } from '../servers/operator-process.ts';
-import { startStandIn } from '../servers/stand-in.ts';
-import { startWebhookServer } from '../servers/webhook.ts';
+import type { Scenario } from '../scenario.ts';
+import { readyPods } from '../servers/operator-process.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
@@ -22,6 +20,8 @@ import {
   uninstall,
 } from './operator.ts';
 import {
+  advisesNot,
+  asleepOrUnknown,
   either,
   guardedRef,
   HANGS,
@@ -31,29 +31,48 @@ import {
   nobodyLeft,
   owner,
   RIGHTS,
-  releaseGuarded,
-  restart,
   type Situation,
-  type Step,
   scaleUp,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
-import { createLease, helm } from './traces.ts';
+import { createLease, helm, serveHook } from './traces.ts';
 
 /** Somebody innocent is near, and looks like the one who is wanted. */
 
-/** What no remedy may say. */
-const advisesNot =
-  (words: RegExp): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const wrong = namespace.findings
-      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
-      .filter((text) => words.test(text));
-    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
+/** One Helm release with a type, its nameless operator and a cluster-admin. */
+const umbrella = (
+  more: OperatorOptions = {},
+): Pick<Situation, 'own' | 'operator' | 'bystanders'> => {
+  const marked = (world: World, options: OperatorOptions): OperatorOptions => {
+    const annotations = helm('platform', world.name('platform'));
+    return { ...NAMELESS, namespace: 'platform', metadata: { annotations }, ...options };
   };
+  return {
+    own: true,
+    operator: (world) => {
+      const made = marked(world, { name: 'brain', ...more });
+      return { ...made, type: { metadata: made.metadata ?? {} } };
+    },
+    bystanders: (world) => [marked(world, { ...ADMIN, name: 'gitops' })],
+  };
+};
 
-const gone: Step = (world, operator) => uninstall(world, operator);
+/** Two products of one company, nameless both. */
+const CACHE: OperatorOptions = {
+  ...NAMELESS,
+  group: 'cache.acme.example',
+  kind: 'Cache',
+  name: 'brain',
+  namespace: 'cache-system',
+};
+const BACKUP: OperatorOptions = {
+  ...NAMELESS,
+  group: 'backup.acme.example',
+  kind: 'Backup',
+  type: {},
+};
 
 const lookalikes: Scenario[] = [
   situation({
@@ -102,84 +121,28 @@ const lookalikes: Scenario[] = [
       }),
       nobodyKnown,
     ),
-    cure: releaseGuarded,
   }),
   situation({
+    ...umbrella(),
     id: 'umbrella-gone',
     title: 'one Helm release brought the type and a cluster-admin; the operator is uninstalled',
-    own: true,
-    operator: (world) => {
-      const annotations = helm('platform', world.name('platform'));
-      return {
-        ...NAMELESS,
-        name: 'brain',
-        namespace: 'platform',
-        metadata: { annotations },
-        type: { metadata: { annotations } },
-      };
-    },
-    bystanders: (world) => [
-      {
-        ...NAMELESS,
-        ...ADMIN,
-        name: 'gitops',
-        namespace: 'platform',
-        metadata: { annotations: helm('platform', world.name('platform')) },
-      },
-    ],
-    afterwards: gone,
+    afterwards: uninstall,
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
+    ...umbrella({ replicas: 0 }),
     id: 'umbrella-asleep',
     title: 'the same, and the operator is there, with 0 replicas',
-    own: true,
-    operator: (world) => {
-      const annotations = helm('platform', world.name('platform'));
-      return {
-        ...NAMELESS,
-        name: 'brain',
-        namespace: 'platform',
-        replicas: 0,
-        metadata: { annotations },
-        type: { metadata: { annotations } },
-      };
-    },
-    bystanders: (world) => [
-      {
-        ...NAMELESS,
-        ...ADMIN,
-        name: 'gitops',
-        namespace: 'platform',
-        metadata: { annotations: helm('platform', world.name('platform')) },
-      },
-    ],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   ...[true, false].map((isAdmin) =>
     situation({
       id: isAdmin ? 'company-lease-admin' : 'company-lease',
       title: `another operator of the company holds a Lease of its domain, ${isAdmin ? 'as cluster-admin' : 'with rights on its own type'}`,
       own: true,
-      operator: {
-        ...NAMELESS,
-        group: 'cache.acme.example',
-        kind: 'Cache',
-        name: 'brain',
-        namespace: 'cache-system',
-      },
+      operator: CACHE,
       bystanders: [
-        {
-          ...NAMELESS,
-          ...(isAdmin ? ADMIN : {}),
-          group: 'backup.acme.example',
-          kind: 'Backup',
-          name: 'safe',
-          namespace: 'backup-system',
-          type: {},
-        },
+        { ...BACKUP, ...(isAdmin ? ADMIN : {}), name: 'safe', namespace: 'backup-system' },
       ],
       afterwards: async (world, operator) => {
         await uninstall(world, operator);
@@ -192,31 +155,14 @@ const lookalikes: Scenario[] = [
         });
       },
       expect: isAdmin ? either(nobodyKnown) : either((_, operator) => nobodyLeft(operator)),
-      cure: releaseGuarded,
     }),
   ),
   situation({
     id: 'company-gateway',
     title: 'the gateway of a company checks only types of its groups; the operator is uninstalled',
     own: true,
-    operator: {
-      ...NAMELESS,
-      group: 'cache.acme.example',
-      kind: 'Cache',
-      name: 'brain',
-      namespace: 'cache-system',
-    },
-    bystanders: [
-      {
-        ...NAMELESS,
-        ...ADMIN,
-        group: 'backup.acme.example',
-        kind: 'Backup',
-        name: 'gateway',
-        namespace: 'platform',
-        type: {},
-      },
-    ],
+    operator: CACHE,
+    bystanders: [{ ...BACKUP, ...ADMIN, name: 'gateway', namespace: 'platform' }],
     afterwards: async (world, operator) => {
       await uninstall(world, operator);
       await world.create(service('platform', 'gateway', { selector: { app: 'gateway' } }));
@@ -228,7 +174,6 @@ const lookalikes: Scenario[] = [
       });
     },
     expect: either(nobodyKnown),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'name-with-prefix',
@@ -236,9 +181,8 @@ const lookalikes: Scenario[] = [
     title: 'the name of another product ends as that of the operator, which is uninstalled',
     operator: { name: 'backup-operator', namespace: 'backup-system' },
     bystanders: [{ ...ADMIN, name: 'etcd-backup-operator', namespace: 'etcd-system' }],
-    afterwards: gone,
+    afterwards: uninstall,
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'group-above',
@@ -270,8 +214,7 @@ const lookalikes: Scenario[] = [
         namespace: 'cache-system',
       },
     ],
-    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
-    cure: scaleUp,
+    expect: asleepOrUnknown,
   }),
   situation({
     id: 'status-keeper',
@@ -285,14 +228,8 @@ const lookalikes: Scenario[] = [
         container: { name: 'syncer' },
       },
     ],
-    afterwards: (world, operator) =>
-      world.client.patchStatus(
-        guardedRef(world, operator),
-        { phase: 'Synced' },
-        { fieldManager: 'widget-syncer' },
-      ),
-    expect: either((_, operator) => owner(operator, 'owner-scaled-to-zero'), nobodyKnown),
-    cure: scaleUp,
+    afterwards: writesStatus({ phase: 'Synced' }, 'widget-syncer'),
+    expect: asleepOrUnknown,
   }),
 ];
 
@@ -314,57 +251,52 @@ const shard = (name: string, selector: string, more: OperatorOptions = {}): Oper
   ...more,
 });
 
-/** Its process fails in these words. */
-const fails = (words: string): OperatorBehaviour => ({
-  isSlow: true,
-  cleanUp: () => words,
+/** Its process fails in these words, and no right or restoring helps. */
+const failing = (
+  words: string,
+  says: RegExp,
+  never?: RegExp,
+): Pick<Situation, 'behaviour' | 'complains' | 'owner' | 'expect'> => ({
+  behaviour: { isSlow: true, cleanUp: () => words },
+  complains: true,
+  owner: { code: 'owner-failing', says: [says] },
+  ...(never === undefined ? {} : { expect: () => ({ deadlock: false, also: advisesNot(never) }) }),
 });
 
-const failing: Scenario[] = [
+const failed: Scenario[] = [
   situation({
+    ...failing('cannot log in: secrets "creds" not found', /creds/, /cannot be restored/),
     id: 'secret-elsewhere',
     title: 'the operator needs a Secret of a third namespace, which the object names',
-    behaviour: fails('cannot log in: secrets "creds" not found'),
-    complains: true,
     spec: { secretRef: { name: 'creds', namespace: 'shared' } },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/creds/] })],
-    expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
-    cure: releaseGuarded,
     beyondCommands: 'nobody but its owner knows what was in the Secret',
   }),
   situation({
+    ...failing('DeleteFailed: instance "db-1" not found', /db-1/, /[Rr]estore/),
     id: 'cloud-not-found',
     title: 'the operator does not find in the cloud what the object names',
-    behaviour: fails('DeleteFailed: instance "db-1" not found'),
-    complains: true,
     spec: { instanceName: 'db-1' },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/db-1/] })],
-    expect: () => ({ deadlock: false, also: advisesNot(/[Rr]estore/) }),
-    cure: releaseGuarded,
     beyondCommands: 'somebody has to look into the cloud',
   }),
   situation({
     id: 'cloud-forbids',
     title: 'the cloud refuses what the operator asks of it',
-    behaviour: fails('rpc error: code = PermissionDenied desc = forbidden: token lacks scope'),
-    complains: true,
-    owner: (_, operator) => [
-      owner(operator, 'owner-failing', { says: [/lacks scope/], advises: [/^Fix/] }),
-    ],
-    expect: () => ({ deadlock: false, also: advisesNot(/Grant|can-i/) }),
-    cure: releaseGuarded,
+    ...failing(
+      'rpc error: code = PermissionDenied desc = forbidden: token lacks scope',
+      /lacks scope/,
+      /Grant|can-i/,
+    ),
+    owner: { code: 'owner-failing', says: [/lacks scope/], advises: [/^Fix/] },
     beyondCommands: 'somebody has to grant it in the cloud',
   }),
   situation({
+    ...failing(
+      'jobs.batch "wipe" is forbidden: unable to create new content in namespace vault because it is being terminated',
+      /vault/,
+      /create jobs in the namespace/,
+    ),
     id: 'other-terminating',
     title: 'the operator must create something in another namespace that is terminating',
-    behaviour: fails(
-      'jobs.batch "wipe" is forbidden: unable to create new content in namespace vault because it is being terminated',
-    ),
-    complains: true,
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/vault/] })],
-    expect: () => ({ deadlock: false, also: advisesNot(/create jobs in the namespace/) }),
-    cure: releaseGuarded,
     beyondCommands: 'the other namespace has to go first',
   }),
 ];
@@ -435,7 +367,6 @@ const rights: Scenario[] = [
       )(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
-    cure: releaseGuarded,
     beyondCommands: 'its work takes time',
   }),
   situation({
@@ -457,7 +388,6 @@ const rights: Scenario[] = [
       ),
       never: [NOBODY_IS_MISSING],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'agent-outside',
@@ -473,7 +403,6 @@ const rights: Scenario[] = [
     },
     owner: 'owner-unknown',
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'leader-hangs',
@@ -490,8 +419,7 @@ const rights: Scenario[] = [
         silentForSeconds: 25,
       });
     },
-    owner: (_, operator) => [owner(operator, 'owner-running', { says: [/Lease.*renewed/] })],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/Lease.*renewed/] },
   }),
   situation({
     id: 'old-lease',
@@ -501,10 +429,7 @@ const rights: Scenario[] = [
     behaviour: HANGS,
     afterwards: (world, { namespace, name }) =>
       createLease(world, { namespace, name, holder: `${name}-0_77aa`, silentForSeconds: 86_400 }),
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/runs; if it leads by Lease/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/runs; if it leads by Lease/] },
   }),
   situation({
     id: 'own-webhook-on-pods',
@@ -577,8 +502,7 @@ const more: Scenario[] = [
     settle: says(
       'delete failed: deployments.apps "cart" is forbidden: User "system:serviceaccount:team-apps:deployer" cannot delete resource "deployments" in API group "apps" in the namespace "team-apps"',
     ),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
-    cure: releaseGuarded,
+    owner: { code: 'owner-failing', says: [/cannot delete/] },
     mayChange: () => RIGHTS,
     beyondCommands: 'somebody has to let the account of the team do it',
   }),
@@ -590,19 +514,13 @@ const more: Scenario[] = [
       world.client.patch(guardedRef(world, operator), {
         metadata: { annotations: { 'kustomize.toolkit.fluxcd.io/reconcile': 'disabled' } },
       }),
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/nothing that can be seen/] },
   }),
   situation({
     id: 'suspended-refused',
     title: 'the object is suspended, and what the operator does for its removal is refused',
-    behaviour: fails('cannot drop the schema: quota of the provider is used up'),
-    complains: true,
+    ...failing('cannot drop the schema: quota of the provider is used up', /used up/),
     spec: { suspend: true },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/used up/] })],
-    cure: releaseGuarded,
     beyondCommands: 'somebody has to make room at the provider',
   }),
   situation({
@@ -626,7 +544,6 @@ const more: Scenario[] = [
       await settledByFinalizer(world);
     },
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'sibling-lease',
@@ -639,10 +556,7 @@ const more: Scenario[] = [
       const holder = `${pod?.metadata.name}_77aa`;
       await createLease(world, { namespace, name: `${name}-lock`, holder });
     },
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/nothing that can be seen/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-running', says: [/nothing that can be seen/] },
   }),
   situation({
     id: 'own-guard',
@@ -652,28 +566,17 @@ const more: Scenario[] = [
     behaviour: { cleanUp: () => 'busy', tells: false },
     before: async (world, { namespace, name, group }) => {
       await world.ensureNamespace(namespace);
-      const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], (review) => {
+      const { clientConfig } = await serveHook(world, { namespace, name }, 'node-own', (review) => {
         const user = JSON.stringify(at(review, 'request', 'userInfo'));
         return /system:masters|kubeadm:cluster-admins|widget-operator/.test(user)
           ? 'allow'
           : { deny: 'not yours' };
       });
-      await world.create(
-        service(namespace, name, {
-          selector: { app: name },
-          ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-        }),
-      );
-      const node = world.name('node-own');
-      await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
       await createWebhook(world, {
         operations: ['UPDATE'],
         apiGroup: group,
         resource: 'widgets',
-        clientConfig: {
-          service: { namespace, name, path: '/validate' },
-          caBundle: server.caBundle,
-        },
+        clientConfig,
         failurePolicy: 'Ignore',
       });
     },
@@ -686,7 +589,6 @@ const more: Scenario[] = [
     },
     owner: 'owner-running',
     expect: (world) => ({ never: [webhookRef(world)] }),
-    cure: releaseGuarded,
     beyondCommands: 'its work takes time',
   }),
 ];
@@ -703,8 +605,7 @@ const traces: Scenario[] = [
       await world.createAll(grant({ name: 'looks' }, [subject], 'view'));
     },
     expect: (world, operator) => ({ ...missingOrUnknown(world, operator), deadlock: false }),
-    cure: releaseGuarded,
   }),
 ];
 
-export const neighbours = [...lookalikes, ...failing, ...chains, ...rights, ...more, ...traces];
+export const neighbours = [...lookalikes, ...failed, ...chains, ...rights, ...more, ...traces];

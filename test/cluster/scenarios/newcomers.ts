@@ -14,12 +14,21 @@ import {
   typeRef,
   workload,
 } from '../objects.ts';
-import type { Expectation, Scenario } from '../scenario.ts';
+import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, DISCOVERY, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import {
+  CONTENT_FAILURE,
+  DISCOVERY,
+  objectFinalizer,
+  ownerMissing,
+  podRef,
+  ref,
+  statusSays,
+  stuck,
+} from './links.ts';
 import {
   ADMIN,
   argo,
@@ -39,12 +48,17 @@ import {
 import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import {
+  advises,
+  advisesNot,
+  asleepOrUnknown,
   either,
   forcesByPattern,
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
+  KEPT,
+  keeper,
   missingOrUnknown,
   NOBODY_IS_MISSING,
   nobodyKnown,
@@ -55,32 +69,15 @@ import {
   releaseGuarded,
   restart,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
 import { createEvent } from './traces.ts';
 
 /** What teams with preview environments meet, told by people who have read none of the others. */
 
 const now = () => new Date().toISOString().replace(/\.\d+/, '');
-
-/** What no remedy may say. */
-const advisesNot =
-  (words: RegExp): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const wrong = namespace.findings
-      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
-      .filter((text) => words.test(text));
-    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
-  };
-
-const advises =
-  (words: RegExp): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const told = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
-    if (!told.some((text) => words.test(text))) throw new Error(`advises only ${told.join(' | ')}`);
-  };
 
 const scaledBy =
   (fieldManager: string): Step =>
@@ -143,7 +140,6 @@ const workloads: Scenario[] = [
         advises: [/kubectl scale cloneset\./],
       },
     ],
-    cure: releaseGuarded,
     beyondCommands: 'nobody here makes pods of such a workload',
   }),
   situation({
@@ -160,12 +156,9 @@ const workloads: Scenario[] = [
         ),
       );
       await world.client.patchStatus(refOf(running), { phase: 'Succeeded' });
-      await world.client.waitFor(job, 'is complete', (found) =>
-        JSON.stringify(found?.['status'] ?? '').includes('"Complete"'),
-      );
+      await statusSays(world, job, 'is complete', '"Complete"');
     },
     owner: 'owner-missing',
-    cure: releaseGuarded,
   }),
   situation({
     id: 'ghost-pod',
@@ -193,7 +186,6 @@ const workloads: Scenario[] = [
       await world.terminating(refOf(last));
     },
     owner: (_, operator) => [ownerMissing(workloadRef(operator), operator.finalizer)],
-    cure: releaseGuarded,
   }),
 ];
 
@@ -240,7 +232,6 @@ const bystanders: Scenario[] = [
     expect: () => ({
       also: advises(/"idle-scaler" has set its replicas, runs \(Deployment idle-/),
     }),
-    cure: scaleUp,
   }),
   situation({
     id: 'scaled-by-hand',
@@ -250,7 +241,6 @@ const bystanders: Scenario[] = [
     afterwards: scaledBy('kubectl'),
     owner: 'owner-scaled-to-zero',
     expect: () => ({ also: advisesNot(/set that back/) }),
-    cure: scaleUp,
   }),
   situation({
     id: 'refused-another',
@@ -282,7 +272,6 @@ const bystanders: Scenario[] = [
       ...missingOrUnknown(world, operator),
       also: advisesNot(/grant/i),
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'config-in-use',
@@ -314,17 +303,6 @@ const bystanders: Scenario[] = [
   }),
 ];
 
-const keeper = (world: World): OperatorOptions => ({
-  group: '',
-  ownGroup: false,
-  kind: 'Pod',
-  type: false,
-  name: world.name('pod-keeper'),
-  namespace: 'platform',
-  finalizer: `${world.domain('keep.example.com')}/drain`,
-  rules: [rule('', ['pods'], FULL)],
-});
-
 const backup = (world: World): OperatorOptions => ({
   group: 'backup.example.net',
   kind: 'Plan',
@@ -340,13 +318,11 @@ const backup = (world: World): OperatorOptions => ({
 
 const words: Scenario[] = [
   situation({
+    ...KEPT,
     id: 'event-of-others',
-    own: true,
-    versions: ['1.36.3'],
     title: 'the kubelet and a policy engine complain about the held pod, not its owner, which runs',
     operator: keeper,
     behaviour: HANGS,
-    spec: podSpec(),
     bystanders: (world) => [
       { ...keeper(world), name: world.name('policy-engine'), rules: [rule('', ['pods'], READ)] },
     ],
@@ -374,7 +350,6 @@ const words: Scenario[] = [
     },
     settle: settledWithPod,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'two-on-one',
@@ -402,7 +377,6 @@ const words: Scenario[] = [
         ],
       };
     },
-    cure: releaseGuarded,
     beyondCommands: 'the service has to come back',
   }),
   situation({
@@ -423,8 +397,7 @@ const words: Scenario[] = [
       }),
       'argocd-application-controller',
     ),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/no such host/] })],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/no such host/] },
   }),
   situation({
     id: 'state-error',
@@ -435,8 +408,7 @@ const words: Scenario[] = [
       state: 'Error',
       message: 'bucket "assets" is not empty: 12 objects left',
     })),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/is not empty/] })],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/is not empty/] },
   }),
   {
     id: 'unmount-fails',
@@ -459,18 +431,14 @@ const words: Scenario[] = [
       });
     },
     settle: settledOverdue,
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          {
-            code: 'pod-not-confirmed',
-            subject: podRef(world.namespace, 'web-0'),
-            says: [/device is busy/],
-          },
-        ],
-      ],
-    }),
+    expect: (world) =>
+      stuck([
+        {
+          code: 'pod-not-confirmed',
+          subject: podRef(world.namespace, 'web-0'),
+          says: [/device is busy/],
+        },
+      ]),
     cure: (world) =>
       world.client.delete(podRef(world.namespace, 'web-0'), { gracePeriodSeconds: 0 }),
   },
@@ -547,10 +515,9 @@ const patterns: Scenario = situation({
     },
   ],
   expect: (world, operator) => ({
-    ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
+    ...asleepOrUnknown(world, operator),
     never: [NOBODY_IS_MISSING],
   }),
-  cure: scaleUp,
 });
 
 const scopes: Scenario[] = [
@@ -580,12 +547,7 @@ const scopes: Scenario[] = [
       manager: 'kubectl-edit',
       finalizer: 'acme.example.net/hold',
     },
-    afterwards: (world, operator) =>
-      world.client.patchStatus(
-        guardedRef(world, operator),
-        { phase: 'Ready' },
-        { fieldManager: 'widget-operator' },
-      ),
+    afterwards: writesStatus({ phase: 'Ready' }, 'widget-operator'),
     behaviour: HANGS,
     expect: (world, operator) => ({
       chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
@@ -598,12 +560,7 @@ const scopes: Scenario[] = [
     id: 'kept-by-hand',
     title: 'the same with a finalizer without a domain; the operator has 0 replicas',
     operator: { manager: 'kubectl-edit', finalizer: 'do-not-delete', replicas: 0 },
-    afterwards: (world, operator) =>
-      world.client.patchStatus(
-        guardedRef(world, operator),
-        { phase: 'Ready' },
-        { fieldManager: 'widget-operator' },
-      ),
+    afterwards: writesStatus({ phase: 'Ready' }, 'widget-operator'),
     owner: 'owner-unknown',
     expect: () => ({ also: advisesNot(/kubectl scale/) }),
     cure: releaseGuarded,
@@ -636,7 +593,7 @@ const scopes: Scenario[] = [
       const conditions = [{ ...failed, lastTransitionTime: now() }];
       await status(() => ({ conditions }), 'deploy-agent')(world, operator);
     },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/cannot delete/] })],
+    owner: { code: 'owner-failing', says: [/cannot delete/] },
     cure: releaseGuarded,
     mayChange: () => RIGHTS,
     beyondCommands: 'somebody has to let the account of the team do it',
@@ -655,9 +612,7 @@ const endings: Scenario[] = [
       await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: namespace });
       await world.terminating(podRef(namespace, 'other'));
     },
-    owner: (_, operator) => [
-      owner(operator, 'owner-scaled-to-zero', { says: [/is being deleted itself/] }),
-    ],
+    owner: { code: 'owner-scaled-to-zero', says: [/is being deleted itself/] },
     expect: () => ({ also: advisesNot(/kubectl scale/) }),
     cure: async (world, operator) => {
       await release(world, podRef(operator.namespace, 'other'));
@@ -766,19 +721,16 @@ const apis: Scenario[] = [
         conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
       });
       await world.create(apiService(group, version, { namespace: home, name: 'adapter' }));
-      await world.client.waitFor(apiServiceRef(group, version), 'is down', (found) =>
-        JSON.stringify(found?.['status'] ?? '').includes('"False"'),
-      );
+      await statusSays(world, apiServiceRef(group, version), 'is down', '"False"');
     },
     settle: (world) => world.settled({ [DISCOVERY]: ['True', /metrics/] }),
     expect: (world) => {
       const { group, version } = pendingApi(world);
       const says = [/Insufficient cpu/];
       return {
-        outcome: 'stuck',
-        chains: [
-          [{ code: 'apiservice-unavailable', subject: apiServiceRef(group, version), says }],
-        ],
+        ...stuck([
+          { code: 'apiservice-unavailable', subject: apiServiceRef(group, version), says },
+        ]),
         notInspected: [group],
       };
     },

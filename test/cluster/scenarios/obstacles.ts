@@ -8,14 +8,12 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, pluralOf, service } from '../objects.ts';
+import { configMap, customObject, customType, pluralOf } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { blindGate } from '../servers/blind-proxy.ts';
-import { startStandIn } from '../servers/stand-in.ts';
-import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, ref } from './links.ts';
+import { CONTENT_FAILURE, ref, stuck } from './links.ts';
 import {
   createGuarded,
   install,
@@ -38,13 +36,13 @@ import {
   owner,
   release,
   releaseGuarded,
-  restart,
   type Situation,
   type Step,
   scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
+import { serveHook, serveOwnWebhook } from './traces.ts';
 
 /** Admission that refuses some and not others, many at once, and what could not be read. */
 
@@ -137,7 +135,6 @@ const policies: Scenario[] = [
     afterwards: onlyFor(account),
     owner: 'owner-running',
     expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),
-    cure: restart,
   }),
   situation({
     id: 'S71-asleep',
@@ -151,7 +148,6 @@ const policies: Scenario[] = [
       ) ?? Promise.resolve(),
     owner: 'owner-scaled-to-zero',
     expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S71-moved',
@@ -193,7 +189,7 @@ const policies: Scenario[] = [
       await refusesDeletion(world, ref('v1', 'ConfigMap', world.namespace, 'books'));
     },
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /parameterNotFoundAction/] }),
-    expect: (world) => ({ outcome: 'stuck', chains: [[denied(world)]] }),
+    expect: (world) => stuck([denied(world)]),
     cure: (world) => world.create(configMap(PARAMETERS.namespace, world.name(PARAMETERS.name))),
     mayChange: (world) => [
       bindingRef(world),
@@ -245,7 +241,7 @@ function ledgerWebhook(
       await refusesDeletion(world, ledgerRef(world));
     },
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /not found/] }),
-    expect: (world) => ({ outcome: 'stuck', chains: [[failing(world, 'matching')]] }),
+    expect: (world) => stuck([failing(world, 'matching')]),
     cure: (world) => world.client.delete(webhookRef(world, undefined, 'matching')),
   };
 }
@@ -326,8 +322,7 @@ function twins(
     },
     settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /not found/] }),
     expect: (world) => ({
-      outcome: 'stuck',
-      chains: [[failing(world, guilty)]],
+      ...stuck([failing(world, guilty)]),
       never: [webhookRef(world, undefined, innocent)],
     }),
     cure: (world) => world.client.delete(webhookRef(world, undefined, guilty)),
@@ -339,41 +334,20 @@ async function liveService(world: World) {
   const namespace = world.name('guards');
   const name = 'guard';
   await world.createNamespace(namespace);
-  const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], () => 'allow');
-  await world.create(
-    service(namespace, name, {
-      selector: { app: name },
-      ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-    }),
-  );
-  const node = world.name('node-guards');
-  await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
+  const hook = await serveHook(world, { namespace, name }, 'node-guards');
   const { kind: _, ...options } = { kind: 'Ledger', name, namespace, scope: 'cluster' as const };
   await install(world, { ...options, type: false, rules: [] });
-  await waitUntil('the webhook to have endpoints', async () => {
-    const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
-    return JSON.stringify(slices).includes(server.address);
-  });
-  return { service: { namespace, name, path: '/validate' }, caBundle: server.caBundle };
+  await hook.hasEndpoints();
+  return hook.clientConfig;
 }
 
-/** Its own webhook on changes of its type, as many operators have it. */
-const ownWebhook = async (
-  world: World,
-  operator: Operator,
-  more: Partial<Parameters<typeof createWebhook>[1]> = {},
-): Promise<void> => {
-  const { namespace, name, group, kind } = operator;
-  await world.create(service(namespace, name, { selector: { app: name } }));
-  await createWebhook(world, {
+/** Its own webhook on changes of its type. */
+const ownWebhook: typeof serveOwnWebhook = (world, operator, more = {}) =>
+  serveOwnWebhook(world, operator, {
     operations: ['CREATE', 'UPDATE'],
-    apiGroup: group,
-    resource: pluralOf(kind),
-    clientConfig: byService(namespace, name),
     timeoutSeconds: 2,
     ...more,
   });
-};
 
 async function uninstallButWebhook(world: World, operator: Operator): Promise<void> {
   const { namespace, name } = operator;
@@ -424,7 +398,6 @@ const leftWebhooks: Scenario[] = [
     },
     owner: 'owner-missing',
     expect: innocentWebhook,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S74-other-namespace',
@@ -436,7 +409,6 @@ const leftWebhooks: Scenario[] = [
     },
     owner: 'owner-missing',
     expect: innocentWebhook,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S74-asleep',
@@ -445,23 +417,13 @@ const leftWebhooks: Scenario[] = [
     operator: { replicas: 0 },
     // Its pods answer here: scaled up, it passes its own webhook.
     before: async (world, operator) => {
-      const { namespace, name } = operator;
-      await world.createNamespace(namespace);
-      const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], () => 'allow');
-      const node = world.name('node-operator');
-      await startStandIn(world, { node, namespaces: [namespace], podIP: server.address });
-      await world.create(
-        service(namespace, name, {
-          selector: { app: name },
-          ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-        }),
-      );
-      const { caBundle } = server;
+      await world.createNamespace(operator.namespace);
+      const { clientConfig } = await serveHook(world, operator, 'node-operator');
       await createWebhook(world, {
         operations: ['UPDATE'],
         apiGroup: operator.group,
         resource: pluralOf(operator.kind),
-        clientConfig: { service: { namespace, name, path: '/validate' }, caBundle },
+        clientConfig,
         timeoutSeconds: 2,
         // Switched on when the finalizer has been set.
         failurePolicy: 'Ignore',
@@ -497,7 +459,6 @@ const leftWebhooks: Scenario[] = [
         ],
       };
     },
-    cure: scaleUp,
   }),
 ];
 
@@ -639,7 +600,6 @@ const unread: Scenario[] = [
       }),
       notInspected: [/daemonsets/i],
     }),
-    cure: restart,
   }),
   situation({
     id: 'S85-pods',
@@ -656,7 +616,6 @@ const unread: Scenario[] = [
       ...unsure(world, operator),
       notInspected: [/pods/i],
     }),
-    cure: restart,
   }),
   situation({
     id: 'S85-bindings',
@@ -669,7 +628,6 @@ const unread: Scenario[] = [
       ...unsure(world, operator, owner(operator, 'owner-scaled-to-zero')),
       notInspected: [/clusterrolebindings/i],
     }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S85-gone',
@@ -683,7 +641,6 @@ const unread: Scenario[] = [
       ...unsure(world, operator),
       notInspected: [/leases/i],
     }),
-    cure: releaseGuarded,
   }),
 ];
 

@@ -10,7 +10,7 @@ import {
 } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
+import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref, stuck } from './links.ts';
 import {
   createGuarded,
   install,
@@ -28,7 +28,6 @@ import {
   heldBy,
   nobodyLeft,
   releaseGuarded,
-  scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
@@ -40,7 +39,6 @@ const s2 = situation({
   title: 'the Deployment of the operator was deleted, in a namespace of its own',
   afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
   owner: (_, operator) => [{ ...nobodyLeft(operator), says: [/widget-operator/] }],
-  cure: releaseGuarded,
 });
 
 const s3 = situation({
@@ -48,7 +46,6 @@ const s3 = situation({
   title: 'the Deployment of the operator is scaled to zero',
   operator: { replicas: 0 },
   owner: 'owner-scaled-to-zero',
-  cure: scaleUp,
 });
 
 /** A Deployment may be called like the writer of the finalizer and have nothing to do with it. */
@@ -74,10 +71,7 @@ const namesake: Scenario = {
     const gadget = operatorOf(world, { group: 'example.org', kind: 'Gadget' });
     const finalizer = `${gadget.group}/cleanup`;
     const held = ref(`${gadget.group}/v1`, 'Gadget', world.namespace, GUARDED);
-    return {
-      outcome: 'stuck',
-      chains: [[objectFinalizer(held, finalizer), { ...nobodyLeft(gadget), finalizer }]],
-    };
+    return stuck([objectFinalizer(held, finalizer), { ...nobodyLeft(gadget), finalizer }]);
   },
 };
 
@@ -109,8 +103,7 @@ const s4Watched: Scenario = {
     const { name, finalizer } = operator;
     const departed = ownerMissing(deploymentRef(world.namespace, name), finalizer);
     return {
-      outcome: 'stuck',
-      chains: [[heldBy(world, operator), departed]],
+      ...stuck([heldBy(world, operator), departed]),
       deadlock: true,
       mutations: [`delete namespaces/${world.namespace}`],
     };

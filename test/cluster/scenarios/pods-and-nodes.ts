@@ -3,7 +3,7 @@ import { pod } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, podRef } from './links.ts';
+import { CONTENT_FAILURE, podRef, stuck } from './links.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
 
@@ -34,10 +34,7 @@ function onDeadNode(id: string, title: string): Scenario {
       await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
     },
     settle: settledOverdue,
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [[unavailable(world, 'node-dead', /web-0|not ready/i)]],
-    }),
+    expect: (world) => stuck([unavailable(world, 'node-dead', /web-0|not ready/i)]),
   };
 }
 
@@ -64,10 +61,7 @@ const s29: Scenario = {
   ...onLostNode,
   id: 'S29',
   title: 'an overdue pod whose Node object was deleted, within the first 40 s',
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[unavailable(world, 'node-lost', /does not exist/)]],
-  }),
+  expect: (world) => stuck([unavailable(world, 'node-lost', /does not exist/)]),
 };
 
 const s29Held: Scenario = {
@@ -87,18 +81,14 @@ const seed5a: Scenario = {
     await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
   },
   settle: settledOverdue,
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        {
-          code: 'pod-not-confirmed',
-          subject: podRef(world.namespace, 'web-0'),
-          advises: [/kubelet/],
-        },
-      ],
-    ],
-  }),
+  expect: (world) =>
+    stuck([
+      {
+        code: 'pod-not-confirmed',
+        subject: podRef(world.namespace, 'web-0'),
+        advises: [/kubelet/],
+      },
+    ]),
 };
 
 export const podsAndNodes = [s28, seed5b, s29, s29Held, seed5a];

@@ -10,7 +10,7 @@ import {
 } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { FINALIZERS, objectFinalizer, ownerMissing, ownerUnknown, ref } from './links.ts';
+import { FINALIZERS, objectFinalizer, ownerMissing, ownerUnknown, ref, stuck } from './links.ts';
 
 /** Finalizers of well-known products, without the product. */
 
@@ -32,15 +32,10 @@ const s31: Scenario = {
   settle: (world) => world.settled({ [FINALIZERS]: ['True', /load-balancer-cleanup/] }),
   expect: (world) => {
     const subject = ref('v1', 'Service', world.namespace, 'web');
-    return {
-      outcome: 'stuck',
-      chains: [
-        [
-          objectFinalizer(subject, LOAD_BALANCER),
-          ownerMissing(subject, LOAD_BALANCER, { says: [/cloud/], advises: [/load balancer/i] }),
-        ],
-      ],
-    };
+    return stuck([
+      objectFinalizer(subject, LOAD_BALANCER),
+      ownerMissing(subject, LOAD_BALANCER, { says: [/cloud/], advises: [/load balancer/i] }),
+    ]);
   },
 };
 
@@ -168,16 +163,13 @@ const s33: Scenario = {
   },
   settle: (world) => world.settled({ [FINALIZERS]: ['True', /argocd\.argoproj\.io in 1/] }),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        objectFinalizer(
-          ref('argoproj.io/v1alpha1', 'Application', world.namespace, 'guestbook'),
-          ARGO_FINALIZER,
-        ),
-        ownerMissing(typeRef('argoproj.io', 'Application'), ARGO_FINALIZER, { says: [/argocd/] }),
-      ],
-    ],
+    ...stuck([
+      objectFinalizer(
+        ref('argoproj.io/v1alpha1', 'Application', world.namespace, 'guestbook'),
+        ARGO_FINALIZER,
+      ),
+      ownerMissing(typeRef('argoproj.io', 'Application'), ARGO_FINALIZER, { says: [/argocd/] }),
+    ]),
     deadlock: true,
   }),
 };

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
-import { typeRef } from '../objects.ts';
+import { podSpec, typeRef } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
   type OperatorBehaviour,
@@ -13,10 +13,12 @@ import type { World } from '../world.ts';
 import { FINALIZERS, objectFinalizer, ownerMissing, ownerUnknown, ref } from './links.ts';
 import {
   createGuarded,
+  FULL,
   install,
   type Operator,
   type OperatorOptions,
   operatorOf,
+  rule,
   runPods,
   start,
   workloadRef,
@@ -46,10 +48,11 @@ export interface Situation
   /** What happens after the finalizer was set, before the namespace is deleted. */
   afterwards?: Step;
   settle?: Step;
-  /** How the chain goes on behind the object. */
-  owner?: FindingCode | ((world: World, operator: Operator) => Link[]);
+  /** How the chain goes on behind the object: its operator in this state, or something else. */
+  owner?: FindingCode | Omit<Link, 'subject'> | ((world: World, operator: Operator) => Link[]);
   expect?: (world: World, operator: Operator) => Partial<Expectation>;
-  cure: Step;
+  /** Unless given: who hangs is restarted, who sleeps is scaled up, and else the finalizer is removed. */
+  cure?: Step;
   mayChange?: (world: World, operator: Operator) => readonly Partial<Ref>[];
 }
 
@@ -107,7 +110,7 @@ export function situation(told: Situation): Scenario {
         ],
       };
     },
-    cure: (world) => told.cure(world, theOperator(world)),
+    cure: (world) => (told.cure ?? usualCure(told, ours(world)))(world, theOperator(world)),
     mayChange: (world) => told.mayChange?.(world, theOperator(world)) ?? [],
   };
 }
@@ -122,10 +125,21 @@ function away(world: World, options: OperatorOptions = {}): OperatorOptions {
   return { scope: 'cluster', ...options, namespace };
 }
 
-function linkTo(code: FindingCode | undefined, world: World, operator: Operator): Link[] {
-  if (code === undefined) return [];
-  if (code === 'owner-missing') return [nobodyLeft(operator)];
-  return code === 'owner-unknown' ? [nobodyKnown(world, operator)] : [owner(operator, code)];
+function usualCure({ behaviour }: Situation, { replicas }: OperatorOptions): Step {
+  if (behaviour?.hangs) return restart;
+  return replicas === 0 ? scaleUp : releaseGuarded;
+}
+
+function linkTo(
+  told: FindingCode | Omit<Link, 'subject'> | undefined,
+  world: World,
+  operator: Operator,
+): Link[] {
+  if (told === undefined) return [];
+  if (told === 'owner-missing') return [nobodyLeft(operator)];
+  if (told === 'owner-unknown') return [nobodyKnown(world, operator)];
+  const { code, ...words } = typeof told === 'string' ? { code: told } : told;
+  return [owner(operator, code, words)];
 }
 
 export function guardedRef(world: World, operator: Operator): Ref {
@@ -167,6 +181,55 @@ export const missingOrUnknown = either((_, operator) => nobodyLeft(operator), no
 export function settledByFinalizer(world: World): Promise<unknown> {
   return world.settled({ [FINALIZERS]: ['True', / in \d+ resource instances/] });
 }
+
+/** This manager has written the status of the object. */
+export const writesStatus =
+  (status: JsonObject, fieldManager: string): Step =>
+  (world, operator) =>
+    world.client.patchStatus(guardedRef(world, operator), status, { fieldManager });
+
+/** Its operator has 0 replicas, or nobody knows whose it is. */
+export const asleepOrUnknown = either(
+  (_, operator) => owner(operator, 'owner-scaled-to-zero'),
+  nobodyKnown,
+);
+
+/** Holds pods until they are drained. */
+export const keeper = (world: World): OperatorOptions => ({
+  group: '',
+  ownGroup: false,
+  kind: 'Pod',
+  type: false,
+  name: world.name('pod-keeper'),
+  namespace: 'platform',
+  finalizer: `${world.domain('keep.example.com')}/drain`,
+  rules: [rule('', ['pods'], FULL)],
+});
+
+/** Its pod: Events stay as long as a pod holds the namespace, for it is asked to go before them. */
+export const KEPT: Pick<Situation, 'own' | 'versions' | 'spec'> = {
+  own: true, // pods have owners in other scenarios too
+  versions: ['1.36.3'],
+  spec: podSpec(),
+};
+
+/** What some remedy has to say. */
+export const advises =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const told = namespace.findings.flatMap(({ remedies }) => remedies.map(({ text }) => text));
+    if (!told.some((text) => words.test(text))) throw new Error(`advises only ${told.join(' | ')}`);
+  };
+
+/** What no remedy may say. */
+export const advisesNot =
+  (words: RegExp): NonNullable<Expectation['also']> =>
+  ({ namespace }) => {
+    const wrong = namespace.findings
+      .flatMap(({ remedies }) => remedies.map(({ text, command }) => `${text} ${command ?? ''}`))
+      .filter((text) => words.test(text));
+    if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
+  };
 
 /** Asks what a pattern would force, and does not. */
 export const forcesByPattern = (world: World): Record<string, string> => ({

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts';
-import { createWebhook } from '../admission.ts';
+import { byService, createWebhook } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
-import { customType, service } from '../objects.ts';
+import { customType, pluralOf, service } from '../objects.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -115,6 +115,51 @@ export function helm(release: string, namespace: string): JsonObject {
   };
 }
 
+/** The webhook of an operator on its own type, as many have it; nobody answers behind its Service. */
+export async function serveOwnWebhook(
+  world: World,
+  { namespace, name, group, kind }: Pick<Operator, 'namespace' | 'name' | 'group' | 'kind'>,
+  more: Partial<Parameters<typeof createWebhook>[1]> = {},
+): Promise<void> {
+  await world.create(service(namespace, name, { selector: { app: name } }));
+  await createWebhook(world, {
+    operations: ['CREATE'],
+    apiGroup: group,
+    resource: pluralOf(kind),
+    clientConfig: byService(namespace, name),
+    ...more,
+  });
+}
+
+/** A webhook that answers, behind a Service whose pods run on a node of their own. */
+export async function serveHook(
+  world: World,
+  { namespace, name }: { namespace: string; name: string },
+  node: string,
+  judge: Parameters<typeof startWebhookServer>[2] = () => 'allow',
+) {
+  const server = await startWebhookServer(world, [`${name}.${namespace}.svc`], judge);
+  await world.create(
+    service(namespace, name, {
+      selector: { app: name },
+      ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
+    }),
+  );
+  await startStandIn(world, {
+    node: world.name(node),
+    namespaces: [namespace],
+    podIP: server.address,
+  });
+  return {
+    clientConfig: { service: { namespace, name, path: '/validate' }, caBundle: server.caBundle },
+    hasEndpoints: () =>
+      waitUntil('the webhook to have endpoints', async () => {
+        const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
+        return JSON.stringify(slices).includes(server.address);
+      }),
+  };
+}
+
 export interface PolicyEngineOptions {
   /** Its rights on all types besides reading. */
   verbs?: readonly string[];
@@ -136,18 +181,7 @@ export async function installPolicyEngine(
 ): Promise<void> {
   const { namespace, name } = policyEngine(world);
   await world.createNamespace(namespace);
-  const host = `${name}.${namespace}.svc`;
-  const server = await startWebhookServer(world, [host], () => 'allow');
-  const backend = service(namespace, name, {
-    selector: { app: name },
-    ports: [{ port: 443, targetPort: server.port, protocol: 'TCP' }],
-  });
-  await world.create(backend);
-  await startStandIn(world, {
-    node: world.name('node-policy'),
-    namespaces: [namespace],
-    podIP: server.address,
-  });
+  const hook = await serveHook(world, { namespace, name }, 'node-policy');
   await install(world, {
     type: false,
     name,
@@ -163,14 +197,10 @@ export async function installPolicyEngine(
     operations: ['CREATE', 'UPDATE'],
     apiGroups: ['', 'apps', 'batch', group],
     resource: '*',
-    clientConfig: { service: { namespace, name, path: '/validate' }, caBundle: server.caBundle },
+    clientConfig: hook.clientConfig,
     // Asleep, it would be the cause of everything.
     failurePolicy: replicas === 0 ? 'Ignore' : 'Fail',
     timeoutSeconds: 2,
   });
-  if (replicas === 0) return;
-  await waitUntil('the policy engine to have endpoints', async () => {
-    const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
-    return JSON.stringify(slices).includes(server.address);
-  });
+  if (replicas > 0) await hook.hasEndpoints();
 }

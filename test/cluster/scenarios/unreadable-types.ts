@@ -1,7 +1,7 @@
 import { customObject, customType, typeRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, resourceType } from './links.ts';
+import { CONTENT_FAILURE, resourceType, stuck } from './links.ts';
 
 /** Types of which some object cannot be read, so that none can be listed. */
 
@@ -55,8 +55,7 @@ const s13: Scenario = {
   },
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /service "conv" not found/] }),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[unconvertible([/conv\b/, new RegExp(world.namespace)])]],
+    ...stuck([unconvertible([/conv\b/, new RegExp(world.namespace)])]),
     deadlock: true,
     notInspected: [`widgets.${WIDGETS}`],
   }),
@@ -79,8 +78,7 @@ const s14: Scenario = {
   settle: (world) =>
     world.settled({ [CONTENT_FAILURE]: ['True', /storage is \(re\)initializing/] }),
   expect: () => ({
-    outcome: 'stuck',
-    chains: [[unconvertible([/hooks/])]],
+    ...stuck([unconvertible([/hooks/])]),
     scope: 'cluster',
   }),
 };
@@ -103,10 +101,9 @@ const storageUnreadable: Scenario = {
   },
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /unable to transform key/] }),
   expect: () => ({
-    outcome: 'stuck',
-    chains: [
-      [{ code: 'storage-unreadable', subject: resourceType('v1', 'configmaps'), says: [/broken/] }],
-    ],
+    ...stuck([
+      { code: 'storage-unreadable', subject: resourceType('v1', 'configmaps'), says: [/broken/] },
+    ]),
     notInspected: ['configmaps'],
   }),
   beyondCommands: 'the API server needs its key, or a feature gate',

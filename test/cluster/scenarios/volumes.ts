@@ -5,7 +5,15 @@ import type { Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
-import { FINALIZERS, objectFinalizer, ownerUnknown, podRef, ref } from './links.ts';
+import {
+  FINALIZERS,
+  objectFinalizer,
+  ownerUnknown,
+  podRef,
+  ref,
+  statusSays,
+  stuck,
+} from './links.ts';
 import { settledWithPod } from './pods.ts';
 
 /** Claims, volumes and what is attached. */
@@ -119,9 +127,7 @@ const s26: Scenario = {
     await world.create(claim(world, world.name('pv-data'), [VSPHERE]), {
       fieldManager: 'vsphere-syncer',
     });
-    await world.client.waitFor(claimRef(world), 'is bound', (found) =>
-      JSON.stringify(found?.['status'] ?? '').includes('"Bound"'),
-    );
+    await statusSays(world, claimRef(world), 'is bound', '"Bound"');
     const attachment = await world.create({
       apiVersion: 'storage.k8s.io/v1',
       kind: 'VolumeAttachment',
@@ -145,17 +151,13 @@ const s26: Scenario = {
       (found) => found !== undefined && stringsAt(found, 'metadata', 'finalizers').length === 1,
     );
   },
-  expect: (world) => ({
-    outcome: 'stuck',
-    chains: [
-      [
-        objectFinalizer(claimRef(world), VSPHERE),
-        ownerUnknown(claimRef(world), VSPHERE, {
-          says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
-        }),
-      ],
-    ],
-  }),
+  expect: (world) =>
+    stuck([
+      objectFinalizer(claimRef(world), VSPHERE),
+      ownerUnknown(claimRef(world), VSPHERE, {
+        says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
+      }),
+    ]),
 };
 
 const s27: Scenario = {
@@ -165,9 +167,7 @@ const s27: Scenario = {
     await world.createNamespace();
     await world.create(volume(world, ['external-attacher/csi-vsphere']));
     await world.create(claim(world, world.name('pv-data')));
-    await world.client.waitFor(claimRef(world), 'is bound', (found) =>
-      JSON.stringify(found?.['status'] ?? '').includes('"Bound"'),
-    );
+    await statusSays(world, claimRef(world), 'is bound', '"Bound"');
     await world.client.delete(volumeRef(world));
   }),
   inputs: { timeout: '60s' },

@@ -11,7 +11,7 @@ import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
-import { CONTENT_FAILURE, ref } from './links.ts';
+import { CONTENT_FAILURE, ref, stuck } from './links.ts';
 
 /** Webhooks and policies that refuse what the namespace controller wants to delete. */
 
@@ -63,8 +63,7 @@ const s15: Scenario = {
   },
   settle: contentFails(/service "guard" not found/),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[failing(world, /not found|does not exist|gone|missing/)]],
+    ...stuck([failing(world, /not found|does not exist|gone|missing/)]),
     deadlock: true,
     queued: LEDGER_QUEUED,
   }),
@@ -103,8 +102,7 @@ export function noReadyEndpoint(
     // Refused where kube-proxy answers for it.
     settle: contentFails(/no endpoints available for service "guard"|connection refused/),
     expect: (world) => ({
-      outcome: 'stuck',
-      chains: [[failing(world, because)]],
+      ...stuck([failing(world, because)]),
       queued: LEDGER_QUEUED,
     }),
     cure: (world) => world.client.delete(webhookRef(world)),
@@ -130,8 +128,7 @@ export function liveWebhook(
     },
     settle: contentFails(words),
     expect: (world) => ({
-      outcome: 'stuck',
-      chains: [[expected(world)]],
+      ...stuck([expected(world)]),
       queued: LEDGER_QUEUED,
     }),
     cure: (world) => world.client.delete(webhookRef(world)),
@@ -156,8 +153,7 @@ const seed4c: Scenario = {
   },
   settle: contentFails(/service "guard" not found/),
   expect: (world) => ({
-    outcome: 'stuck',
-    chains: [[failing(world, /not found|does not exist|gone|missing/)]],
+    ...stuck([failing(world, /not found|does not exist|gone|missing/)]),
     queued: LEDGER_QUEUED,
   }),
 };
@@ -183,15 +179,10 @@ const bystander: Scenario = {
   expect: (world) => {
     const subject = ref('v1', 'ConfigMap', world.namespace, 'precious');
     const finalizer = 'some.random/finalizer';
-    return {
-      outcome: 'stuck',
-      chains: [
-        [
-          { code: 'object-finalizer', subject, finalizer },
-          { code: 'owner-unknown', subject, finalizer },
-        ],
-      ],
-    };
+    return stuck([
+      { code: 'object-finalizer', subject, finalizer },
+      { code: 'owner-unknown', subject, finalizer },
+    ]);
   },
 };
 

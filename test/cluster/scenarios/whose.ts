@@ -1,5 +1,4 @@
-import { byService, createWebhook } from '../admission.ts';
-import { accountSubject, grant, pluralOf, podSpec, service, serviceAccount } from '../objects.ts';
+import { accountSubject, grant, pluralOf, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
@@ -19,23 +18,23 @@ import {
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
+  asleepOrUnknown,
   either,
   forcesByPattern,
   guardedRef,
   HANGS,
   heldBy,
+  KEPT,
+  keeper,
   missingOrUnknown,
   NOBODY_IS_MISSING,
   nobodyKnown,
   nothingForced,
   owner,
-  releaseGuarded,
-  restart,
-  type Situation,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
 import {
   createEvent,
@@ -44,6 +43,7 @@ import {
   helm,
   installPolicyEngine,
   policyEngine,
+  serveOwnWebhook,
 } from './traces.ts';
 
 /** Whose finalizer it is, and when nobody can tell. */
@@ -66,7 +66,6 @@ const policyEngines: Scenario[] = [
       ...missingOrUnknown(world, operator),
       never: [policyEngine(world)],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S60-able',
@@ -80,7 +79,6 @@ const policyEngines: Scenario[] = [
       ...missingOrUnknown(world, operator),
       never: [policyEngine(world)],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S60-asleep',
@@ -92,30 +90,16 @@ const policyEngines: Scenario[] = [
     },
     owner: 'owner-unknown',
     expect: (world) => ({ never: [policyEngine(world), NOBODY_IS_MISSING] }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S60-its-own',
     title: 'a nameless operator runs; the webhook on its own type leads to it',
     operator: { ...NAMELESS, name: 'acme-brain', namespace: 'acme' },
     behaviour: HANGS,
-    afterwards: (world, operator) => serveWebhook(world, operator),
+    afterwards: serveOwnWebhook,
     owner: 'owner-running',
-    cure: restart,
   }),
 ];
-
-/** Its own webhook, about its own type only; it is asked about new objects, of which there are none. */
-async function serveWebhook(world: World, operator: Operator): Promise<void> {
-  const { namespace, name, group, kind } = operator;
-  await world.create(service(namespace, name, { selector: { app: name } }));
-  await createWebhook(world, {
-    operations: ['CREATE'],
-    apiGroup: group,
-    resource: pluralOf(kind),
-    clientConfig: byService(namespace, name),
-  });
-}
 
 /** A backup product protects what belongs to others. */
 const backup =
@@ -134,12 +118,7 @@ const backup =
 /** Works on its type as ever, with its name in the status of every object. */
 const widgetOperator: OperatorOptions = { name: 'widget-operator' };
 
-const reportsStatus: Step = (world, operator) =>
-  world.client.patchStatus(
-    guardedRef(world, operator),
-    { conditions: [], phase: 'Ready' },
-    { fieldManager: 'widget-operator' },
-  );
+const reportsStatus: Step = writesStatus({ conditions: [], phase: 'Ready' }, 'widget-operator');
 
 const foreignFinalizers: Scenario[] = [
   situation({
@@ -149,7 +128,6 @@ const foreignFinalizers: Scenario[] = [
     bystanders: [widgetOperator],
     afterwards: reportsStatus,
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S61-alive',
@@ -159,7 +137,6 @@ const foreignFinalizers: Scenario[] = [
     bystanders: [{ ...widgetOperator, replicas: 0 }],
     afterwards: reportsStatus,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S61-gone',
@@ -174,7 +151,6 @@ const foreignFinalizers: Scenario[] = [
       (_, { finalizer }) => ({ code: 'owner-missing', subject: 'any', finalizer }),
       nobodyKnown,
     ),
-    cure: releaseGuarded,
   }),
 ];
 
@@ -202,7 +178,6 @@ const leftovers: Scenario[] = [
     behaviour: HANGS,
     afterwards: oldInstall,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S62-asleep',
@@ -211,7 +186,6 @@ const leftovers: Scenario[] = [
     operator: { ...ADMIN, namespace: 'platform', account: 'platform', replicas: 0 },
     afterwards: oldInstall,
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S62-nameless',
@@ -222,7 +196,6 @@ const leftovers: Scenario[] = [
     afterwards: oldInstall,
     owner: 'owner-unknown',
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: restart,
   }),
 ];
 
@@ -236,7 +209,6 @@ const twice: Scenario[] = [
     operator: (world) => ({ replicas: 0, container: watches(world.namespace) }),
     bystanders: [{ namespace: 'team-b-system', container: watches('team-b') }],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S63-args',
@@ -254,7 +226,6 @@ const twice: Scenario[] = [
       },
     ],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S63-awake',
@@ -263,7 +234,6 @@ const twice: Scenario[] = [
     behaviour: HANGS,
     bystanders: [{ namespace: 'team-b-system', replicas: 0, container: watches('team-b') }],
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S63-both',
@@ -271,7 +241,6 @@ const twice: Scenario[] = [
     operator: { replicas: 0 },
     bystanders: [{ namespace: 'team-b-system' }],
     owner: 'owner-unknown',
-    cure: scaleUp,
   }),
 ];
 
@@ -300,7 +269,6 @@ const workloads: Scenario[] = [
     inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
-    cure: restart,
   }),
   situation({
     id: 'S64-replicaset',
@@ -308,7 +276,6 @@ const workloads: Scenario[] = [
     operator: { workload: 'ReplicaSet' },
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S64-job',
@@ -316,20 +283,18 @@ const workloads: Scenario[] = [
     operator: { workload: 'Job' },
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S64-cronjob',
     title: 'the operator is a CronJob that is suspended',
     operator: { workload: 'CronJob', replicas: 0 },
-    owner: (_, operator) => [owner(operator, ['owner-scaled-to-zero', 'owner-not-ready'])],
-    cure: scaleUp,
+    owner: { code: ['owner-scaled-to-zero', 'owner-not-ready'] },
   }),
   situation({
     id: 'S64-daemonset',
     title: 'the operator is a DaemonSet whose selector no node meets',
     operator: { workload: 'DaemonSet', replicas: 0 },
-    owner: (_, operator) => [owner(operator, ['owner-scaled-to-zero', 'owner-not-ready'])],
+    owner: { code: ['owner-scaled-to-zero', 'owner-not-ready'] },
     cure: async (world, operator) => {
       const node = { 'kubernetes.io/hostname': world.name('node-1') };
       await world.client.patch(ref('apps/v1', 'DaemonSet', operator.namespace, operator.name), {
@@ -355,7 +320,6 @@ const workloads: Scenario[] = [
     operator: { workload: 'Pod' },
     afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
     owner: 'owner-missing',
-    cure: releaseGuarded,
   }),
 ];
 
@@ -375,10 +339,9 @@ const leases: Scenario[] = [
         silentForSeconds: 600,
       }),
     expect: (world, operator) => ({
-      ...either((_, one) => owner(one, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
+      ...asleepOrUnknown(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S65-no-lease',
@@ -387,7 +350,6 @@ const leases: Scenario[] = [
     operator: { ...ADMIN, ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
     owner: 'owner-unknown',
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: scaleUp,
   }),
   situation({
     id: 'S65-outside',
@@ -417,7 +379,6 @@ const leases: Scenario[] = [
       ],
       never: [NOBODY_IS_MISSING],
     }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'lease-of-the-group',
@@ -434,7 +395,6 @@ const leases: Scenario[] = [
       });
     },
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'not-leading',
@@ -447,12 +407,7 @@ const leases: Scenario[] = [
         holder: `${name}-5d8f7c9b6-gone1_77aa`,
         silentForSeconds: 1_200,
       }),
-    owner: (_, operator) => [
-      owner(operator, ['owner-running', 'owner-failing', 'owner-not-ready'], {
-        says: [/Lease|lead/i],
-      }),
-    ],
-    cure: restart,
+    owner: { code: ['owner-running', 'owner-failing', 'owner-not-ready'], says: [/Lease|lead/i] },
   }),
 ];
 
@@ -463,11 +418,11 @@ const argoServer: OperatorOptions = {
   workload: 'Deployment',
   rules: [
     { apiGroups: ['*'], resources: ['*'], verbs: ['delete', 'get', 'patch'] },
-    {
-      apiGroups: ['argoproj.io'],
-      resources: ['applications'],
-      verbs: ['create', 'get', 'list', 'watch', 'update', 'delete', 'patch'],
-    },
+    rule(
+      'argoproj.io',
+      ['applications'],
+      ['create', 'get', 'list', 'watch', 'update', 'delete', 'patch'],
+    ),
   ],
 };
 
@@ -481,11 +436,9 @@ const flux = (name: string, replicas = 1): OperatorOptions => ({
   finalizer: 'finalizers.fluxcd.io',
   manager: `gotk-${name}`,
   container: { name: 'manager' },
-  rules: ['source', 'kustomize', 'helm', 'notification'].map((part) => ({
-    apiGroups: [`${part}.toolkit.fluxcd.io`],
-    resources: ['*'],
-    verbs: ['*'],
-  })),
+  rules: ['source', 'kustomize', 'helm', 'notification'].map((part) =>
+    rule(`${part}.toolkit.fluxcd.io`, ['*'], ['*']),
+  ),
 });
 
 const elsewhere: Scenario[] = [
@@ -497,7 +450,6 @@ const elsewhere: Scenario[] = [
     behaviour: HANGS,
     bystanders: [argoServer],
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S80-asleep',
@@ -506,7 +458,6 @@ const elsewhere: Scenario[] = [
     operator: { ...argo, replicas: 0 },
     bystanders: [argoServer],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S80-server',
@@ -516,7 +467,6 @@ const elsewhere: Scenario[] = [
     bystanders: [argoServer],
     afterwards: (world, operator) => uninstall(world, operator),
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S80-ingress',
@@ -530,18 +480,11 @@ const elsewhere: Scenario[] = [
       namespace: 'aws-system',
       finalizer: 'ingress.k8s.aws/resources',
       manager: 'controller',
-      rules: [
-        {
-          apiGroups: ['networking.k8s.io'],
-          resources: ['ingresses', 'ingresses/status'],
-          verbs: FULL,
-        },
-      ],
+      rules: [rule('networking.k8s.io', ['ingresses', 'ingresses/status'], FULL)],
     },
     spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S80-flux',
@@ -550,7 +493,6 @@ const elsewhere: Scenario[] = [
     operator: flux('kustomize-controller', 0),
     bystanders: ['source', 'helm', 'notification'].map((part) => flux(`${part}-controller`)),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
 ];
 
@@ -569,7 +511,6 @@ const sharedAccounts: Scenario[] = [
     operator: gizmo('operator', { replicas: 0 }),
     bystanders: [gizmo('metrics', { rules: [] }), gizmo('webhooks', { rules: [] })],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'S81-awake',
@@ -578,7 +519,6 @@ const sharedAccounts: Scenario[] = [
     behaviour: HANGS,
     bystanders: [gizmo('metrics', { rules: [], replicas: 0 }), gizmo('webhooks', { rules: [] })],
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S81-nameless',
@@ -586,7 +526,6 @@ const sharedAccounts: Scenario[] = [
     operator: gizmo('operator', { ...NAMELESS, replicas: 0 }),
     bystanders: ['metrics', 'webhooks'].map((name) => gizmo(name, { ...NAMELESS, rules: [] })),
     owner: 'owner-unknown',
-    cure: scaleUp,
   }),
 ];
 
@@ -603,7 +542,6 @@ const installs: Scenario[] = [
     bystanders: [helper],
     afterwards: (world, operator) => createServiceVersion(world, operator),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'helm',
@@ -616,7 +554,6 @@ const installs: Scenario[] = [
       { ...helper, metadata: { annotations: helm('tools', world.name('platform')) } },
     ],
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'helm-types',
@@ -630,7 +567,6 @@ const installs: Scenario[] = [
       };
     },
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'status-writer',
@@ -644,7 +580,6 @@ const installs: Scenario[] = [
         { fieldManager: operator.name },
       ),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'conversion',
@@ -668,38 +603,20 @@ const installs: Scenario[] = [
     afterwards: (world, { namespace, name }) =>
       world.create(service(namespace, name, { selector: { app: name } })),
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
 ];
 
-const keeper = (world: World): OperatorOptions => ({
-  group: '',
-  ownGroup: false,
-  kind: 'Pod',
-  type: false,
-  name: world.name('pod-keeper'),
-  namespace: 'platform',
-  finalizer: `${world.domain('keep.example.com')}/drain`,
-  ...NAMELESS,
-  rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
-});
-
-/** Events stay as long as a pod holds the namespace: it is asked to go before them. */
-const POD: Pick<Situation, 'own' | 'versions' | 'spec' | 'settle'> = {
-  own: true, // pods have owners in other scenarios too
-  versions: ['1.36.3'],
-  spec: podSpec(),
-  settle: settledWithPod,
-};
+const nameless = (world: World): OperatorOptions => ({ ...keeper(world), ...NAMELESS });
+const POD = { ...KEPT, settle: settledWithPod };
 
 const events: Scenario[] = [
   situation({
     ...POD,
     id: 'event-instance',
     title: 'an Event about the held pod was reported by a pod of one of two nameless workloads',
-    operator: keeper,
+    operator: nameless,
     behaviour: HANGS,
-    bystanders: (world) => [{ ...keeper(world), name: world.name('pod-helper') }],
+    bystanders: (world) => [{ ...nameless(world), name: world.name('pod-helper') }],
     afterwards: async (world, operator) => {
       const [pod] = await readyPods(world.client, operator);
       await createEvent(world, {
@@ -712,16 +629,15 @@ const events: Scenario[] = [
       });
     },
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     ...POD,
     id: 'event-bystanders',
     title: 'a scheduler and a policy engine report about the held pod; its controller is gone',
-    operator: keeper,
+    operator: nameless,
     bystanders: (world) => [
       {
-        ...keeper(world),
+        ...nameless(world),
         name: world.name('policy-reporter'),
         rules: readingPods,
         manager: 'reporter',
@@ -748,7 +664,6 @@ const events: Scenario[] = [
       });
     },
     owner: 'owner-unknown',
-    cure: releaseGuarded,
   }),
 ];
 
@@ -763,14 +678,12 @@ const bindings: Scenario[] = [
     inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
-    cure: restart,
   }),
   situation({
     id: 'bound-as-user',
     title: 'the operator is bound as a user and has 0 replicas',
     operator: { boundAs: 'User', replicas: 0 },
     owner: 'owner-scaled-to-zero',
-    cure: scaleUp,
   }),
   situation({
     id: 'rights-on-all-types-of-the-group',
@@ -786,7 +699,6 @@ const bindings: Scenario[] = [
       (_, operator) => owner(operator, 'owner-scaled-to-zero', { certainty: ['likely'] }),
       nobodyKnown,
     ),
-    cure: scaleUp,
   }),
   situation({
     id: 'S66-console',
@@ -794,7 +706,6 @@ const bindings: Scenario[] = [
     bystanders: (world) => [{ name: 'widget-console', rules: reading(world) }],
     afterwards: (world, operator) => uninstall(world, operator),
     expect: missingOrUnknown,
-    cure: releaseGuarded,
   }),
   situation({
     id: 'owner-namespace-terminating',
@@ -822,7 +733,6 @@ const bindings: Scenario[] = [
         ],
       ],
     }),
-    cure: releaseGuarded,
   }),
 ];
 

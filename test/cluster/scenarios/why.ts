@@ -6,13 +6,13 @@ import type { Expectation, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { ref } from './links.ts';
+import { ref, statusSays } from './links.ts';
 import {
-  FULL,
   type Operator,
   type OperatorOptions,
   operatorRules,
   READ,
+  rule,
   workloadRef,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
@@ -20,10 +20,11 @@ import {
   GUARDED,
   guardedRef,
   HANGS,
+  KEPT,
+  keeper,
   NOBODY_IS_MISSING,
   owner,
   RIGHTS,
-  releaseGuarded,
   restart,
   type Situation,
   type Step,
@@ -61,41 +62,36 @@ async function grantAgain(world: World, operator: Operator): Promise<void> {
   await world.createAll(grant({ name }, [subject], operatorRules(operator)));
 }
 
-const mayNot = (_: World, operator: Operator) => [
-  owner(operator, 'owner-failing', { says: [/update|patch/] }),
-];
+/** It tells nobody, and goes on when the right is there again. */
+const MAY_NOT = {
+  behaviour: { tells: false },
+  owner: { code: 'owner-failing', says: [/update|patch/] },
+  cure: grantAgain,
+  mayChange: () => RIGHTS,
+} as const;
 
 const rights: Scenario[] = [
   situation({
+    ...MAY_NOT,
     id: 'S66',
     title: 'the operator runs and may no longer change its objects; it tells nobody',
     operator: (world) => ({
-      rules: [{ apiGroups: [world.domain('example.com')], resources: ['widgets'], verbs: READ }],
+      rules: [rule(world.domain('example.com'), ['widgets'], READ)],
     }),
-    behaviour: { tells: false },
-    owner: mayNot,
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
   situation({
+    ...MAY_NOT,
     id: 'S66-finalizers',
     title: 'the same; `widgets/finalizers` it may change, which is no right on the objects',
     operator: { verbs: READ },
-    behaviour: { tells: false },
-    owner: mayNot,
     expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
   situation({
+    ...MAY_NOT,
     id: 'S66-other-object',
     title: 'its right to change is about an object of another name',
     operator: (world) => named(world, 'cache'),
-    behaviour: { tells: false },
-    owner: mayNot,
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
   situation({
     id: 'S66-this-object',
@@ -103,17 +99,13 @@ const rights: Scenario[] = [
     operator: (world) => named(world, GUARDED),
     behaviour: HANGS,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
+    ...MAY_NOT,
     id: 'S66-other-namespace',
     title: 'its right to change is in another namespace',
     operator: { verbs: READ },
-    behaviour: { tells: false },
     afterwards: (world, operator) => grantIn(world, operator, world.name('team-b')),
-    owner: mayNot,
-    cure: grantAgain,
-    mayChange: () => RIGHTS,
   }),
 ];
 
@@ -152,7 +144,6 @@ const statuses: Scenario[] = [
     behaviour: HANGS,
     afterwards: report(HEALTHY),
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S67-polarity',
@@ -165,7 +156,6 @@ const statuses: Scenario[] = [
       ),
     ),
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     id: 'S67-degraded',
@@ -179,10 +169,7 @@ const statuses: Scenario[] = [
         message: 'cannot delete bucket assets: quota service answers 503',
       }),
     ),
-    owner: (_, operator) => [
-      owner(operator, 'owner-failing', { says: [/quota service answers 503/] }),
-    ],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/quota service answers 503/] },
   }),
   situation({
     id: 'S67-stale',
@@ -197,20 +184,8 @@ const statuses: Scenario[] = [
       lastTransitionTime: '2024-05-01T10:00:00Z',
     }),
     owner: 'owner-running',
-    cure: restart,
   }),
 ];
-
-const keeper = (world: World): OperatorOptions => ({
-  group: '',
-  ownGroup: false,
-  kind: 'Pod',
-  type: false,
-  name: world.name('pod-keeper'),
-  namespace: 'platform',
-  finalizer: `${world.domain('keep.example.com')}/drain`,
-  rules: [{ apiGroups: [''], resources: ['pods'], verbs: FULL }],
-});
 
 const QUOTA = 'cannot detach the disk: quota of the provider exceeded';
 
@@ -224,14 +199,7 @@ const complaint = (world: World, operator: Operator): Promise<Ref> =>
     agoSeconds: 2_400,
   });
 
-/** Events stay as long as a pod holds the namespace: it is asked to go before them. */
-const heldPod: Pick<Situation, 'own' | 'versions' | 'spec' | 'operator' | 'behaviour'> = {
-  own: true, // pods have owners in other scenarios too
-  versions: ['1.36.3'],
-  spec: podSpec(),
-  operator: keeper,
-  behaviour: HANGS,
-};
+const heldPod = { ...KEPT, operator: keeper, behaviour: HANGS };
 
 const events: Scenario[] = [
   situation({
@@ -241,7 +209,6 @@ const events: Scenario[] = [
     afterwards: complaint,
     settle: settledWithPod,
     owner: 'owner-running',
-    cure: restart,
   }),
   situation({
     ...heldPod,
@@ -253,8 +220,7 @@ const events: Scenario[] = [
       const name = `${GUARDED}.${operator.name}`;
       await happensAgain(world, ref('events.k8s.io/v1', 'Event', world.namespace, name));
     },
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/quota of the provider/] })],
-    cure: restart,
+    owner: { code: 'owner-failing', says: [/quota of the provider/] },
   }),
 ];
 
@@ -340,15 +306,13 @@ const podless: Scenario[] = [
         metadata: { namespace, name },
         spec: { hard: { pods: '0' } },
       });
-      await world.client.waitFor(quotaRef(operator), 'is counted', (quota) =>
-        JSON.stringify(quota?.['status'] ?? '').includes('used'),
-      );
+      await statusSays(world, quotaRef(operator), 'is counted', 'used');
     },
     afterwards: async (world, operator) => {
       await runPodsIn(world, operator.namespace);
       await noPod(/quota/)(world, operator);
     },
-    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/quota/] })],
+    owner: { code: 'owner-not-ready', says: [/quota/] },
     cure: async (world, operator) => {
       await world.client.delete(quotaRef(operator));
       await tryAgain(world, operator);
@@ -364,7 +328,7 @@ const podless: Scenario[] = [
       await restart(world, operator);
       await noPod(/serviceaccount/)(world, operator);
     },
-    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/service ?account/i] })],
+    owner: { code: 'owner-not-ready', says: [/service ?account/i] },
     cure: async (world, operator) => {
       const { namespace, account: name } = operator;
       await world.create({
@@ -397,7 +361,7 @@ const podless: Scenario[] = [
       const name = pod.metadata.name;
       await client.patchStatus(ref('v1', 'Pod', namespace, name), { conditions: [condition] });
     },
-    owner: (_, operator) => [owner(operator, 'owner-not-ready', { says: [/Insufficient memory/] })],
+    owner: { code: 'owner-not-ready', says: [/Insufficient memory/] },
     expect: (world) => ({ never: [injector(world)] }),
     cure: (world, operator) => runPodsIn(world, operator.namespace),
     beyondCommands: 'somebody has to make room on the nodes',
@@ -423,9 +387,10 @@ const needsSecret = (place: 'here' | 'home'): Pick<Situation, 'operator' | 'beha
 
 const CREDENTIALS = 'db-credentials';
 
-const withoutSecret = (_: World, operator: Operator) => [
-  owner(operator, 'owner-failing', { says: [/secrets "db-credentials" not found/] }),
-];
+const withoutSecret = {
+  code: 'owner-failing',
+  says: [/secrets "db-credentials" not found/],
+} as const;
 
 /** Nothing can be created in a namespace that is terminating. */
 const offersNoRestoring: Expectation['also'] = ({ namespace }) => {
@@ -444,7 +409,6 @@ const needs: Scenario[] = [
     afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
     owner: withoutSecret,
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
-    cure: releaseGuarded,
   }),
   situation({
     id: 'S82-right',
@@ -453,9 +417,7 @@ const needs: Scenario[] = [
     behaviour: { isSlow: true },
     complains: true,
     afterwards: (world, operator) => grantIn(world, operator, world.namespace),
-    owner: (_, operator) => [
-      owner(operator, 'owner-failing', { says: [/forbidden|cannot patch/] }),
-    ],
+    owner: { code: 'owner-failing', says: [/forbidden|cannot patch/] },
     // Only who asked before the namespace was deleted can know of the RoleBinding.
     identity: 'teardown-gate',
     delete: false,
