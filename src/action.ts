@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import * as core from '@actions/core';
 import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
-import { type Cancellation, type Environment, homeDirectory, onCancel } from './base/process.ts';
+import { type Cancellation, type Environment, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
-import { runGate } from './gate/gate.ts';
+import { runInCluster } from './in-cluster.ts';
 import { COMMENT_MODES, type Inputs, PR_NUMBER, readInputs } from './inputs.ts';
-import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { type CommentInputs, createActionLog, Publisher } from './publish/publish.ts';
@@ -51,52 +50,28 @@ async function runWithInputs(parts: Parts): Promise<number> {
   try {
     const inputs = readInputs((name) => core.getInput(name));
     publisher = createPublisher(inputs, parts);
-    return await runInCluster(inputs, publisher, parts);
+    const told = publisher;
+    const { cancellation, ...face } = parts;
+    const { signal } = cancellation;
+    const announce = async (planned: View): Promise<void> => {
+      await told.files(planned);
+      await told.comment(planned, true);
+    };
+    return await runInCluster(inputs, { ...face, signal, announce }, (view) =>
+      finish(view, told, parts),
+    );
   } catch (error) {
     // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
     return parts.cancellation.signal.aborted
-      ? await finish(nothingRead(parts), publisher, parts)
+      ? await finish(viewOf(nothingRead(parts)), publisher, parts)
       : await fail(error, publisher, parts);
   }
 }
 
-async function runInCluster(inputs: Inputs, publisher: Publisher, parts: Parts): Promise<number> {
-  const { env, redactor, log, cancellation } = parts;
-  const { signal } = cancellation;
-  const api = await connect({
-    kubeconfig: inputs.kubeconfig,
-    context: inputs.context,
-    env,
-    redactor,
-    debug: log.debug,
-    userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
-    homeDir: homeDirectory(),
-    signal,
-  });
-  try {
-    const result = await runGate(inputs, {
-      api,
-      clock: systemClock,
-      log,
-      signal,
-      gateVersion: GATE_VERSION,
-      announce: async (planned) => {
-        const view = viewOf(planned, redactor.redact);
-        await publisher.files(view);
-        await publisher.comment(view, true);
-      },
-    });
-    return await finish(result, publisher, parts);
-  } finally {
-    await api.close();
-  }
-}
-
-async function finish(result: RunResult, publisher: Publisher, parts: Parts): Promise<number> {
-  const view = viewOf(result, parts.redactor.redact);
+async function finish(view: View, publisher: Publisher, parts: Parts): Promise<number> {
   writeLog(view, parts.log);
   await publish(view, publisher, parts);
-  return result.verdict === 'fail' ? 1 : 0;
+  return view.run.verdict === 'fail' ? 1 : 0;
 }
 
 /** The gate could not work at all: one sentence, what to do, and all outputs. */

@@ -5,20 +5,17 @@ import { type Command, EXIT } from './arguments.ts';
 import { ActionError, describeError } from './base/errors.ts';
 import { isObject } from './base/json.ts';
 import type { Log } from './base/log.ts';
-import { homeDirectory, makeFolder, onCancel, print } from './base/process.ts';
+import { makeFolder, onCancel, print } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { logJson, logLines } from './base/text.ts';
-import { systemClock } from './base/time.ts';
-import { runGate } from './gate/gate.ts';
+import { runInCluster } from './in-cluster.ts';
 import { type Inputs, readInputs } from './inputs.ts';
-import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
 import { type Report, reportJson } from './report/report-json.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
-import { type View, viewOf } from './report/view.ts';
-import { GATE_VERSION } from './version.ts';
+import type { View } from './report/view.ts';
 
 type GateCommand = Extract<Command, { run: 'gate' }>;
 
@@ -26,32 +23,18 @@ type GateCommand = Extract<Command, { run: 'gate' }>;
 export async function gate(command: GateCommand, redactor: Redactor, log: Log): Promise<number> {
   const given = readInputs((name) => command.inputs[name] ?? '');
   const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
-  const cancellation = onCancel();
+  const { signal, dispose } = onCancel();
+  const face = { env: process.env, redactor, log, signal };
   try {
-    const api = await connect({
-      kubeconfig: inputs.kubeconfig,
-      context: inputs.context,
-      env: process.env,
-      redactor,
-      debug: log.debug,
-      userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
-      homeDir: homeDirectory(),
-      signal: cancellation.signal,
-    });
-    try {
-      const { signal } = cancellation;
-      const deps = { api, clock: systemClock, log, signal, gateVersion: GATE_VERSION };
-      const view = viewOf(await runGate(inputs, deps), redactor.redact);
+    return await runInCluster(inputs, face, async (view) => {
       // In a step of a workflow the runner reads it for commands.
       const text = render(view, command.format);
       await print(command.format === 'json' ? logJson(text) : logLines(text));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
       return exitCode(view.run);
-    } finally {
-      await api.close();
-    }
+    });
   } finally {
-    cancellation.dispose();
+    dispose();
   }
 }
 

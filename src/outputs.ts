@@ -1,6 +1,6 @@
 import { plainText, shorten } from './base/text.ts';
 import { type Finding, findingsOf } from './model/finding.ts';
-import type { NamespaceResult, RunResult } from './model/result.ts';
+import type { NamespaceResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/plain-text.ts';
 import type { View } from './report/view.ts';
 
@@ -42,7 +42,12 @@ export function outputsOf(
   elapsedMs: number,
 ): Record<OutputName, string> {
   const result = view?.run;
-  const blocking = result === undefined ? [] : blockersOf(result);
+  const blocking = blockersOf(result?.namespaces ?? []);
+  const subjects = blocking.map(({ subject }) => subject);
+  // One that somebody could look at: not a registration, a type, or the namespace itself.
+  const object = subjects.find(
+    ({ kind }) => !['APIService', 'APIResource', 'Namespace'].includes(kind),
+  );
   return {
     outcome: result?.outcome ?? 'error',
     outcomes: outcomesJson(result?.namespaces ?? []),
@@ -51,13 +56,9 @@ export function outputsOf(
     'summary-text':
       view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
     blockers: boundedJson(blocking.map(blockerEntry), MAX_LIST_BYTES),
-    'blocking-finalizer': one(
-      blocking.find(({ finding }) => finding.finalizer !== undefined)?.finding.finalizer,
-    ),
-    'blocking-resource': one(blockingResource(blocking)),
-    'blocking-apiservice': one(
-      blocking.find(({ finding }) => finding.subject.kind === 'APIService')?.finding.subject.name,
-    ),
+    'blocking-finalizer': one(blocking.find(({ finalizer }) => finalizer !== undefined)?.finalizer),
+    'blocking-resource': one(object && `${object.kind}/${object.name}`),
+    'blocking-apiservice': one(subjects.find(({ kind }) => kind === 'APIService')?.name),
     'left-behind': boundedJson((view?.leftBehind ?? []).map(leftBehindEntry), MAX_LIST_BYTES),
     'report-json': files.reportJsonPath,
     'report-markdown': files.reportMarkdownPath,
@@ -67,33 +68,29 @@ export function outputsOf(
   };
 }
 
-interface Blocking {
-  namespace: string;
-  finding: Finding;
+interface Blocking extends Finding {
+  home: string;
   isRootCause: boolean;
 }
 
 /** What the namespaces wait for themselves, in the order of the diagnosis. */
-function blockersOf(result: RunResult): Blocking[] {
-  return result.namespaces.flatMap(({ name: namespace, diagnosis }) => {
+function blockersOf(namespaces: readonly NamespaceResult[]): Blocking[] {
+  return namespaces.flatMap(({ name: home, diagnosis }) => {
     if (diagnosis === undefined) return [];
     const roots = new Set(diagnosis.rootCauses);
-    return findingsOf(diagnosis, diagnosis.blockers).map((finding) => ({
-      namespace,
-      finding,
-      isRootCause: roots.has(finding.id),
-    }));
+    const blockers = findingsOf(diagnosis, diagnosis.blockers);
+    return blockers.map((one) => ({ ...one, home, isRootCause: roots.has(one.id) }));
   });
 }
 
-function blockerEntry({ namespace, finding, isRootCause }: Blocking): object {
+function blockerEntry({ home, code, subject, finalizer, message, count, isRootCause }: Blocking) {
   return {
-    namespace,
-    code: finding.code,
-    subject: finding.subject,
-    ...(finding.finalizer === undefined ? {} : { finalizer: finding.finalizer }),
-    message: shorten(finding.message, MAX_MESSAGE_CHARS),
-    count: finding.count ?? 1,
+    namespace: home,
+    code,
+    subject,
+    ...(finalizer === undefined ? {} : { finalizer }),
+    message: shorten(message, MAX_MESSAGE_CHARS),
+    count: count ?? 1,
     rootCause: isRootCause,
   };
 }
@@ -101,16 +98,6 @@ function blockerEntry({ namespace, finding, isRootCause }: Blocking): object {
 function leftBehindEntry({ namespace, entry }: View['leftBehind'][number]): object {
   const { apiVersion, kind, name, why } = entry;
   return { namespace, apiVersion, kind, name, why: shorten(why, MAX_MESSAGE_CHARS) };
-}
-
-/** An object that somebody could look at: not a registration, a type, or the namespace itself. */
-function blockingResource(blocking: readonly Blocking[]): string | undefined {
-  const found = blocking.find(
-    ({ finding }) => !['APIService', 'APIResource', 'Namespace'].includes(finding.subject.kind),
-  );
-  return found === undefined
-    ? undefined
-    : `${found.finding.subject.kind}/${found.finding.subject.name}`;
 }
 
 /** Whole entries only, so that the text stays JSON however much has to be left out. */

@@ -16,9 +16,15 @@ import {
 import { forceAll } from './forcing.ts';
 import { forecastAll } from './forecast.ts';
 import { addLeftBehind } from './left-behind.ts';
-import { describeStart, noteWhenQuiet, Progress, ProgressLog } from './progress.ts';
+import {
+  describeStart,
+  noteWhenQuiet,
+  type ProgressLog,
+  startProgress,
+  startProgressLog,
+} from './progress.ts';
 import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
-import { type Case, cannot, findTargets, type Target, type Waiting } from './targets.ts';
+import { cannot, findTargets, type Target, type Waiting } from './targets.ts';
 import { type Ended, Follower, follow } from './wait.ts';
 
 /**
@@ -31,9 +37,9 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   logStart(run);
   if (inputs.forecast) return runResult(await forecastAll(targets, run), run);
   if (inputs.delete) await deleteAll(targets, run);
-  const progressLog = new ProgressLog(run.startedAt, targets.length, run);
+  const progressLog = startProgressLog(run.startedAt, targets.length, run);
   const cases = targets.map((target) => begin(target, progressLog, run));
-  const waiting = cases.filter((one): one is Waiting => 'follower' in one);
+  const waiting = cases.filter((one) => 'follower' in one);
   const followers = waiting.map(({ follower }) => follower);
   const conclude = (): RunResult =>
     runResult(
@@ -81,11 +87,14 @@ function readEarlyBaselines(waiting: readonly Waiting[], run: Run): void {
 }
 
 /** What can be said at once, and a follower where there is something to wait for. */
-function begin(target: Target, progressLog: ProgressLog, run: Run): Case | Waiting {
+function begin(
+  target: Target,
+  progressLog: ProgressLog,
+  run: Run,
+): Waiting | Pick<Waiting, 'result'> {
   const { inputs, signal } = run;
   const { name, first, refusal, wentAtOnce } = target;
-  const settled = (outcome: Outcome, event: string): Case => ({
-    target,
+  const settled = (outcome: Outcome, event: string) => ({
     result: {
       ...resultOf(name, first, outcome, event, run),
       ...(refusal === undefined ? {} : { refusal }),
@@ -104,7 +113,7 @@ function begin(target: Target, progressLog: ProgressLog, run: Run): Case | Waiti
   const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
   const start = describeStart(first);
   run.log.line(`${name}: ${start}${wait}`);
-  const progress = new Progress(first, progressLog, run, target.ordered?.timeline);
+  const progress = startProgress(first, progressLog, run, target.ordered?.timeline);
   const follower = new Follower(first, (last, trouble) => progress.changed(last, trouble), signal);
   const result = resultOf(name, first, 'stuck', start, run);
   const one: Waiting = { target, result, progress, follower, examinations: [] };

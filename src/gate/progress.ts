@@ -34,10 +34,10 @@ export async function noteWhenQuiet(
   deps: Pick<GateDeps, 'api' | 'clock'>,
 ): Promise<void> {
   for (let quietMs = QUIET_MS; ; ) {
-    const newsAt = progress.newsAt;
+    const newsAt = progress.newsAt();
     await deps.clock.sleep(Math.max(0, newsAt + quietMs - deps.clock.now()), follower.over);
     if (follower.over.aborted) return;
-    if (progress.newsAt !== newsAt) {
+    if (progress.newsAt() !== newsAt) {
       quietMs = QUIET_MS;
       continue;
     }
@@ -90,45 +90,36 @@ const MOMENT_MS = 1_000;
 const MAX_LINES = 5;
 
 /** The log of a run's progress: each change is a line, and what many do alike is one line. */
-export class ProgressLog {
-  readonly startedAt: number;
-  private readonly isGrouped: boolean;
-  private readonly deps: { clock: Clock; log: Log };
-  private readonly waiting = new Map<string, string[]>();
-  private moment = new AbortController();
+export type ProgressLog = ReturnType<typeof startProgressLog>;
 
-  constructor(startedAt: number, namespaces: number, deps: { clock: Clock; log: Log }) {
-    this.startedAt = startedAt;
-    this.isGrouped = namespaces > FEW;
-    this.deps = deps;
-  }
-
-  say(name: string, text: string): void {
-    if (!this.isGrouped) {
-      this.line(`${name}: ${text}`);
+export function startProgressLog(
+  startedAt: number,
+  namespaces: number,
+  { clock, log }: { clock: Clock; log: Log },
+) {
+  const waiting = new Map<string, string[]>();
+  let moment = new AbortController();
+  const line = (text: string): void =>
+    log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${text}`);
+  /** Before anything else is said: what has not been said yet. */
+  const flush = (): void => {
+    const groups = [...waiting].sort(([, a], [, b]) => b.length - a.length);
+    waiting.clear();
+    moment.abort();
+    moment = new AbortController();
+    for (const [text, names] of groups.slice(0, MAX_LINES)) line(sentence(names, text));
+    const others = [...new Set(groups.slice(MAX_LINES).flatMap(([, names]) => names))];
+    if (others.length > 0) line(sentence(others, 'changed as well'));
+  };
+  const say = (name: string, text: string): void => {
+    if (namespaces <= FEW) {
+      line(`${name}: ${text}`);
       return;
     }
-    if (this.waiting.size === 0) {
-      void this.deps.clock.sleep(MOMENT_MS, this.moment.signal).then(() => this.flush());
-    }
-    this.waiting.set(text, [...(this.waiting.get(text) ?? []), name]);
-  }
-
-  /** Before anything else is said: what has not been said yet. */
-  flush(): void {
-    const groups = [...this.waiting].sort(([, a], [, b]) => b.length - a.length);
-    this.waiting.clear();
-    this.moment.abort();
-    this.moment = new AbortController();
-    for (const [text, names] of groups.slice(0, MAX_LINES)) this.line(sentence(names, text));
-    const others = [...new Set(groups.slice(MAX_LINES).flatMap(([, names]) => names))];
-    if (others.length > 0) this.line(sentence(others, 'changed as well'));
-  }
-
-  private line(text: string): void {
-    const elapsed = formatClock(this.deps.clock.now() - this.startedAt).padStart(7);
-    this.deps.log.line(`${elapsed}  ${text}`);
-  }
+    if (waiting.size === 0) void clock.sleep(MOMENT_MS, moment.signal).then(flush);
+    waiting.set(text, [...(waiting.get(text) ?? []), name]);
+  };
+  return { startedAt, say, flush };
 }
 
 function sentence(names: readonly string[], text: string): string {
@@ -136,69 +127,57 @@ function sentence(names: readonly string[], text: string): string {
   return names.length === 1 ? `${names[0]}: ${text}` : many;
 }
 
+export type Progress = ReturnType<typeof startProgress>;
+
 /** One line per change, not per poll, in the log and in the timeline. */
-export class Progress {
-  private readonly timeline: TimelineEntry[] = [];
-  private readonly name: string;
-  private readonly log: ProgressLog;
-  private readonly deps: Clocks;
-  private shown = '';
-  private news = '';
-  /** When something changed last (ms since the epoch). */
-  newsAt: number;
-
-  constructor(
-    start: NamespaceFacts,
-    log: ProgressLog,
-    deps: Clocks,
-    earlier: readonly TimelineEntry[] = [],
-  ) {
-    this.name = start.name;
-    this.log = log;
-    this.deps = deps;
-    this.newsAt = deps.clock.now();
-    this.timeline.push(...earlier.slice(0, MAX_TIMELINE - 2));
-    this.record(describeStart(start));
-    this.changed(start, undefined);
-  }
-
-  get startedAt(): number {
-    return this.log.startedAt;
-  }
-
-  changed(last: NamespaceFacts, trouble: ReadFailure | undefined): void {
+export function startProgress(
+  start: NamespaceFacts,
+  log: ProgressLog,
+  deps: Clocks,
+  earlier: readonly TimelineEntry[] = [],
+) {
+  const timeline = earlier.slice(0, MAX_TIMELINE - 2);
+  let shown = '';
+  let news = '';
+  let newsAt = deps.clock.now();
+  const record = (event: string): void => {
+    // The end always has its place.
+    if (timeline.length >= MAX_TIMELINE) timeline.splice(MAX_TIMELINE - 1, 1);
+    timeline.push({ at: serverTimestamp(deps), event });
+  };
+  const note = (text: string): void => {
+    if (text === shown) return;
+    shown = text;
+    log.say(start.name, text);
+    record(text);
+  };
+  const changed = (last: NamespaceFacts, trouble: ReadFailure | undefined): void => {
     const text =
       trouble === undefined
         ? describeRemaining(last)
         : `cannot be read at the moment, which does not mean that it is gone: ${trouble.message}`;
-    if (text === undefined || text === this.news) return;
-    this.news = text;
-    this.newsAt = this.deps.clock.now();
-    this.note(text);
-  }
-
-  examined(diagnosis: Diagnosis): void {
-    const cause = causeText(diagnosis);
-    if (cause !== undefined) this.note(cause);
-  }
-
-  note(text: string): void {
-    if (text === this.shown) return;
-    this.shown = text;
-    this.log.say(this.name, text);
-    this.record(text);
-  }
-
-  end(event: string): TimelineEntry[] {
-    if (this.timeline.at(-1)?.event !== event) this.record(event);
-    return this.timeline;
-  }
-
-  private record(event: string): void {
-    // The end always has its place.
-    if (this.timeline.length >= MAX_TIMELINE) this.timeline.splice(MAX_TIMELINE - 1, 1);
-    this.timeline.push({ at: serverTimestamp(this.deps), event });
-  }
+    if (text === undefined || text === news) return;
+    news = text;
+    newsAt = deps.clock.now();
+    note(text);
+  };
+  record(describeStart(start));
+  changed(start, undefined);
+  return {
+    startedAt: log.startedAt,
+    /** When something changed last (ms since the epoch). */
+    newsAt: () => newsAt,
+    changed,
+    note,
+    examined(diagnosis: Diagnosis): void {
+      const cause = causeText(diagnosis);
+      if (cause !== undefined) note(cause);
+    },
+    end(event: string): TimelineEntry[] {
+      if (timeline.at(-1)?.event !== event) record(event);
+      return timeline;
+    },
+  };
 }
 
 /** The first root cause as a sentence; that nothing explains the hang is said at the end, if it is so then. */

@@ -34,14 +34,10 @@ export interface Target {
   baseline?: Baseline | undefined;
 }
 
-/** A namespace on its way through the run. */
-export interface Case {
+/** One that there is something to wait for. */
+export interface Waiting {
   target: Target;
   result: NamespaceResult;
-}
-
-/** One that there is something to wait for. */
-export interface Waiting extends Case {
   follower: Follower;
   progress: Progress;
   examinations: Examination[];

@@ -101,116 +101,126 @@ export class Follower {
   }
 }
 
-/**
- * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a GET that
- * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Many share one watch and one
- * list for each poll; each ends by itself.
- */
-export function follow(followers: readonly Follower[], deps: FollowDeps): void {
-  const groups = followers.length > FEW ? [followers] : followers.map((one) => [one]);
-  for (const group of groups) followGroup(group, deps);
+/** Followers that share one watch, and one list for each poll. */
+interface Group extends Pick<ObserveDeps, 'api' | 'clock'> {
+  followers: readonly Follower[];
+  /** Ends with the last of them. */
+  running: AbortSignal;
+  watched: Set<Follower>;
+  /** A set as well as a wake-up: news that comes in the middle of a read must cause another one. */
+  due: Set<Follower>;
+  wake: () => void;
 }
 
-function followGroup(group: readonly Follower[], deps: FollowDeps): void {
-  const { api, clock } = deps;
-  const allOver = new AbortController();
-  void Promise.all(group.map(({ ended }) => ended)).then(() => allOver.abort());
-  const running = AbortSignal.any([deps.signal, allOver.signal]);
-  const open = (some = group): Follower[] => some.filter(({ over }) => !over.aborted);
-  const watched = new Set<Follower>();
+/**
+ * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a GET that
+ * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Each ends by itself.
+ */
+export function follow(all: readonly Follower[], { api, clock, signal, idle }: FollowDeps): void {
+  for (const followers of all.length > FEW ? [all] : all.map((one) => [one])) {
+    const allOver = new AbortController();
+    void Promise.all(followers.map(({ ended }) => ended)).then(() => allOver.abort());
+    const running = AbortSignal.any([signal, allOver.signal]);
+    const state = { watched: new Set<Follower>(), due: new Set<Follower>(), wake: () => undefined };
+    const group: Group = { api, clock, followers, running, ...state };
+    // Both end when `running` aborts; neither rejects, since reads are values.
+    if (idle !== true) void Promise.all([poll(group), watch(followers, group)]);
+    let confirming: Promise<void> | undefined;
+    const confirm = async (): Promise<void> => {
+      const limit = (): AbortSignal => AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)]);
+      confirming ??= check(open(followers), group, limit());
+      await confirming;
+      confirming = undefined;
+    };
+    for (const one of followers) one.confirm = confirm;
+  }
+}
 
-  // A set as well as a wake-up: news that comes in the middle of a read must cause another one.
-  const due = new Set<Follower>();
-  let wake: () => void = () => undefined;
-  const pollNow = (some: readonly Follower[]): void => {
-    for (const one of some) due.add(one);
-    wake();
-  };
+function open(some: Iterable<Follower>): Follower[] {
+  return [...some].filter(({ over }) => !over.aborted);
+}
 
-  const check = async (
-    some: readonly Follower[],
-    signal = running,
-    isSecond = false,
-  ): Promise<void> => {
-    const now = await readNamespaces(some, { api, signal });
+function pollNow(some: readonly Follower[], { due, wake }: Group): void {
+  for (const one of some) due.add(one);
+  wake();
+}
+
+async function check(
+  some: readonly Follower[],
+  group: Group,
+  signal = group.running,
+  isSecond = false,
+): Promise<void> {
+  const { api, clock, running } = group;
+  const now = await readNamespaces(some, { api, signal });
+  if (running.aborted) return;
+  const refused = some.filter((one) => {
+    const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
+    if (got.ok || got.failure.kind !== 'unauthorized') one.take(got);
+    else if (isSecond) one.settle({ how: 'unauthorized', failure: got.failure });
+    else return true;
+    return false;
+  });
+  if (refused.length === 0) return;
+  // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
+  await clock.sleep(REFUSED_PAUSE_MS, running);
+  await check(refused, group, signal, true);
+}
+
+async function poll(group: Group): Promise<void> {
+  const { clock, due, followers, running, watched } = group;
+  let pause = POLL_WITHOUT_WATCH_MS.first;
+  let checkedAt = clock.now();
+  while (!running.aborted) {
+    const woken = new AbortController();
+    group.wake = () => woken.abort();
+    const isWatched = open(followers).every((one) => watched.has(one));
+    const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
+    const signal = AbortSignal.any([running, woken.signal]);
+    if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
     if (running.aborted) return;
-    const refused = some.filter((one) => {
-      const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
-      if (got.ok || got.failure.kind !== 'unauthorized') one.take(got);
-      else if (isSecond) one.settle({ how: 'unauthorized', failure: got.failure });
-      else return true;
-      return false;
+    const some = open(clock.now() >= nextAt ? followers : due);
+    due.clear();
+    pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
+    await check(some, group);
+    if (some.length >= open(followers).length) checkedAt = clock.now();
+  }
+}
+
+async function watch(some: readonly Follower[], group: Group): Promise<void> {
+  const { api, clock, running, watched } = group;
+  const byName = new Map(some.map((one) => [one.name, one]));
+  const [only] = some.length === 1 ? some : [];
+  const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
+  let pause = REWATCH_MS.first;
+  while (!signal.aborted) {
+    let openedAt = Number.POSITIVE_INFINITY;
+    const result = await api.watch(NAMESPACES, {
+      ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
+      signal,
+      onOpen: () => {
+        for (const one of some) watched.add(one);
+        openedAt = clock.now();
+        // What happened before the watch was open is not in it.
+        pollNow(open(some), group);
+      },
+      onEvent: (event) => {
+        const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
+        if (one !== undefined && !one.over.aborted && one.hear(event)) pollNow([one], group);
+      },
     });
-    if (refused.length === 0) return;
-    // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
-    await clock.sleep(REFUSED_PAUSE_MS, running);
-    await check(refused, signal, true);
-  };
-
-  const poll = async (): Promise<void> => {
-    let pause = POLL_WITHOUT_WATCH_MS.first;
-    let checkedAt = clock.now();
-    while (!running.aborted) {
-      const woken = new AbortController();
-      wake = () => woken.abort();
-      const isWatched = open().every((one) => watched.has(one));
-      const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
-      const signal = AbortSignal.any([running, woken.signal]);
-      if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
-      if (running.aborted) return;
-      const some = clock.now() >= nextAt ? open() : open([...due]);
-      due.clear();
-      pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
-      await check(some);
-      if (some.length >= open().length) checkedAt = clock.now();
+    for (const one of some) watched.delete(one);
+    if (signal.aborted) return;
+    // The end of a watch may hide the end of a namespace.
+    pollNow(open(some), group);
+    const isForbidden = !result.ok && result.failure.kind === 'forbidden';
+    // One that may not be watched with all the others may be watched alone.
+    if (isForbidden && only === undefined) {
+      await Promise.all(some.map((one) => watch([one], group)));
+      return;
     }
-  };
-
-  const watch = async (some: readonly Follower[]): Promise<void> => {
-    const byName = new Map(some.map((one) => [one.name, one]));
-    const [only] = some.length === 1 ? some : [];
-    const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
-    let pause = REWATCH_MS.first;
-    while (!signal.aborted) {
-      let openedAt = Number.POSITIVE_INFINITY;
-      const result = await api.watch(NAMESPACES, {
-        ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
-        signal,
-        onOpen: () => {
-          for (const one of some) watched.add(one);
-          openedAt = clock.now();
-          // What happened before the watch was open is not in it.
-          pollNow(open(some));
-        },
-        onEvent: (event) => {
-          const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
-          if (one !== undefined && !one.over.aborted && one.hear(event)) pollNow([one]);
-        },
-      });
-      for (const one of some) watched.delete(one);
-      if (signal.aborted) return;
-      // The end of a watch may hide the end of a namespace.
-      pollNow(open(some));
-      const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-      // One that may not be watched with all the others may be watched alone.
-      if (isForbidden && only === undefined) {
-        await Promise.all(some.map((one) => watch([one])));
-        return;
-      }
-      if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
-      await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
-      pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
-    }
-  };
-
-  // Both end when `running` aborts; neither rejects, since reads are values.
-  if (deps.idle !== true) void Promise.all([poll(), watch(group)]);
-
-  let confirming: Promise<void> | undefined;
-  const confirm = async (): Promise<void> => {
-    confirming ??= check(open(), AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)]));
-    await confirming;
-    confirming = undefined;
-  };
-  for (const one of group) one.confirm = confirm;
+    if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
+    await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
+    pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
+  }
 }

@@ -52,6 +52,8 @@ const MAX_BLOCKERS_WITH_REMEDIES = 20;
 /** Equal causes, told once for everywhere they are. */
 export interface CauseView {
   title: Words;
+  /** What it holds first: the kind of object. */
+  heldKind: string;
   /** "5 namespaces, for up to 2 days". */
   extent: Words;
   /** Clauses that follow the chain to its end, as they are in the first place. */
@@ -252,12 +254,12 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
  * One finalizer may have a cause per kind of object that it is on; and where one object has several
  * finalizers, the commands for one of them do for all.
  */
-function distinct(views: readonly (CauseView & { heldKind: string })[]): CauseView[] {
+function distinct(views: readonly CauseView[]): CauseView[] {
   const alike = Map.groupBy(views, ({ title }) => toPlain(title));
   const byCommands = new Map<string, number>();
-  return views.map(({ heldKind, ...view }, at) => {
+  return views.map((view, at) => {
     const isOne = alike.get(toPlain(view.title))?.length === 1;
-    const title = isOne ? view.title : [...view.title, ' on ', said(heldKind)];
+    const title = isOne ? view.title : [...view.title, ' on ', said(view.heldKind)];
     const actions = view.remedies.flatMap((group) => group.actions);
     const commands = actions.map(({ command }) => command ?? '');
     const first = byCommands.get(commands.join('\n'));
@@ -270,11 +272,7 @@ function distinct(views: readonly (CauseView & { heldKind: string })[]): CauseVi
   });
 }
 
-function causeView(
-  cause: Cause,
-  run: RunResult,
-  order: readonly OrderEntry[],
-): CauseView & { heldKind: string } {
+function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
   const [{ namespace, finding, links }] = cause.roots;
   const scene: Scene = { home: namespace.name, now: run.finishedAt };
   const isLocal = links.some(
@@ -464,6 +462,7 @@ function situationsOf(
     const key = JSON.stringify([title, clauses]);
     const known = found.get(key) ?? {
       title: [title],
+      heldKind: '',
       extent: [],
       clauses,
       example: [],

@@ -4,8 +4,9 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import {
   describeRemaining,
   describeStart,
-  Progress,
-  ProgressLog,
+  type Progress,
+  startProgress,
+  startProgressLog,
 } from '../../src/gate/progress.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
 import { recordTo } from '../stage/gate-run.ts';
@@ -27,7 +28,7 @@ function watch() {
   let now = START;
   const clock: Clock = { now: () => now, sleep: async () => undefined };
   const log = recordTo(lines);
-  const progress = new Progress(namespaceFacts(), new ProgressLog(START, 1, { clock, log }), {
+  const progress = startProgress(namespaceFacts(), startProgressLog(START, 1, { clock, log }), {
     clock,
     api: { clockOffsetMs: () => 0 },
   });
