@@ -230,6 +230,22 @@ const insideWithEveryRight = situation({
   cure: releaseGuarded,
 });
 
+/** As Cluster API's `kubeadm.controlplane.cluster.x-k8s.io` on a KubeadmControlPlane. */
+const beginningOfKind = situation({
+  id: 'S92',
+  title: 'the domain of the finalizer is how the kind begins, in front of its group',
+  operator: (world) => ({
+    ...NAMELESS,
+    group: 'planes.example.com',
+    kind: 'AcmeControlPlane',
+    name: 'acmecontrolplane-operator',
+    finalizer: `acme.${world.domain('planes.example.com')}`,
+    replicas: 0,
+  }),
+  owner: 'owner-scaled-to-zero',
+  cure: scaleUp,
+});
+
 export const rooted = [
   lostEverything,
   lostRole,
@@ -240,4 +256,5 @@ export const rooted = [
   accountLeft,
   watchesOnly,
   insideWithEveryRight,
+  beginningOfKind,
 ];
