@@ -235,7 +235,7 @@ const beginningOfKind = situation({
   id: 'S92',
   title: 'the domain of the finalizer is how the kind begins, in front of its group',
   operator: (world) => ({
-    ...NAMELESS,
+    manager: 'manager',
     group: 'planes.example.com',
     kind: 'AcmeControlPlane',
     name: 'acmecontrolplane-operator',
