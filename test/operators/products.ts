@@ -822,6 +822,8 @@ const helmController: Product = {
   held: { kind: 'HelmChart', finalizer: 'wrangler.cattle.io/on-helm-chart-remove' },
   owner: { kind: 'Deployment', name: 'helm-controller' },
   right: { apiGroup: 'helm.cattle.io', resource: 'helmcharts' },
+  // The Job that it has made to install the chart may do everything as well, as long as it runs.
+  truths: { uninstalled: orphaned, 'its namespace deleted': orphaned },
 };
 
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {

@@ -110,6 +110,22 @@ const namedAsGitOps = situation({
   cure: scaleUp,
 });
 
+const namedAsAnother = situation({
+  id: 'S87-flux',
+  title: 'that operator is gone, and the GitOps tool of that name runs',
+  operator: CHARTS,
+  bystanders: [
+    {
+      name: 'helm-controller',
+      namespace: 'flux-system',
+      rules: [rule('*', ['*'], ['*']), rule('helm.toolkit.fluxcd.io', ['helmreleases'], ['*'])],
+    },
+  ],
+  afterwards: (world, operator) => uninstall(world, operator),
+  expect: missingOrUnknown,
+  cure: releaseGuarded,
+});
+
 /** It applies what others have written, finalizers and all. */
 const appliedByGitOps: Scenario = {
   id: 'S87-applied',
@@ -251,6 +267,7 @@ export const rooted = [
   lostRole,
   namesakeElsewhere,
   namedAsGitOps,
+  namedAsAnother,
   appliedByGitOps,
   embedded,
   accountLeft,
