@@ -737,6 +737,95 @@ const prometheusOperator: Product = {
   right: { apiGroup: 'monitoring.coreos.com', resource: 'prometheuses' },
 };
 
+const KRO = 'github.com/kubernetes-sigs/kro';
+
+/**
+ * The types of its objects are made while it runs, and so are its rights: each type brings a role, which is
+ * aggregated into its own. What writes the finalizer calls itself `kro.run/labeller`, which nothing is called.
+ */
+const kro: Product = {
+  name: 'kro',
+  module: 'kro',
+  onRequest: true,
+  programs: { controller: `${KRO}/cmd/controller` },
+  images: { kro: ['controller'] },
+  namespace: 'kro-system',
+  manifests: async (sources, namespace) => [
+    ...(await sources.files(KRO, 'helm/crds')),
+    ...(await sources.chart(KRO, 'helm', 'kro', namespace, {
+      image: { tag: 'v0.9.4' },
+      rbac: { mode: 'aggregation' },
+    })),
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: {
+        name: 'webapps-for-kro',
+        labels: { 'rbac.kro.run/aggregate-to-controller': 'true' },
+      },
+      rules: [rule('kro.run', ['webapps', 'webapps/status', 'webapps/finalizers'], ['*'])],
+    },
+  ],
+  prerequisites: () => [
+    {
+      apiVersion: 'kro.run/v1alpha1',
+      kind: 'ResourceGraphDefinition',
+      metadata: { name: 'webapp' },
+      spec: {
+        schema: { apiVersion: 'v1alpha1', kind: 'WebApp', spec: { name: 'string' } },
+        resources: [
+          {
+            id: 'config',
+            template: {
+              apiVersion: 'v1',
+              kind: 'ConfigMap',
+              metadata: { name: 'config' },
+            },
+          },
+        ],
+      },
+    },
+  ],
+  environment: (namespace) => [custom('kro.run/v1alpha1', 'WebApp', namespace, { name: 'app' })],
+  held: { kind: 'WebApp', finalizer: 'kro.run/finalizer' },
+  owner: { kind: 'Deployment', name: 'kro' },
+  right: { apiGroup: 'kro.run', resource: 'webapps' },
+  lease: { namespace: 'kro-system', name: 'controller.kro.run' },
+};
+
+const HELM_CONTROLLER = 'github.com/k3s-io/helm-controller';
+
+/**
+ * That of K3s: called as Flux's, with the finalizer of a library that many others are made with. It may do
+ * everything, and leads by no Lease.
+ */
+const helmController: Product = {
+  name: 'helm-controller',
+  module: 'helm-controller',
+  onRequest: true,
+  programs: { 'helm-controller': HELM_CONTROLLER },
+  images: { 'helm-controller': ['helm-controller'] },
+  namespace: 'helm-controller',
+  manifests: async (sources, namespace) => [
+    ...(await sources.files(HELM_CONTROLLER, 'pkg/crds/yaml/generated')),
+    ...movedTo(
+      (await sources.files(HELM_CONTROLLER, 'manifests')).filter(
+        ({ kind }) => kind !== 'HelmChart',
+      ),
+      'helm-controller',
+      namespace,
+    ),
+  ],
+  environment: (namespace) => [
+    custom('helm.cattle.io/v1', 'HelmChart', namespace, { chart: 'stable/traefik' }),
+  ],
+  held: { kind: 'HelmChart', finalizer: 'wrangler.cattle.io/on-helm-chart-remove' },
+  owner: { kind: 'Deployment', name: 'helm-controller' },
+  right: { apiGroup: 'helm.cattle.io', resource: 'helmcharts' },
+  // The Job that it has made to install the chart may do everything as well, as long as it runs.
+  truths: { uninstalled: orphaned, 'its namespace deleted': orphaned },
+};
+
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {
   return {
     apiVersion: 'acme.cert-manager.io/v1',
@@ -794,6 +883,8 @@ export const PRODUCTS: readonly Product[] = [
   kustomizeController,
   argoCd,
   prometheusOperator,
+  kro,
+  helmController,
   certManager,
   clusterApi,
   csiSnapshotter,

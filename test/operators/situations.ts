@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringsAt } from '../../src/base/json.ts';
 import type { Report, ReportNamespace } from '../../src/report/report-json.ts';
-import { ApiError, type Client, type KubeObject, type Ref, refOf } from '../cluster/client.ts';
+import {
+  ApiError,
+  type Client,
+  type KubeObject,
+  type Ref,
+  refOf,
+  UnknownKind,
+} from '../cluster/client.ts';
 import { foreignKubeconfig } from '../cluster/clusters.ts';
 import { theBundle } from '../cluster/run-gate.ts';
 import { takeAway } from '../cluster/take-away.ts';
@@ -215,9 +222,10 @@ class Environment {
           try {
             return await this.#client.create(object);
           } catch (error) {
-            if (!(error instanceof ApiError)) throw error;
+            // Some make the types of their objects while they run.
+            if (!(error instanceof ApiError || error instanceof UnknownKind)) throw error;
             last = error;
-            return error.status === 409;
+            return error instanceof ApiError && error.status === 409;
           }
         },
         { everyMs: 500 },

@@ -151,6 +151,13 @@ export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
   return isItsOwn || goesBy(actor, name) || ofInstance([actor], instance).length > 0;
 }
 
+/** Who is called as a GitOps tool and has rules for kinds of its own is that tool, and looks after those. */
+function isCalledSo(context: Context, held: Held, actor: Actor, manager: string): boolean {
+  if (!goesBy(actor, manager)) return false;
+  const { change, worksElsewhere } = rightsOf(context, actor.account, held.type, []);
+  return !GITOPS.test(manager) || change === 'named' || !worksElsewhere;
+}
+
 function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   const writer = writerOf(held);
   if (writer === undefined || !tellsOf(held)(writer.manager)) return [];
@@ -162,7 +169,9 @@ function fromWriter(context: Context, held: Held): OwnerEvidence[] {
     known.workload.length > 0 &&
     productsOf(writer.manager).some(({ match }) => domainOf(match) === domainOf(known.match)) &&
     !isOfProduct(known, actor);
-  const exact = actorsOf(context).filter((actor) => goesBy(actor, writer.manager));
+  const exact = actorsOf(context).filter((actor) =>
+    isCalledSo(context, held, actor, writer.manager),
+  );
   // A program of many controllers writes as `cert-manager-acmechallenges`.
   const whole = actorsOf(context).filter((actor) =>
     namesOf(actor).some((name) => name.includes('-') && writer.manager.startsWith(`${name}-`)),
@@ -199,7 +208,7 @@ function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
     .filter(tellsOf(held))
     .flatMap((manager) =>
       pointing(
-        actorsOf(context).filter((actor) => goesBy(actor, manager)),
+        actorsOf(context).filter((actor) => isCalledSo(context, held, actor, manager)),
         {
           strength: 'identity',
           kind: 'status',

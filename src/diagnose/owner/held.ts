@@ -102,7 +102,8 @@ export function meantBy({ now }: Context, held: Held): Meant {
   );
   // Above the type's group there may be the group of another product.
   if (served.includes(domain)) return { relation: 'other', groups: [domain] };
-  const fits = (group: string): boolean => speaksFor(domain, group, types);
+  const fits = (group: string): boolean =>
+    speaksFor(domain, group, types, group === own ? held.type.kind : '');
   if (ownGroups.some(fits)) return { relation: 'own', groups: ownGroups };
   if (ownGroups.some((group) => domain.endsWith(`.${group}`))) {
     return { relation: 'other', groups: [] };
@@ -118,16 +119,24 @@ const COMMON_LABEL =
   /^(?:operator|controller|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
 /**
- * The domain is the group, or below or above it. One below has to be a type of the group, or a word that
- * any project uses: `crowd.example.com/keep` is not the business of whoever made `widgets.example.com`.
+ * The domain is the group, or below or above it. One below has to be a type of the group, what its kind begins with
+ * (`kubeadm` of KubeadmControlPlane), or a word that any project uses: `crowd.example.com/keep` is not the business of
+ * whoever made `widgets.example.com`.
  */
-function speaksFor(domain: string, group: string, types: readonly ResourceType[]): boolean {
+function speaksFor(
+  domain: string,
+  group: string,
+  types: readonly ResourceType[],
+  kind: string,
+): boolean {
   const project = domain.replace(/^[a-z0-9-]*finalizers?\./, '');
   if ([domain, project].some((name) => group === name || group.endsWith(`.${name}`))) return true;
   if (!domain.endsWith(`.${group}`)) return false;
   const prefix = domain.slice(0, -group.length - 1);
   const own = types.filter((type) => type.group === group);
-  const names = own.flatMap(({ resource, kind }) => [resource, kind.toLowerCase()]);
+  const names = own.flatMap((type) => [type.resource, type.kind.toLowerCase()]);
+  const [beginning = ''] = /^[A-Z]+[a-z0-9]{3,}(?=[A-Z])/.exec(kind) ?? [];
+  names.push(beginning.toLowerCase());
   return prefix
     .split('.')
     .every((label) => COMMON_LABEL.test(label) || own.length === 0 || names.includes(label));

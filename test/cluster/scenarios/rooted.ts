@@ -28,7 +28,10 @@ import {
   situation,
 } from './situation.ts';
 
-/** What operators that people run look like, by other names. */
+/**
+ * What operators that people run look like, by other names. Where names or cluster-wide rights count, alone: others on
+ * the cluster are called alike.
+ */
 
 /** Written by a part of the program that has a name of its own: kro labels objects as `kro.run/labeller`. */
 const BY_A_PART = { manager: 'widgets.example.com/labeller' };
@@ -38,6 +41,7 @@ const READ_EVERYTHING = [rule('*', ['*'], READ)];
 /** It may do everything in the beginning; what is left of that is to read everything. */
 const lostEverything = situation({
   id: 'S86',
+  own: true,
   title: 'the operator may still read everything, and change nothing; it has written the status',
   operator: { ...BY_A_PART, rules: READ_EVERYTHING },
   behaviour: HANGS,
@@ -52,6 +56,7 @@ const lostEverything = situation({
 /** Rights on types that come and go are in a ClusterRole of their own, which may be deleted first. */
 const lostRole = situation({
   id: 'S86-role',
+  own: true,
   title: 'the role for just this type is gone; the operator has others for its group',
   operator: (world) => ({
     ...BY_A_PART,
@@ -69,6 +74,7 @@ const lostRole = situation({
 /** Its rights are where it lives. */
 const namesakeElsewhere = situation({
   id: 'S86-namesake',
+  own: true,
   title: 'the operator is gone; another install of it looks after a namespace of its own',
   bystanders: [{ name: 'widget-operator', namespace: 'team-b', scope: 'namespace' }],
   afterwards: async (world, operator) => {
@@ -104,15 +110,34 @@ const CHARTS = {
 
 const namedAsGitOps = situation({
   id: 'S87',
+  own: true,
   title: 'the sleeping operator is called as a GitOps tool, and its finalizer as a library',
   operator: { ...CHARTS, replicas: 0 },
   owner: 'owner-scaled-to-zero',
   cure: scaleUp,
 });
 
+const namedAsAnother = situation({
+  id: 'S87-flux',
+  own: true,
+  title: 'that operator is gone, and the GitOps tool of that name runs',
+  operator: CHARTS,
+  bystanders: [
+    {
+      name: 'helm-controller',
+      namespace: 'flux-system',
+      rules: [rule('*', ['*'], ['*']), rule('helm.toolkit.fluxcd.io', ['helmreleases'], ['*'])],
+    },
+  ],
+  afterwards: (world, operator) => uninstall(world, operator),
+  expect: missingOrUnknown,
+  cure: releaseGuarded,
+});
+
 /** It applies what others have written, finalizers and all. */
 const appliedByGitOps: Scenario = {
   id: 'S87-applied',
+  own: true,
   title: 'a GitOps tool of that name has applied the object, and the operator is gone',
   setUp: async (world) => {
     const group = world.domain('example.com');
@@ -230,14 +255,32 @@ const insideWithEveryRight = situation({
   cure: releaseGuarded,
 });
 
+/** As Cluster API's `kubeadm.controlplane.cluster.x-k8s.io` on a KubeadmControlPlane. */
+const beginningOfKind = situation({
+  id: 'S92',
+  title: 'the domain of the finalizer is how the kind begins, in front of its group',
+  operator: (world) => ({
+    manager: 'manager',
+    group: 'planes.example.com',
+    kind: 'AcmeControlPlane',
+    name: 'acmecontrolplane-operator',
+    finalizer: `acme.${world.domain('planes.example.com')}`,
+    replicas: 0,
+  }),
+  owner: 'owner-scaled-to-zero',
+  cure: scaleUp,
+});
+
 export const rooted = [
   lostEverything,
   lostRole,
   namesakeElsewhere,
   namedAsGitOps,
+  namedAsAnother,
   appliedByGitOps,
   embedded,
   accountLeft,
   watchesOnly,
   insideWithEveryRight,
+  beginningOfKind,
 ];
