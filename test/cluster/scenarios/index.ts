@@ -8,6 +8,7 @@ import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
 import { jobPods } from './job-pods.ts';
 import { kubelet } from './kubelet.ts';
+import { latecomers } from './latecomers.ts';
 import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { namespaceController } from './namespace-controller.ts';
@@ -40,6 +41,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...neighbours,
   ...strangers,
   ...newcomers,
+  ...latecomers,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,
