@@ -585,17 +585,24 @@ function pointedTo(
 }
 
 /**
- * It is called after the type, or was labelled together with it, and nothing shows what else it is for: its rights may
- * have been those of a RoleBinding here, which nobody has seen before it went.
+ * A controller that is called after the type, and nothing shows what else it is for: its rights may have been those of
+ * a RoleBinding here, which nobody has seen before it went.
  */
 function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
   if (wasHere(context, held, gone)) return [];
+  const manager = writerOf(held)?.manager ?? '';
   return actorsOf(context)
-    .filter((actor) => isPresent(actor) && looksHere(context, held, actor))
-    .filter(({ namespace, name, account }) => {
+    .filter(
+      (actor) =>
+        isPresent(actor) &&
+        !isInside(context, actor.namespace) &&
+        looksHere(context, held, actor) &&
+        isCalledAfterType(held, actor.name) &&
+        (actor.programs.includes(manager) || /operator|controller|manager/.test(actor.name)),
+    )
+    .filter(({ account }) => {
       const { change, worksElsewhere } = rightsOf(context, account, held.type, []);
-      const isIdle = change === undefined && !worksElsewhere && !isInside(context, namespace);
-      return isIdle && isCalledAfterType(held, name);
+      return change === undefined && !worksElsewhere;
     })
     .map((actor) => `${stateText(actor)}, and may have had its rights in this namespace`);
 }
