@@ -28,6 +28,7 @@ import {
   READ,
   rule,
   runPods,
+  start,
 } from './operator.ts';
 import {
   either,
@@ -331,7 +332,9 @@ const claims: Scenario[] = [
     setUp: async (world) => {
       await world.createNamespace();
       await world.createNamespace('keeper-system');
-      const { finalizer, name: manager } = await install(world, keeper);
+      const operator = await install(world, keeper);
+      const { finalizer, name: manager } = operator;
+      await start(world, operator);
       const train = podRef(world.namespace, 'train');
       const made = await world.create({
         apiVersion: 'v1',
@@ -551,6 +554,7 @@ const owners: Scenario[] = [
     settle: writes(() => ({ ...FAILED, message: 'cannot delete the archive: bucket is locked' })),
     owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/bucket is locked/] })],
     cure: restart,
+    beyondCommands: 'only a person can unlock the bucket',
   }),
   situation({
     id: 'waits-elsewhere',
