@@ -471,9 +471,7 @@ function signsOfLife(
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
     ...pointedTo(context, others, wasHere(context, held, gone)),
-    ...(context.now.baseline?.roleBindings.ok
-      ? []
-      : mayHaveHadRights(context, held, gone).map(life)),
+    ...mayHaveHadRights(context, held, gone).map(life),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -585,11 +583,12 @@ function pointedTo(
 }
 
 /**
- * A controller that is called after the type, and nothing shows what else it is for: its rights may have been those of
- * a RoleBinding here, which nobody has seen before it went.
+ * A controller that is called after the type, and nothing shows what else it is for: its rights were those of a
+ * RoleBinding here, or may have been where nobody has seen those that went.
  */
 function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
   if (wasHere(context, held, gone)) return [];
+  const isSeen = context.now.baseline?.roleBindings.ok === true;
   const manager = writerOf(held)?.manager ?? '';
   return actorsOf(context)
     .filter(
@@ -602,9 +601,13 @@ function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefi
     )
     .filter(({ account }) => {
       const { change, worksElsewhere } = rightsOf(context, account, held.type, []);
-      return change === undefined && !worksElsewhere;
+      const isIdle = change === undefined && !worksElsewhere;
+      return isIdle && (!isSeen || departedGrant(context, account) !== undefined);
     })
-    .map((actor) => `${stateText(actor)}, and may have had its rights in this namespace`);
+    .map(
+      (actor) =>
+        `${stateText(actor)}, and ${isSeen ? 'had' : 'may have had'} its rights in this namespace`,
+    );
 }
 
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */
