@@ -588,7 +588,8 @@ function pointedTo(
  */
 function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
   if (wasHere(context, held, gone)) return [];
-  const isSeen = context.now.baseline?.roleBindings.ok === true;
+  // A gate that came late may have found none any more.
+  const isSeen = listed(context.now.baseline?.roleBindings).length > 0;
   const manager = writerOf(held)?.manager ?? '';
   return actorsOf(context)
     .filter(
