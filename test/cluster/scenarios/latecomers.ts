@@ -349,6 +349,12 @@ const claims: Scenario[] = [
       const metadata = { finalizers: [finalizer] };
       await world.client.patch(train, { metadata }, { fieldManager: manager });
       await runPodsIn(world, world.namespace);
+      // Of a pod that no node has taken yet, the claim is given back.
+      await world.client.waitFor(
+        train,
+        'runs',
+        (found) => stringAt(found, 'status', 'phase') === 'Running',
+      );
       const uid = stringAt(made, 'metadata', 'uid') ?? '';
       await createReserved(world, { resource: 'pods', name: 'train', uid });
       await world.client.delete(claimRef(world));
