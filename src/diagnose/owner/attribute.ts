@@ -512,9 +512,7 @@ function signsOfLife(
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
     ...pointedTo(context, others, wasHere(context, held, gone)),
-    ...(context.now.baseline?.roleBindings.ok
-      ? []
-      : mayHaveHadRights(context, held, gone).map(life)),
+    ...mayHaveHadRights(context, held, gone).map(life),
     ...users.map((text) => ({ text, isLife: false })),
   ];
 }
@@ -627,19 +625,32 @@ function pointedTo(
 }
 
 /**
- * It is called after the type, or was labelled together with it, and nothing shows what else it is for: its rights may
- * have been those of a RoleBinding here, which nobody has seen before it went.
+ * A controller that is called after the type, and nothing shows what else it is for: its rights were those of a
+ * RoleBinding here, or may have been where nobody has seen those that went.
  */
 function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefined): string[] {
   if (wasHere(context, held, gone)) return [];
+  // A gate that came late may have found none any more.
+  const isSeen = listed(context.now.baseline?.roleBindings).length > 0;
+  const manager = writerOf(held)?.manager ?? '';
   return actorsOf(context)
-    .filter((actor) => isPresent(actor) && looksHere(context, held, actor))
-    .filter(({ namespace, name, account }) => {
+    .filter(
+      (actor) =>
+        isPresent(actor) &&
+        !isInside(context, actor.namespace) &&
+        looksHere(context, held, actor) &&
+        isCalledAfterType(held, actor.name) &&
+        (actor.programs.includes(manager) || /operator|controller|manager/.test(actor.name)),
+    )
+    .filter(({ account }) => {
       const { change, worksElsewhere } = rightsOf(context, account, held.type, []);
-      const isIdle = change === undefined && !worksElsewhere && !isInside(context, namespace);
-      return isIdle && isCalledAfterType(held, name);
+      const isIdle = change === undefined && !worksElsewhere;
+      return isIdle && (!isSeen || departedGrant(context, account) !== undefined);
     })
-    .map((actor) => `${stateText(actor)}, and may have had its rights in this namespace`);
+    .map(
+      (actor) =>
+        `${stateText(actor)}, and ${isSeen ? 'had' : 'may have had'} its rights in this namespace`,
+    );
 }
 
 /** What is known to be gone: a workload that was there, or an account with rights that nobody uses. */

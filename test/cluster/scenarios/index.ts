@@ -8,6 +8,7 @@ import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
 import { jobPods } from './job-pods.ts';
 import { kubelet } from './kubelet.ts';
+import { latecomers } from './latecomers.ts';
 import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { namespaceController } from './namespace-controller.ts';
@@ -42,6 +43,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...strangers,
   ...newcomers,
   ...rooted,
+  ...latecomers,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,

@@ -1,0 +1,617 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type JsonObject, stringAt } from '../../../src/base/json.ts';
+import { policyRef, webhookRef } from '../admission.ts';
+import type { Ref } from '../client.ts';
+import { customObject, customType, grant, pluralOf, podSpec, typeRef } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import { startHttpsServer } from '../servers/https.ts';
+import { runPodsIn } from '../servers/stand-in.ts';
+import { startWebhook } from '../servers/webhook.ts';
+import type { World } from '../world.ts';
+import {
+  CONTENT_FAILURE,
+  deploymentRef,
+  namespaceFinalizer,
+  objectFinalizer,
+  podRef,
+  ref,
+  specFinalizer,
+} from './links.ts';
+import {
+  ADMIN,
+  FULL,
+  install,
+  NAMELESS,
+  type Operator,
+  type OperatorOptions,
+  operatorRules,
+  READ,
+  rule,
+  runPods,
+  start,
+} from './operator.ts';
+import {
+  either,
+  forcesByPattern,
+  guardedRef,
+  HANGS,
+  heldBy,
+  NOBODY_IS_MISSING,
+  nobodyKnown,
+  nothingForced,
+  owner,
+  RIGHTS,
+  release,
+  releaseGuarded,
+  restart,
+  type Step,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+
+/** What nobody had thought of: each was told wrongly at first. */
+
+const now = () => new Date().toISOString().replace(/\.\d+/, '');
+
+/** Admission configuration takes a moment to be followed. */
+const FOLLOWED_MS = 2_500;
+const ADMISSION_API = 'admissionregistration.k8s.io/v1';
+
+const mutatorRef = (world: World): Ref => ({
+  ...policyRef(world, 'keeper'),
+  kind: 'MutatingAdmissionPolicy',
+});
+const bindingRef = (world: World): Ref => ({
+  ...policyRef(world, 'keeper'),
+  kind: 'MutatingAdmissionPolicyBinding',
+});
+
+/** A policy that sets these finalizers at every update of the operator's objects. */
+const setsFinalizer =
+  (finalizerOf: (operator: Operator) => string): Step =>
+  async (world, operator) => {
+    const { name } = mutatorRef(world);
+    const apiVersions = ['*'];
+    const resourceRule = {
+      operations: ['UPDATE'],
+      apiGroups: [operator.group],
+      apiVersions,
+      resources: [pluralOf(operator.kind)],
+    };
+    const value = JSON.stringify([finalizerOf(operator)]);
+    await world.create({
+      apiVersion: ADMISSION_API,
+      kind: 'MutatingAdmissionPolicy',
+      metadata: { name },
+      spec: {
+        failurePolicy: 'Fail',
+        reinvocationPolicy: 'Never',
+        matchConstraints: { resourceRules: [resourceRule] },
+        mutations: [
+          {
+            patchType: 'JSONPatch',
+            jsonPatch: {
+              expression: `[JSONPatch{op: "add", path: "/metadata/finalizers", value: ${value}}]`,
+            },
+          },
+        ],
+      },
+    });
+    const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } };
+    await world.create({
+      apiVersion: ADMISSION_API,
+      kind: 'MutatingAdmissionPolicyBinding',
+      metadata: { name },
+      spec: { policyName: name, matchResources: { namespaceSelector } },
+    });
+    await sleep(FOLLOWED_MS);
+  };
+
+function mutated(
+  id: string,
+  title: string,
+  finalizerOf: (operator: Operator) => string,
+  says: RegExp,
+): Scenario {
+  return situation({
+    id,
+    title,
+    versions: ['1.36.3'],
+    identity: 'teardown-force',
+    behaviour: { tells: false, isSlow: true },
+    afterwards: setsFinalizer(finalizerOf),
+    owner: (world, operator) => [
+      owner(operator, 'owner-failing'),
+      {
+        code: 'admission-denied',
+        subject: mutatorRef(world),
+        says: [says],
+        advises: [/Exempt this namespace/],
+      },
+    ],
+    cure: (world) => world.client.delete(bindingRef(world)),
+    mayChange: (world) => [bindingRef(world)],
+  });
+}
+
+/** A webhook of these tests, or a dead one, about such requests for this namespace. */
+async function guard(world: World, rules: JsonObject, webhook: JsonObject): Promise<void> {
+  const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } };
+  await world.create({
+    apiVersion: ADMISSION_API,
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: webhookRef(world).name },
+    webhooks: [
+      {
+        name: `guard.${world.domain('example.com')}`,
+        rules: [{ operations: ['UPDATE'], apiVersions: ['*'], ...rules }],
+        failurePolicy: 'Fail',
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+        namespaceSelector,
+        ...webhook,
+      },
+    ],
+  });
+  await sleep(FOLLOWED_MS);
+}
+
+function endRefused(
+  id: string,
+  title: string,
+  identity: NonNullable<Scenario['identity']>,
+  link: (world: World) => Link,
+): Scenario {
+  return {
+    id,
+    title,
+    identity,
+    setUp: async (world) => {
+      await world.createNamespace();
+      const clientConfig = await startWebhook(world, () => ({ deny: 'team red keeps it' }));
+      await guard(world, { apiGroups: [''], resources: ['namespaces/finalize'] }, { clientConfig });
+    },
+    settle: async (world) => {
+      await world.settled();
+      await sleep(15_000);
+    },
+    expect: (world) => ({ outcome: 'stuck', chains: [[link(world)]] }),
+    cure: (world) => world.client.delete(webhookRef(world)),
+    mayChange: (world) => [webhookRef(world)],
+    ...(identity === 'teardown-force'
+      ? {}
+      : { beyondCommands: 'whether it is the webhook cannot be asked without the right to' }),
+  };
+}
+
+const admission: Scenario[] = [
+  mutated(
+    'put-back',
+    'a mutating policy puts the finalizer back whenever somebody removes it',
+    ({ finalizer }) => finalizer,
+    /puts .* back/,
+  ),
+  mutated(
+    'adds-another',
+    'a mutating policy adds another finalizer to what is updated, which the API server refuses',
+    () => 'company.example.net/keep',
+    /adds a finalizer/,
+  ),
+  situation({
+    id: 'spares-the-owner',
+    title: 'a dead webhook refuses updates by anybody but the operator, which hangs',
+    identity: 'teardown-force',
+    behaviour: HANGS,
+    afterwards: (world, { group, kind, namespace, account }) => {
+      const user = `system:serviceaccount:${namespace}:${account}`;
+      const expression = `request.userInfo.username != "${user}"`;
+      return guard(
+        world,
+        { apiGroups: [group], resources: [pluralOf(kind)] },
+        {
+          clientConfig: { service: { namespace: world.name('gone'), name: 'guard' } },
+          matchConditions: [{ name: 'others', expression }],
+        },
+      );
+    },
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  endRefused(
+    'end-refused',
+    'a webhook denies the end of the namespace',
+    'teardown-force',
+    (world) => ({
+      code: 'admission-denied',
+      subject: webhookRef(world),
+      says: [/team red keeps it/],
+    }),
+  ),
+  endRefused('end-unasked', 'the same; who looks may not ask', 'teardown-reader', (world) => ({
+    code: 'unexplained',
+    subject: world.namespaceRef,
+    says: [/unless ValidatingWebhookConfiguration guard.* denies its end/],
+  })),
+  {
+    id: 'conversion-refuses',
+    title: 'the conversion webhook of a type answers, and cannot convert',
+    own: true,
+    setUp: async (world) => {
+      await world.createNamespace();
+      const server = await startHttpsServer(world, [], async (request, answer) => {
+        let body = '';
+        for await (const chunk of request) body += chunk;
+        const uid = stringAt(JSON.parse(body), 'request', 'uid') ?? '';
+        const result = { status: 'Failure', message: 'field spec.size has no unit' };
+        const response = { uid, convertedObjects: [], result };
+        const review = {
+          apiVersion: 'apiextensions.k8s.io/v1',
+          kind: 'ConversionReview',
+          response,
+        };
+        answer.setHeader('content-type', 'application/json').end(JSON.stringify(review));
+      });
+      const url = `https://127.0.0.1:${server.port}/convert`;
+      const type = { group: 'example.com', kind: 'Widget' };
+      await world.createType(customType(type));
+      await world.create(customObject('example.com/v1', 'Widget', world.namespace, 'db'));
+      const { spec = {} } = customType({
+        ...type,
+        versions: ['v1', 'v2'],
+        conversion: {
+          strategy: 'Webhook',
+          webhook: {
+            conversionReviewVersions: ['v1'],
+            clientConfig: { url, caBundle: server.caBundle },
+          },
+        },
+      });
+      await world.client.patch(typeRef('example.com', 'Widget'), { spec });
+      await sleep(2 * FOLLOWED_MS);
+    },
+    settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /no unit/] }),
+    expect: () => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          {
+            code: 'conversion-webhook-failing',
+            subject: typeRef('example.com', 'Widget'),
+            says: [/refuses it: field spec.size has no unit/],
+            advises: [/Fix what its conversion webhook says/],
+          },
+        ],
+      ],
+      notInspected: [/widgets/],
+    }),
+    cure: (world) =>
+      world.client.patch(typeRef('example.com', 'Widget'), {
+        spec: { conversion: { strategy: 'None', webhook: null } },
+      }),
+  },
+];
+
+const claimRef = (world: World): Ref =>
+  ref('resource.k8s.io/v1', 'ResourceClaim', world.namespace, 'gpu');
+const PROTECTION = 'resource.kubernetes.io/delete-protection';
+
+/** As the scheduler leaves it, for one consumer. */
+async function createReserved(world: World, consumer: JsonObject): Promise<void> {
+  const { apiVersion, kind, name } = claimRef(world);
+  const exactly = { deviceClassName: 'gpu.example.com', allocationMode: 'ExactCount', count: 1 };
+  const metadata = { namespace: world.namespace, name, finalizers: [PROTECTION] };
+  const requests = [{ name, exactly }];
+  await world.create({ apiVersion, kind, metadata, spec: { devices: { requests } } });
+  const result = { request: name, driver: 'gpu.example.com', pool: 'node-1', device: 'gpu-0' };
+  await world.client.patchStatus(claimRef(world), {
+    allocation: { devices: { results: [result] } },
+    reservedFor: [consumer],
+  });
+}
+
+const keeper: OperatorOptions = {
+  group: '',
+  ownGroup: false,
+  kind: 'Pod',
+  type: false,
+  name: 'pod-keeper',
+  namespace: 'keeper-system',
+  scope: 'cluster',
+  replicas: 0,
+  finalizer: 'keep.example.com/drain',
+  rules: [rule('', ['pods'], FULL)],
+};
+
+const claims: Scenario[] = [
+  {
+    id: 'claim-reserved',
+    title: 'a ResourceClaim is reserved for a pod that an operator with 0 replicas holds',
+    own: true,
+    versions: ['1.36.3'],
+    setUp: async (world) => {
+      await world.createNamespace();
+      await world.createNamespace('keeper-system');
+      const operator = await install(world, keeper);
+      const { finalizer, name: manager } = operator;
+      await start(world, operator);
+      const train = podRef(world.namespace, 'train');
+      const made = await world.create({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { namespace: world.namespace, name: 'train' },
+        spec: {
+          ...podSpec(),
+          terminationGracePeriodSeconds: 1,
+          resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }],
+        },
+      });
+      const metadata = { finalizers: [finalizer] };
+      await world.client.patch(train, { metadata }, { fieldManager: manager });
+      await runPodsIn(world, world.namespace);
+      // Of a pod that no node has taken yet, the claim is given back.
+      await world.client.waitFor(
+        train,
+        'runs',
+        (found) => stringAt(found, 'status', 'phase') === 'Running',
+      );
+      const uid = stringAt(made, 'metadata', 'uid') ?? '';
+      await createReserved(world, { resource: 'pods', name: 'train', uid });
+      await world.client.delete(claimRef(world));
+    },
+    settle: async (world) => {
+      await world.settled();
+      await world.terminating(podRef(world.namespace, 'train'));
+      await sleep(2 * FOLLOWED_MS);
+    },
+    expect: (world) => {
+      const finalizer = 'keep.example.com/drain';
+      const pod = objectFinalizer(podRef(world.namespace, 'train'), finalizer);
+      const subject = deploymentRef('keeper-system', 'pod-keeper');
+      const asleep: Link = { code: 'owner-scaled-to-zero', subject, finalizer };
+      return {
+        outcome: 'stuck',
+        chains: [
+          [pod, asleep],
+          [objectFinalizer(claimRef(world), PROTECTION), pod, asleep],
+        ],
+      };
+    },
+    cure: (world) => release(world, podRef(world.namespace, 'train')),
+  },
+  {
+    id: 'claim-of-a-queue',
+    title: 'a ResourceClaim is reserved for something that is no pod, which nobody releases',
+    own: true,
+    versions: ['1.36.3'],
+    setUp: async (world) => {
+      await world.createNamespace();
+      const uid = '5f0fd1fe-0000-4000-8000-000000000000';
+      const apiGroup = 'queue.example.com';
+      await createReserved(world, { apiGroup, resource: 'workloads', name: 'train-7', uid });
+    },
+    settle: settledByFinalizer,
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          objectFinalizer(claimRef(world), PROTECTION),
+          {
+            code: 'owner-running',
+            subject: 'any',
+            says: [/status\.reservedFor names workloads train-7/],
+            advises: [/End what uses ResourceClaim gpu/],
+          },
+        ],
+      ],
+    }),
+    cure: (world) => release(world, claimRef(world)),
+    beyondCommands: 'only whoever reserved it knows how to end that',
+  },
+];
+
+const CES = 'externalsecrets.external-secrets.io/ces-team';
+
+/** The namespace controller has dropped its own entry; others are left. */
+const controllerIsDone = (world: World): Promise<unknown> =>
+  world.client.waitFor(
+    world.namespaceRef,
+    'has lost "kubernetes"',
+    (found) => !JSON.stringify(found?.['spec']).includes('"kubernetes"'),
+  );
+
+const tenancy = (name: string, group: string, kind: string): OperatorOptions => ({
+  ...NAMELESS,
+  group,
+  ownGroup: false,
+  kind,
+  type: { scope: 'Cluster' },
+  name,
+  namespace: name,
+  scope: 'cluster',
+  rules: [
+    rule('', ['namespaces'], READ),
+    rule('', ['namespaces/finalize'], ['update']),
+    rule(group, [pluralOf(kind), `${pluralOf(kind)}/status`], FULL),
+  ],
+});
+
+const namespaces: Scenario[] = [
+  {
+    id: 'entry-of-who-runs',
+    title: 'an entry of External Secrets on the namespace, which it forgot; it runs',
+    own: true,
+    setUp: async (world) => {
+      await world.createNamespace();
+      await world.createNamespace('eso');
+      const operator = await install(world, {
+        group: 'external-secrets.io',
+        ownGroup: false,
+        kind: 'ExternalSecret',
+        name: 'external-secrets',
+        namespace: 'eso',
+        scope: 'cluster',
+        rules: [rule('', ['namespaces'], FULL), rule('external-secrets.io', ['*'], ['*'])],
+      });
+      await runPods(world, operator);
+      const metadata = { finalizers: [CES] };
+      await world.client.patch(
+        world.namespaceRef,
+        { metadata },
+        { fieldManager: 'external-secrets' },
+      );
+    },
+    settle: controllerIsDone,
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          namespaceFinalizer(world.namespaceRef, CES),
+          {
+            code: 'owner-running',
+            subject: deploymentRef('eso', 'external-secrets'),
+            finalizer: CES,
+          },
+        ],
+      ],
+    }),
+    cure: (world) => release(world, world.namespaceRef),
+    beyondCommands: 'the stand-in of the one that runs does nothing',
+  },
+  {
+    id: 'tenant-asleep',
+    title:
+      'of two operators that may end namespaces, that of the domain in spec.finalizers has 0 replicas',
+    own: true,
+    setUp: async (world) => {
+      await world.createNamespace();
+      for (const name of ['tenant-operator', 'project-operator']) await world.createNamespace(name);
+      const tenants = tenancy('tenant-operator', 'tenancy.example.com', 'Tenant');
+      await install(world, { ...tenants, replicas: 0 });
+      const projects = tenancy('project-operator', 'projects.example.org', 'Project');
+      await runPods(world, await install(world, projects));
+      const path = await world.client.pathOf(world.namespaceRef, 'finalize');
+      const finalizers = ['kubernetes', 'tenancy.example.com/tenant'];
+      const found = await world.client.get(world.namespaceRef);
+      await world.client.call('PUT', `${path}?fieldManager=manager`, {
+        ...found,
+        spec: { finalizers },
+      });
+    },
+    settle: controllerIsDone,
+    expect: (world) => ({
+      outcome: 'stuck',
+      chains: [
+        [
+          specFinalizer(world.namespaceRef, 'tenancy.example.com/tenant'),
+          {
+            code: 'owner-scaled-to-zero',
+            subject: deploymentRef('tenant-operator', 'tenant-operator'),
+            finalizer: 'tenancy.example.com/tenant',
+            certainty: ['likely'],
+          },
+        ],
+      ],
+      never: [{ kind: 'Deployment', name: 'project-operator' }],
+    }),
+    beyondCommands: 'nothing runs in its pods here',
+  },
+];
+
+const FAILED = {
+  phase: 'Failed',
+  message: 'pg_dump: exit status 1',
+  completionTime: '2026-01-01T00:10:00Z',
+};
+const backups: OperatorOptions = { kind: 'Backup', name: 'backup-operator' };
+const failed: Step = (world, operator) =>
+  world.client.patchStatus(guardedRef(world, operator), FAILED, { fieldManager: operator.manager });
+
+/** This is written to the status once the deletion has begun. */
+const writes =
+  (words: (world: World) => JsonObject): Step =>
+  async (world, operator) => {
+    await world.terminating(guardedRef(world, operator));
+    await sleep(1_500);
+    const { manager } = operator;
+    await world.client.patchStatus(guardedRef(world, operator), words(world), {
+      fieldManager: manager,
+    });
+    await settledByFinalizer(world);
+  };
+
+const owners: Scenario[] = [
+  situation({
+    id: 'failed-before',
+    title: 'a backup that had failed is deleted, and its status is touched; the operator hangs',
+    operator: backups,
+    behaviour: HANGS,
+    afterwards: failed,
+    settle: writes(() => ({ lastSeen: now() })),
+    owner: 'owner-running',
+    cure: restart,
+  }),
+  situation({
+    id: 'fails-to-go',
+    title: 'the same; its status now says why it cannot be deleted',
+    operator: backups,
+    behaviour: HANGS,
+    afterwards: failed,
+    settle: writes(() => ({ ...FAILED, message: 'cannot delete the archive: bucket is locked' })),
+    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/bucket is locked/] })],
+    cure: restart,
+    beyondCommands: 'only a person can unlock the bucket',
+  }),
+  situation({
+    id: 'waits-elsewhere',
+    title: 'the object says that it waits for a backup in another namespace',
+    behaviour: HANGS,
+    settle: writes(() => {
+      const message = 'waiting for Backup team-b/nightly to be deleted';
+      const reason = 'Deleting';
+      return {
+        conditions: [
+          { type: 'Ready', status: 'False', reason, message, lastTransitionTime: now() },
+        ],
+      };
+    }),
+    owner: (_, operator) => [
+      owner(operator, 'owner-running', { says: [/Widget db says: waiting for Backup team-b/] }),
+    ],
+    cure: restart,
+  }),
+  situation({
+    id: 'two-of-one-name',
+    title: 'the operator with 0 replicas is called as another product, which may do everything',
+    own: true,
+    operator: { name: 'agent', replicas: 0 },
+    bystanders: [{ ...ADMIN, name: 'agent', namespace: 'monitoring' }],
+    expect: (world, operator) => ({
+      ...either((_, asleep) => owner(asleep, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
+      never: [NOBODY_IS_MISSING],
+    }),
+    cure: scaleUp,
+  }),
+  situation({
+    id: 'granted-here-nameless',
+    title: 'an operator without a name of its own had its rights in the namespace, and runs',
+    own: true,
+    operator: { ...NAMELESS, rules: [rule('', ['events'], ['create', 'patch'])] },
+    behaviour: { isSlow: true },
+    inputs: forcesByPattern,
+    afterwards: async (world, operator) => {
+      const { namespace, account } = operator;
+      const subject = { kind: 'ServiceAccount', namespace, name: account };
+      const place = { namespace: world.namespace, name: account };
+      await world.createAll(grant(place, [subject], operatorRules(operator)));
+    },
+    expect: (world, operator) => ({
+      chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
+      ...nothingForced,
+    }),
+    cure: releaseGuarded,
+    mayChange: () => RIGHTS,
+  }),
+];
+
+export const latecomers = [...admission, ...claims, ...namespaces, ...owners];
