@@ -1,6 +1,6 @@
 import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
-import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
+import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import {
   type Actor,
   accountText,
@@ -350,81 +350,55 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 
 /** None of its pods is ready: why, and what that waits for in turn. */
 function notReady({ actor, common, context, duty, held, removal }: Charge): RuleResult[] {
+  const who = actorText(actor);
   const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
   const hasPods = actor.pods.length > 0;
-  const events = listed(context.now.places[actor.namespace]?.events)
-    .filter(({ type }) => type === 'Warning')
-    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
-  // Only ReplicaSets tell it in a condition, all others in Events (kubernetes pkg/controller).
-  const failure =
-    actor.conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True') ??
-    events.find(
-      ({ reason, regarding: { kind, name } }) =>
-        !hasPods && reason === 'FailedCreate' && kind === actor.kind && name === actor.name,
-    );
+  const { failure, troubles } = podTroubles(context, actor);
   // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
   const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
-  const said = actor.pods.flatMap((pod) =>
-    [
-      ...(isLost(context.now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
-      ...pod.troubles,
-      ...events.flatMap(({ regarding, reason, message }) =>
-        regarding.uid === pod.uid ? `${reason}: ${message}` : [],
-      ),
-    ].map((text) => ({
-      text: `Pod ${pod.name}: ${text}`,
-      // What was before, and what only says that it is so, come last.
-      isLate: pod.phase === 'Failed' || text.startsWith('not ready'),
-    })),
-  );
-  const trouble = [...said.filter(({ isLate }) => !isLate), ...said.filter(({ isLate }) => isLate)];
-  const words = failure?.message ?? trouble[0]?.text ?? halted?.message;
+  const words = failure?.message ?? troubles[0] ?? halted?.message;
   const why = words && inShort(words);
-  const causes =
-    failure === undefined
-      ? []
-      : classifyErrorText(failure.message)
-          .filter(isAdmissionError)
-          .map((error) => admissionResult(context, error, `CREATE of pods of ${actorText(actor)}`));
-  const unready =
-    actor.wanted === 1
-      ? 'its one replica is not ready'
-      : `none of its ${actor.wanted} replicas is ready`;
-  const state = hasPods ? unready : 'no pod of it can be created';
+  const state = (): string => {
+    if (isEnding(context, actor)) return 'is being deleted itself';
+    if (failure !== undefined && !hasPods) return 'no pod of it can be created';
+    if (actor.wanted === 1) return 'its one replica is not ready';
+    return `none of its ${actor.wanted} replicas is ready`;
+  };
+  const cure = (): Omit<Remedy, 'role'> => {
+    const then = 'it then removes the finalizer';
+    if (isEnding(context, actor)) return installRemedy(held, who);
+    if (failure !== undefined) {
+      // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
+      return {
+        text: `Fix what refuses the pods of ${who}; ${then}. Whoever makes its pods pauses for up to 17 minutes between attempts, "kubectl rollout restart" tries at once`,
+      };
+    }
+    if (halted !== undefined && !hasPods) {
+      const command = kubectl('rollout', 'resume', ...place);
+      return { text: `Resume the rollout of ${who}; ${then}`, command };
+    }
+    return { text: `Fix what keeps the pods of ${who} from starting; ${then}` };
+  };
+  const causes = classifyErrorText(failure?.message ?? '')
+    .filter(isAdmissionError)
+    .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
   return [
     {
       ...common,
       code: 'owner-not-ready',
-      message: `${duty}, but ${isEnding(context, actor) ? 'is being deleted itself' : hasPods || failure ? state : unready}${why === undefined ? '' : `: ${why}`}`,
+      message: `${duty}, but ${state()}${why === undefined ? '' : `: ${why}`}`,
       ...(why === undefined ? {} : { quote: why }),
       evidence: [
         ...common.evidence,
         ...(failure === undefined
           ? []
           : [`its pods are refused (${failure.reason}): ${failure.message}`]),
-        ...trouble.slice(0, 5).map(({ text }) => text),
+        ...troubles.slice(0, 5),
       ],
       remedies: [
-        role(
-          'now',
-          // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-          isEnding(context, actor)
-            ? installRemedy(held, actorText(actor))
-            : failure !== undefined
-              ? {
-                  text: `Fix what refuses the pods of ${actorText(actor)}; it then removes the finalizer. Whoever makes its pods pauses for up to 17 minutes between attempts, "kubectl rollout restart" tries at once`,
-                }
-              : halted !== undefined && !hasPods
-                ? {
-                    text: `Resume the rollout of ${actorText(actor)}; it then removes the finalizer`,
-                    command: kubectl('rollout', 'resume', ...place),
-                  }
-                : {
-                    text: `Fix what keeps the pods of ${actorText(actor)} from starting; it then removes the finalizer`,
-                  },
-        ),
+        role('now', cure()),
         role('look', {
-          text: `See the state of ${actorText(actor)}`,
+          text: `See the state of ${who}`,
           command: kubectl('describe', ...place),
         }),
         ...(hasPods ? [logRemedy(actor)] : []),
@@ -437,6 +411,41 @@ function notReady({ actor, common, context, duty, held, removal }: Charge): Rule
     },
     ...causes,
   ];
+}
+
+/** What refuses its pods, and what is said of those that are there, the most telling first. */
+function podTroubles(
+  { now }: Context,
+  { kind, namespace, name, conditions, pods }: Actor,
+): { failure: { reason: string; message: string } | undefined; troubles: string[] } {
+  const events = listed(now.places[namespace]?.events)
+    .filter(({ type }) => type === 'Warning')
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
+  // Only ReplicaSets tell it in a condition, all others in Events (kubernetes pkg/controller).
+  const failure =
+    conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True') ??
+    events.find(
+      ({ reason, regarding }) =>
+        pods.length === 0 &&
+        reason === 'FailedCreate' &&
+        regarding.kind === kind &&
+        regarding.name === name,
+    );
+  const said = pods.flatMap((pod) =>
+    [
+      ...(isLost(now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
+      ...pod.troubles,
+      ...events.flatMap(({ regarding, reason, message }) =>
+        regarding.uid === pod.uid ? `${reason}: ${message}` : [],
+      ),
+    ].map((text) => ({
+      text: `Pod ${pod.name}: ${text}`,
+      // What was before, and what only says that it is so, come last.
+      isLate: pod.phase === 'Failed' || text.startsWith('not ready'),
+    })),
+  );
+  const troubles = said.toSorted((a, b) => Number(a.isLate) - Number(b.isLate));
+  return { failure, troubles: troubles.map(({ text }) => text) };
 }
 
 /**
@@ -500,20 +509,21 @@ function running(charge: Charge): RuleResult[] {
       ...new Map([...admission, ...obstacles].map((c) => [linkTo(c).id, c])).values(),
     ];
     const circle = diedHere(context, candidate, first);
-    const why =
-      first === undefined
-        ? lacksRight
-          ? watch === undefined
-            ? `RBAC lets it neither watch nor change ${typeName(held.type)}`
-            : `RBAC lets it watch ${typeName(held.type)}, but neither update nor patch them`
-          : undefined // What refuses it is told next; who denies us may let the owner do it.
-        : inShort(first.error.text);
+    const type = typeName(held.type);
+    const lack =
+      watch === undefined
+        ? `RBAC lets it neither watch nor change ${type}`
+        : `RBAC lets it watch ${type}, but neither update nor patch them`;
+    // What else refuses it is told next; who denies us may let the owner do it.
+    const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
+    const isDenied = obstacles.every(({ code }) => code === 'admission-denied');
+    const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     return [
       {
         ...common,
         code: 'owner-failing',
-        message: `${duty} and runs, but what it must do for that is refused${why !== undefined ? `: ${why}` : obstacles.every(({ code }) => code === 'admission-denied') ? ', at least to this gate' : ''}`,
-        ...(first === undefined || why === undefined ? {} : { quote: why }),
+        message: `${duty} and runs, but what it must do for that is refused${words}`,
+        ...(first !== undefined && { quote: inShort(first.error.text) }),
         evidence: [...common.evidence, ...said.slice(0, 10)],
         remedies: [
           ...cureRemedies(charge, first, lacksRight, circle !== undefined),
@@ -761,33 +771,43 @@ function missing(
     ({ name }) => name === typeName(held.type),
   );
   const writer = writerOf(held);
-  const product =
-    known?.owner ??
-    (gone !== undefined
-      ? actorText(gone)
-      : definition === undefined
-        ? `what has set ${finalizer}${tellingWriter(held) === '' ? '' : ` as field manager "${tellingWriter(held)}"`}`
-        : `the controller of ${held.subject.kind}`);
+  const product = (): string => {
+    if (known !== undefined) return known.owner;
+    if (gone !== undefined) return actorText(gone);
+    if (definition !== undefined) return `the controller of ${held.subject.kind}`;
+    const manager = tellingWriter(held);
+    return `what has set ${finalizer}${manager === '' ? '' : ` as field manager "${manager}"`}`;
+  };
   const subject: Subject =
     gone !== undefined
       ? actorSubject(gone)
       : definition !== undefined
         ? definitionSubject(definition.name)
         : held.subject;
-  const account = owner?.account;
-  const message =
-    gone !== undefined
-      ? `${inside || isGoing(context, place) ? fateText(context, place) : 'was deleted'}, so nobody is left to remove ${finalizer}`
-      : account !== undefined
-        ? inside
-          ? `has no controller any more: it ran as ${accountText(account)}, which was deleted with this namespace, and nobody else removes ${finalizer}`
-          : `has no controller any more: nothing runs as ${accountText(account)}, which may remove ${finalizer}`
-        : `has no controller in the cluster that would remove ${finalizer}${known === undefined ? '' : `, a finalizer of ${known.owner}${trace === undefined ? '' : `, which ran in this namespace: ClusterRoleBinding ${trace} is for its account here`}`}`;
+  const message = (): string => {
+    if (gone !== undefined) {
+      const fate = inside || isGoing(context, place) ? fateText(context, place) : 'was deleted';
+      return `${fate}, so nobody is left to remove ${finalizer}`;
+    }
+    if (owner?.account !== undefined) {
+      const who = accountText(owner.account);
+      const what = inside
+        ? `it ran as ${who}, which was deleted with this namespace, and nobody else removes ${finalizer}`
+        : `nothing runs as ${who}, which may remove ${finalizer}`;
+      return `has no controller any more: ${what}`;
+    }
+    const whose = known === undefined ? '' : `, a finalizer of ${known.owner}`;
+    const where =
+      trace === undefined
+        ? ''
+        : `, which ran in this namespace: ClusterRoleBinding ${trace} is for its account here`;
+    return `has no controller in the cluster that would remove ${finalizer}${whose}${where}`;
+  };
   return {
     code: 'owner-missing',
     subject,
     finalizer,
-    message,
+    message: message(),
     continuation:
       known === undefined
         ? `no controller in the cluster would remove it`
@@ -797,7 +817,7 @@ function missing(
       ...(writer === undefined
         ? []
         : [
-            `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`}${isGoing(context, gone?.namespace) ? '' : ', and nothing is called so'}`,
+            `${wroteText(writer)}${isGoing(context, gone?.namespace) ? '' : ', and nothing is called so'}`,
           ]),
       ...purposeOf(held),
       ...(isGoing(context, gone?.namespace)
@@ -816,7 +836,7 @@ function missing(
         : []),
       ...(isGoing(context, gone?.namespace)
         ? []
-        : [installRemedy(held, product, inside), ...knownRemedies(held, 'or'), ...removal]),
+        : [installRemedy(held, product(), inside), ...knownRemedies(held, 'or'), ...removal]),
     ],
     ...(inside
       ? {
@@ -827,6 +847,10 @@ function missing(
         }
       : {}),
   };
+}
+
+function wroteText({ manager, time }: FinalizerWriter): string {
+  return `field manager "${manager}" wrote the finalizer${time === undefined ? '' : ` at ${time}`}`;
 }
 
 function purposeOf(held: Held): string[] {
@@ -857,39 +881,44 @@ function unknown(
   const writer = writerOf(held);
   const telling = candidates.filter(({ evidence }) => evidence.length > 0);
   const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
-  const names = listWords(shown.map(pointerText));
-  const isPowerless = telling.length === 1 && telling[0]?.rights.change === undefined;
   const absent =
     telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
-  const departed = owner === undefined ? '' : departedText(owner);
-  const why =
-    unread.length > 0
-      ? `who should remove it cannot be told: ${notRead(unread)}`
-      : known !== undefined
-        ? `it belongs to ${known.owner}; ${telling.length > 1 ? `which of ${telling.length} workloads that is cannot be told` : departed || 'where that runs could not be seen'}`
-        : telling.length > 1
-          ? `what was read points to ${names}, so who should remove it cannot be told`
-          : isPowerless
-            ? `what was read points to ${names}, but shows no right of it to remove it; one by a RoleBinding in this namespace would have gone with it`
-            : departed !== ''
-              ? `${departed}; whether nobody else does cannot be told`
-              : absent !== undefined
-                ? `field manager "${absent}" has set it, and nothing in the cluster is called so`
-                : isByHand(held)
-                  ? `somebody has set it by hand, with "${writer?.manager}"`
-                  : candidates.length > 0
-                    ? `nothing in the cluster shows who should remove it; ${names} could`
-                    : 'nothing in the cluster shows who should remove it';
+  const why = (): string => {
+    if (unread.length > 0) return `who should remove it cannot be told: ${notRead(unread)}`;
+    const departed = owner === undefined ? '' : departedText(owner);
+    if (known !== undefined) {
+      const where =
+        telling.length > 1
+          ? `which of ${telling.length} workloads that is cannot be told`
+          : departed || 'where that runs could not be seen';
+      return `it belongs to ${known.owner}; ${where}`;
+    }
+    const names = listWords(shown.map(pointerText));
+    const [only, ...others] = telling;
+    if (others.length > 0) {
+      return `what was read points to ${names}, so who should remove it cannot be told`;
+    }
+    if (only !== undefined && only.rights.change === undefined) {
+      return `what was read points to ${names}, but shows no right of it to remove it; one by a RoleBinding in this namespace would have gone with it`;
+    }
+    if (departed !== '') return `${departed}; whether nobody else does cannot be told`;
+    if (absent !== undefined) {
+      return `field manager "${absent}" has set it, and nothing in the cluster is called so`;
+    }
+    if (isByHand(held)) return `somebody has set it by hand, with "${writer?.manager}"`;
+    const nobody = 'nothing in the cluster shows who should remove it';
+    return candidates.length > 0 ? `${nobody}; ${names} could` : nobody;
+  };
   return {
     code: 'owner-unknown',
     subject,
     finalizer,
-    message: `has finalizer ${finalizer}, and ${why}`,
-    continuation: why,
+    message: `has finalizer ${finalizer}, and ${why()}`,
+    continuation: why(),
     evidence: [
       writer === undefined
         ? 'managedFields name no writer of the finalizer'
-        : `field manager "${writer.manager}" wrote the finalizer${writer.time === undefined ? '' : ` at ${writer.time}`} (managedFields)`,
+        : `${wroteText(writer)} (managedFields)`,
       ...shown.map(
         (candidate) =>
           `${pointerText(candidate)} could be it: ${evidenceFor(candidate).join('; ') || 'by its rights alone'}`,
