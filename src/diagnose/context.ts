@@ -36,12 +36,18 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
 
 export type Rule = (context: Context) => RuleResult[];
 
+/** To the finding that is waited for. */
+export interface Link {
+  id: string;
+  because: string;
+}
+
 /** A finding before it is tied into the graph. */
 export interface RuleResult extends Omit<Finding, 'id' | 'waitsFor'> {
   /** Why the namespace itself waits for this; absent for links further down a chain. */
   blocksNamespace?: string;
   /** Findings that this one waits for. Ids that no rule produced are dropped. */
-  waitsFor?: { id: string; because: string }[];
+  waitsFor?: Link[];
   /** Why it can only proceed after the namespace is gone: what closes a circle. */
   waitsForNamespace?: string;
   /** The workload that would have to serve it, as `actorText` writes it. */

@@ -22,6 +22,7 @@ import {
   isForeseen,
   isGoing,
   isInside,
+  type Link,
   listed,
   listNames,
   listWords,
@@ -63,7 +64,6 @@ import {
 import {
   boundPartners,
   childrenOf,
-  type Link,
   needsHere,
   partnerLinks,
   partnersOf,

@@ -4,15 +4,10 @@ import {
   type Reference,
   type Snapshot,
 } from '../../model/snapshot.ts';
-import { type Context, findingId, subjectOf } from '../context.ts';
+import { type Context, findingId, type Link, subjectOf } from '../context.ts';
 import type { Held } from './held.ts';
 
 /** What an object waits for, and why. */
-export interface Link {
-  id: string;
-  because: string;
-}
-
 /** What the object waits for across a border: bound or referenced objects, children, dependents. */
 export function partnerLinks(context: Context, held: Held): Link[] {
   return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(

@@ -7,6 +7,7 @@ import {
   findingId,
   foldSubjects,
   inShort,
+  type Link,
   listed,
   listNames,
   type RuleResult,
@@ -327,7 +328,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
 }
 
 /** Whatever holds the pod holds the claim. Ids that no rule produced are dropped by the graph. */
-function podFindings(context: Context, pod: PodFacts): { id: string; because: string }[] {
+function podFindings(context: Context, pod: PodFacts): Link[] {
   const because = `Pod ${pod.name} names the claim`;
   const held = pod.finalizers.map((finalizer) => ({
     id: findingId('object-finalizer', foldedSubject(context, pod, finalizer), finalizer),
