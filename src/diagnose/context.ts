@@ -36,7 +36,7 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
 
 export type Rule = (context: Context) => RuleResult[];
 
-/** To the finding that is waited for. */
+/** The finding that is waited for, and why. */
 export interface Link {
   id: string;
   because: string;

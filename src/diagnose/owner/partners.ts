@@ -7,7 +7,6 @@ import {
 import { type Context, findingId, type Link, subjectOf } from '../context.ts';
 import type { Held } from './held.ts';
 
-/** What an object waits for, and why. */
 /** What the object waits for across a border: bound or referenced objects, children, dependents. */
 export function partnerLinks(context: Context, held: Held): Link[] {
   return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
