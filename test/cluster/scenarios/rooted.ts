@@ -44,7 +44,7 @@ const lostEverything = situation({
   own: true,
   title: 'the operator may still read everything, and change nothing; it has written the status',
   operator: { ...BY_A_PART, rules: READ_EVERYTHING },
-  behaviour: HANGS,
+  behaviour: { tells: false },
   afterwards: (world, operator) => writeStatus(world, operator, operator.name),
   owner: (_, operator) => [
     owner(operator, 'owner-failing', { says: [/neither update nor patch/] }),
@@ -62,7 +62,7 @@ const lostRole = situation({
     ...BY_A_PART,
     rules: [rule(operatorOf(world).group, ['definitions'], ['*'])],
   }),
-  behaviour: HANGS,
+  behaviour: { tells: false },
   afterwards: (world, operator) => writeStatus(world, operator, operator.name),
   owner: (_, operator) => [
     owner(operator, 'owner-failing', { says: [/neither watch nor change/] }),
