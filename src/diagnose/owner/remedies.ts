@@ -139,11 +139,12 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
 }
 
 export function cureRemedies(
-  { context, held, candidate }: { context: Context; held: Held; candidate: Candidate },
+  given: { context: Context; held: Held; candidate: Candidate; actor: Actor },
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
 ): Remedy[] {
+  const { context, held, candidate, actor } = given;
   const { account, rights } = candidate;
   const error = refusal?.error;
   const user =
@@ -162,10 +163,10 @@ export function cureRemedies(
       const own =
         rights.watch === undefined ? ['list', 'watch', 'update', 'patch'] : ['update', 'patch'];
       const verbs = error?.verb === undefined ? own : [error.verb];
-      const late =
-        context.now.forecast === undefined
-          ? ': a Role inside cannot be made any more. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
-          : '';
+      const isLate = context.now.forecast === undefined;
+      const late = isLate
+        ? ': a Role inside cannot be made any more. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
+        : '';
       // What an object says of itself is no reason to give anybody other rights than these.
       const isItsBusiness = who === user && type === typeName(held.type);
       return [
@@ -177,6 +178,7 @@ export function cureRemedies(
               verbs,
               types,
               who,
+              isLate ? restartRemedies(actor) : [],
             )),
         }),
         role('look', {
@@ -239,13 +241,15 @@ function grant(
   verbs: readonly string[],
   types: readonly string[],
   who: string,
+  restarts: readonly Remedy[],
 ): Pick<Remedy, 'command' | 'risk'> {
   const [verb, resource] = [`--verb=${verbs}`, `--resource=${types}`];
   const commands = [
     kubectl('create', 'clusterrole', name, verb, resource),
     kubectl('create', 'clusterrolebinding', name, `--clusterrole=${name}`, `--user=${who}`),
+    ...restarts.flatMap(({ command }) => command ?? []),
   ];
-  const risk = `it may then do so in every namespace, until both are deleted`;
+  const risk = 'it may then do so in every namespace, until both are deleted';
   return { command: commands.join(' && '), risk };
 }
 
