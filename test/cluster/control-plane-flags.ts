@@ -45,6 +45,8 @@ export function apiServerFlags(dataDir: string, ports: Ports): string[] {
     `--proxy-client-key-file=${file('front-proxy.key')}`,
     `--audit-policy-file=${file('audit-policy.yaml')}`,
     `--audit-log-path=${file('audit.log')}`,
+    // In megabytes; a log that begins anew at 100 would lose what tests look for.
+    '--audit-log-maxsize=2000',
     '--v=1',
   ];
 }
