@@ -12,7 +12,8 @@ export default defineConfig({
     // CI runs two of these at once, and real controllers lose their Leases on a machine that is too busy.
     maxWorkers: 1,
     testTimeout: 240_000,
-    hookTimeout: 900_000, // the first build of the control plane
+    globalSetup: 'test/cluster/build-first.ts',
+    hookTimeout: 120_000,
     // Real controllers on a busy machine may miss a moment. What fails twice in a row is broken.
     retry: process.env['CI'] ? 1 : 0,
     // Scenarios mostly wait for controllers; more at once would only make the two slower.

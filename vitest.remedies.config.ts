@@ -6,7 +6,8 @@ export default defineConfig({
     include: ['test/cluster/remedies.test.ts'],
     maxWorkers: 1,
     testTimeout: 900_000, // several copies of one situation, one after the other
-    hookTimeout: 900_000, // the first build of the control plane
+    globalSetup: 'test/cluster/build-first.ts',
+    hookTimeout: 120_000,
     retry: process.env['CI'] ? 1 : 0,
     // They mostly wait. Each has a person of its own on the shared control plane.
     maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 12),
