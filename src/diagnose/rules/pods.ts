@@ -126,13 +126,14 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
   const names = listNames(pods.map(({ name }) => name));
   const overdue = now.forecast === undefined ? overdueText(pods, names) : `it runs Pod ${names}`;
   const node = read?.ok === true ? read.value : undefined;
+  const said = troubleEnding(context, pods);
   if (read?.ok === true && node?.ready !== 'True') {
     return {
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${node === undefined ? 'does not exist any more' : 'is not ready'}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
-      evidence: [overdue, nodeEvidence(nodeName, node)],
+      message: `${nodeState(node)}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
+      evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
       ...(node?.readySince === undefined ? {} : { since: node.readySince }),
       scope: 'cluster',
       // A kubelet that reports itself as not ready may still end pods.
@@ -141,7 +142,6 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
   }
-  const said = troubleEnding(context, pods);
   const why = said[0];
   return {
     code: 'pod-not-confirmed',
@@ -176,6 +176,21 @@ function overdueText(pods: readonly PodFacts[], names: string): string {
   return `${which} overdue: the grace period ended at ${pods[0]?.deletionTimestamp}`;
 }
 
+function nodeState(node: NodeFacts | undefined): string {
+  if (node === undefined) return 'does not exist any more';
+  return isReporting(node)
+    ? `is not ready (${inShort(node.readyReason ?? 'no reason')})`
+    : 'is not ready';
+}
+
+/**
+ * A kubelet writes `False` itself, and says why; of one that is silent the node lifecycle controller writes
+ * `Unknown` (kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go).
+ */
+function isReporting({ ready }: NodeFacts): boolean {
+  return ready === 'False';
+}
+
 function nodeEvidence(name: string, node: NodeFacts | undefined): string {
   if (node === undefined) {
     return `there is no Node ${name}; the pod garbage collector removes such pods after about 60 s unless they have finalizers`;
@@ -200,14 +215,25 @@ function nodeRemedies(
       forceDelete(pods, 'If they stay, delete them without the confirmation of a kubelet'),
     ];
   }
+  const look = role('look', {
+    text: `See the state of node ${name}`,
+    command: kubectl('describe', ...named('node', name)),
+  });
+  const without = forceDelete(pods, 'Delete the pods without the confirmation of a kubelet');
+  if (isReporting(node)) {
+    return [
+      role('now', {
+        text: `Fix on node ${name} what its kubelet reports, which then confirms by itself: "${inShort(node.readyReason ?? '')}" (where that is containerd: systemctl restart containerd)`,
+      }),
+      look,
+      without,
+    ];
+  }
   return [
     role('now', {
       text: `Bring node ${name} back: start its machine or its kubelet, which then confirms by itself`,
     }),
-    role('look', {
-      text: `See the state of node ${name}`,
-      command: kubectl('describe', ...named('node', name)),
-    }),
+    look,
     role('or', {
       text: `If the machine of node ${name} is gone for good, delete its Node object; the pod garbage collector then removes its pods within about a minute`,
       command: kubectl('delete', ...named('node', name)),
@@ -223,7 +249,7 @@ function nodeRemedies(
       ),
       risk: 'if the machine does run, two nodes may write to one volume; take the taint off again afterwards',
     }),
-    forceDelete(pods, 'Delete the pods without the confirmation of a kubelet'),
+    without,
   ];
 }
 

@@ -15,7 +15,7 @@ export interface KindNode {
 }
 
 const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
-/** Starts the kubelet again, should the tests be killed. */
+/** Starts again what was stopped, should the tests be killed. */
 const RESCUE = 'teardown-gate-rescue';
 const RESCUE_AFTER_SECONDS = 400;
 
@@ -56,15 +56,19 @@ export async function whyNoKubelet(client: Client): Promise<string | undefined> 
 }
 
 /** Until the scenario ends; then the node is Ready again before anything else happens. */
-export async function stopKubelet(world: World, node: KindNode): Promise<void> {
-  world.atEnd(() => startKubelet(world, node));
+export async function stopOnNode(
+  world: World,
+  node: KindNode,
+  unit: 'kubelet' | 'containerd',
+): Promise<void> {
+  world.atEnd(() => startOnNode(world, node, unit));
   const rescue = ['--unit', RESCUE, '--on-active', String(RESCUE_AFTER_SECONDS)];
-  await inNode(node, 'systemd-run', ...rescue, 'systemctl', 'start', 'kubelet');
-  await inNode(node, 'systemctl', 'stop', 'kubelet');
+  await inNode(node, 'systemd-run', ...rescue, 'systemctl', 'start', unit);
+  await inNode(node, 'systemctl', 'stop', unit);
 }
 
-export async function startKubelet(world: World, node: KindNode): Promise<void> {
-  await inNode(node, 'systemctl', 'start', 'kubelet');
+export async function startOnNode(world: World, node: KindNode, unit: string): Promise<void> {
+  await inNode(node, 'systemctl', 'start', unit);
   await inNode(node, 'systemctl', 'stop', `${RESCUE}.timer`).catch(() => {}); // stopped already
   await world.client.waitFor(nodeRef(node.name), 'is Ready', isReady, { timeoutMs: 120_000 });
 }

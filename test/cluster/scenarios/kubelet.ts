@@ -1,6 +1,6 @@
 import { numberAt, stringAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
-import { kindNode, nodeRef, notReady, startKubelet, stopKubelet } from '../kind/node.ts';
+import { kindNode, nodeRef, notReady, startOnNode, stopOnNode } from '../kind/node.ts';
 import { type RealPodOptions, realPodSpec } from '../kind/pod-image.ts';
 import { configMap, deployment, service } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
@@ -8,7 +8,7 @@ import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { deploymentRef, podRef, stuck } from './links.ts';
 import { settledWithPod } from './pods.ts';
-import { settledOverdue } from './pods-and-nodes.ts';
+import { reportsRuntime, settledOverdue } from './pods-and-nodes.ts';
 import { noReadyEndpoint } from './webhooks.ts';
 
 /** Pods that really run on a node of kind. Each has the node to itself. */
@@ -70,41 +70,49 @@ const s30: Scenario = {
   }),
 };
 
-const overdue: Pick<Scenario, 'setUp' | 'settle'> = {
+const overdue = (unit: 'kubelet' | 'containerd'): Pick<Scenario, 'setUp' | 'settle'> => ({
   setUp: async (world) => {
     await createRunningPod(world, 'web-0', { graceSeconds: 1 });
-    await stopKubelet(world, await kindNode(world));
+    await stopOnNode(world, await kindNode(world), unit);
   },
-  settle: settledOverdue,
-};
+  settle: async (world) => {
+    await settledOverdue(world);
+    await notReady(world, await kindNode(world));
+  },
+});
 
 const kubeletReturns: Scenario = {
-  ...overdue,
+  ...overdue('kubelet'),
+  settle: settledOverdue,
   id: 'S28-returns',
   title: 'the kubelet is stopped for a while: the namespace goes when it is back',
   needs: 'kubelet',
   inputs: { timeout: '120s' },
   meanwhile: async (world, gate) => {
     await gate.says(new RegExp(`${world.namespace}: terminating`));
-    await startKubelet(world, await kindNode(world));
+    await startOnNode(world, await kindNode(world), 'kubelet');
   },
   expect: () => ({ outcome: 'deleted' }),
 };
 
 const s28: Scenario = {
-  ...overdue,
+  ...overdue('kubelet'),
   id: 'S28-kubelet',
   title: 'SEED-5b, an overdue pod on a node whose kubelet is stopped',
   needs: 'kubelet',
-  settle: async (world) => {
-    await settledOverdue(world);
-    await notReady(world, await kindNode(world));
-  },
   expect: async (world) => {
     const { name } = await kindNode(world);
     const subject = nodeRef(name);
     return stuck([{ code: 'pod-node-unavailable', subject, says: [/web-0|not ready/i] }]);
   },
+};
+
+const runtimeDown: Scenario = {
+  ...overdue('containerd'),
+  id: 'S93-kubelet',
+  title: 'the container runtime is stopped, and the kubelet of the node reports it',
+  needs: 'kubelet',
+  expect: async (world) => reportsRuntime(nodeRef((await kindNode(world)).name)),
 };
 
 async function createRunningPod(
@@ -130,4 +138,4 @@ function isRunning(pod: KubeObject | undefined): boolean {
   return stringAt(pod, 'status', 'phase') === 'Running';
 }
 
-export const kubelet = [deleted, s19, s30, kubeletReturns, s28];
+export const kubelet = [deleted, s19, s30, kubeletReturns, s28, runtimeDown];

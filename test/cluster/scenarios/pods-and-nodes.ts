@@ -1,9 +1,10 @@
 import type { Ref } from '../client.ts';
 import { pod } from '../objects.ts';
-import type { Link, Scenario } from '../scenario.ts';
+import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, podRef, stuck } from './links.ts';
+import { advisesNot } from './situation.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
 
@@ -91,4 +92,31 @@ const seed5a: Scenario = {
     ]),
 };
 
-export const podsAndNodes = [s28, seed5b, s29, s29Held, seed5a];
+/** Its machine runs: to delete its Node, or to mark it as out of service, would leave containers running. */
+const runtimeDown: Scenario = {
+  id: 'S93',
+  title: 'an overdue pod, and the kubelet of its node reports that the container runtime is down',
+  setUp: async (world) => {
+    const node = world.name('node-numb');
+    await world.createNamespace();
+    const stand = { node, namespaces: [world.namespace], confirms: false, ready: 'False' } as const;
+    await startStandIn(world, stand);
+    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+  },
+  settle: settledOverdue,
+  expect: (world) => reportsRuntime(nodeRef(world, 'node-numb')),
+};
+
+export const reportsRuntime = (subject: Ref): Expectation => ({
+  ...stuck([
+    {
+      code: 'pod-node-unavailable',
+      subject,
+      says: [/is not ready \(KubeletNotReady: .*container runtime is down/],
+      advises: [/Fix on node \S+ what its kubelet reports/],
+    },
+  ]),
+  also: advisesNot(/delete node|out-of-service|start its machine/),
+});
+
+export const podsAndNodes = [s28, seed5b, s29, s29Held, seed5a, runtimeDown];

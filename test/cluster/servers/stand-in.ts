@@ -15,6 +15,8 @@ export interface StandInOptions {
   stopsAfterMs?: number;
   /** Address of its pods; unless given, one where nobody is. */
   podIP?: string;
+  /** What its kubelet says of the node; `False`: that its container runtime is down. */
+  ready?: 'True' | 'False';
 }
 
 const STEP_MS = 200;
@@ -32,7 +34,7 @@ export async function startStandIn(world: World, options: StandInOptions): Promi
     metadata: { name: options.node, labels: { 'kubernetes.io/hostname': options.node } },
   });
   const stop = new AbortController();
-  await reportNode(world.client, options.node, 'True');
+  await reportNode(world.client, options.node, options.ready);
   const working = work(world.client, options, stop.signal);
   world.atEnd(async () => {
     stop.abort();
@@ -57,10 +59,10 @@ export async function runPodsIn(world: World, namespace: string): Promise<void> 
   await ready;
 }
 
-/** A node that is there and not ready, as after a crash. */
+/** A node that is there and not heard of, as after a crash. */
 export async function createDeadNode(world: World, node: string): Promise<void> {
   await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: node } });
-  await reportNode(world.client, node, 'False');
+  await reportNode(world.client, node, 'Unknown');
 }
 
 async function work(client: Client, options: StandInOptions, stop: AbortSignal): Promise<void> {
@@ -69,7 +71,7 @@ async function work(client: Client, options: StandInOptions, stop: AbortSignal):
   while (!stop.aborted) {
     if (Date.now() - renewedAt > RENEW_EVERY_MS) {
       renewedAt = Date.now();
-      await reportNode(client, options.node, 'True').catch(() => {}); // deleted meanwhile
+      await reportNode(client, options.node, options.ready).catch(() => {}); // deleted meanwhile
     }
     for (const namespace of options.namespaces ?? []) {
       await takeCareOfPods(client, options, namespace, stopping).catch(() => {}); // restarted API servers
@@ -149,10 +151,17 @@ export function unready(...types: string[]): JsonObject[] {
   return [{ type: 'PodScheduled', status: 'True' }, ...told];
 }
 
+/** `Unknown` is the node lifecycle controller's word for a kubelet that says nothing any more. */
+const SAID = {
+  True: { reason: 'KubeletReady', message: 'kubelet is posting ready status' },
+  False: { reason: 'KubeletNotReady', message: 'container runtime is down' },
+  Unknown: { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' },
+};
+
 export async function reportNode(
   client: Client,
   name: string,
-  ready: 'True' | 'False',
+  ready: keyof typeof SAID = 'True',
 ): Promise<void> {
   const at = now();
   const ref: Ref = { apiVersion: 'v1', kind: 'Node', name };
@@ -164,8 +173,7 @@ export async function reportNode(
   const condition = {
     type: 'Ready',
     status: ready,
-    reason: ready === 'True' ? 'KubeletReady' : 'KubeletNotReady',
-    message: ready === 'True' ? 'kubelet is posting ready status' : 'container runtime is down',
+    ...SAID[ready],
     lastHeartbeatTime: at,
     lastTransitionTime: unchanged ? (stringAt(before, 'lastTransitionTime') ?? at) : at,
   };
