@@ -9,7 +9,7 @@ import {
   type NotInspected,
   type RemedyRole,
 } from '../model/finding.ts';
-import { OUTCOMES } from '../model/outcome.ts';
+import { OUTCOMES, protectedBecause } from '../model/outcome.ts';
 import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
 import { type Cause, causesOf, isHeld, isOwnerOfItself, type Root } from './causes.ts';
 import {
@@ -508,13 +508,16 @@ function situationOf(
     case 'not-terminating': {
       const command = `kubectl delete namespace ${namespace.name} --wait=false`;
       if (namespace.refusal !== undefined) return refused(namespace.refusal, command);
+      const kept = protectedBecause(namespace.name);
       return [
         'nobody asked for the deletion',
         [['nobody has asked for the deletion, so waiting for the end has no point']],
         [
-          action(['Delete it first, or let the gate do so with ', exact('delete: true')], {
-            command,
-          }),
+          kept === undefined
+            ? action(['Delete it first, or let the gate do so with ', exact('delete: true')], {
+                command,
+              })
+            : action([`Check the name: ${kept}, and is not to be deleted`]),
         ],
       ];
     }

@@ -86,6 +86,7 @@ describe.each(SITUATIONS)('the report of $name', ({ name, run }) => {
 test('what ends without a diagnosis', async () => {
   const ends = [
     runOf([settled('not-terminating', 'fail')]),
+    runOf([{ ...settled('not-terminating', 'fail'), name: 'default' }]),
     runOf([settled('recreated', 'warn')]),
     runOf([settled('not-found', 'fail')]),
     runOf([settled('cancelled', 'fail')]),
