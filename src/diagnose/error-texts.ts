@@ -41,7 +41,7 @@ type ErrorDetail =
       message: string;
     }
   | { kind: 'namespace-terminating'; namespace: string; resource: string | undefined }
-  | { kind: 'unexpected-items' }
+  | { kind: 'unexpected-items'; group: string; resource: string }
   | {
       kind: 'storage';
       /** `initializing`: the API server cannot fill its cache of the type; the reason is unsaid. */
@@ -215,6 +215,9 @@ const NOWHERE = { group: undefined, resource: undefined, name: undefined };
 /** Says neither type nor name, for example `illegal base64 data at input byte 4` of a bad object. */
 const UNREADABLE = { kind: 'storage', problem: 'unreadable', ...NOWHERE } as const;
 
+/** A webhook of which only the words of a condition are known. */
+export const UNNAMED = 'unnamed';
+
 /**
  * Earlier tiers say more. Within a tier the leftmost signature wins: it wraps what follows it, for
  * example a refusal whose free text quotes another error.
@@ -262,6 +265,12 @@ const TIERS: readonly Signature[][] = [
         message,
       }),
     },
+    // A match condition of a webhook that errs: the answer does not name it (apiserver, webhook/generic/webhook.go).
+    {
+      literal: "forbidden: expression '",
+      shape: /forbidden: (?=expression '.{1,4096}?' resulted in error: )/sy,
+      read: (_, message) => ({ kind: 'webhook-denied', webhook: UNNAMED, message }),
+    },
     // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
     {
       literal: 'conversion webhook for ',
@@ -293,8 +302,8 @@ const TIERS: readonly Signature[][] = [
     {
       literal: 'unexpected items still remain in namespace: ',
       shape:
-        /\S+ items still remain in namespace: \S{1,253} for gvr: [^/\s]{0,253}\/[^,\s]{1,63}, Resource=[^\s,]{1,253}/y,
-      read: () => ({ kind: 'unexpected-items' }),
+        /\S+ items still remain in namespace: \S{1,253} for gvr: (?<group>[^/\s]{0,253})\/[^,\s]{1,63}, Resource=(?<resource>[^\s,]{1,253})/y,
+      read: ({ group = '', resource = '' }) => ({ kind: 'unexpected-items', group, resource }),
     },
     // apiserver pkg/storage/etcd3/store.go.
     {
@@ -441,7 +450,7 @@ function readWebhookCall(rest: string): WebhookCall {
   const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
   const host = url === undefined ? null : SERVICE_HOST.exec(url);
   const service = host?.[1] && host[2] ? { namespace: host[2], name: host[1] } : undefined;
-  return { cause: failureOf(rest), service, url };
+  return { cause: callFailure(rest), service, url };
 }
 
 const FAILURES: [CallFailure, RegExp][] = [
@@ -455,7 +464,8 @@ const FAILURES: [CallFailure, RegExp][] = [
   ['certificate', /x509: |tls: |certificate/],
 ];
 
-function failureOf(text: string): CallFailure {
+/** Why the API server got no answer, in its own words. */
+export function callFailure(text: string): CallFailure {
   return FAILURES.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 

@@ -3,13 +3,14 @@ import type {
   ContentCount,
   ObjectFacts,
   ObjectGroup,
+  PodFacts,
   Snapshot,
   TypeContent,
 } from '../model/snapshot.ts';
-import { type Context, typeName } from './context.ts';
+import { type Context, listed, typeName } from './context.ts';
 
 /** After the end of its grace period a pod is given this long to be confirmed by its kubelet. */
-export const CONFIRMATION_MS = 5_000;
+const CONFIRMATION_MS = 5_000;
 
 /**
  * Whether content still goes away. What remains is compared, not totals: when everything else was
@@ -70,26 +71,44 @@ const TRANSIENT: ReadonlySet<string> = new Set([
   'leases.coordination.k8s.io',
 ]);
 
-/** Equal objects (type, set of finalizers) that are there in both snapshots and have become fewer. */
+/**
+ * Equal objects (type, set of finalizers) that are there in both snapshots and have become fewer, or those of another
+ * type have: whoever removes the finalizer is at work.
+ */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map((content) => [typeName(content.type), content]));
-  return now.content.flatMap((content) => {
+  const pairs = now.content.flatMap((content) => {
     const name = typeName(content.type);
     const old = earlier.get(name);
     if (TRANSIENT.has(name) || !content.read.ok || old === undefined || !old.read.ok) return [];
-    return shrunkGroups(content, old.read.value, content.read.value);
+    return [{ content, old: old.read.value, count: content.read.value }];
   });
+  const had = bySet(pairs.flatMap(({ old }) => old.terminating));
+  const left = bySet(pairs.flatMap(({ count }) => count.terminating));
+  const isWorkedOn = (key: string): boolean => {
+    const stay = countOf(left, key);
+    return key !== NO_FINALIZER && stay > 0 && stay < countOf(had, key);
+  };
+  return pairs.flatMap(({ content, old, count }) => shrunkGroups(content, old, count, isWorkedOn));
 }
 
-function shrunkGroups(content: TypeContent, old: ContentCount, count: ContentCount): Shrinking[] {
+function shrunkGroups(
+  content: TypeContent,
+  old: ContentCount,
+  count: ContentCount,
+  isWorkedOn: (key: string) => boolean,
+): Shrinking[] {
   const earlier = bySet(old.terminating);
+  const later = bySet(count.terminating);
   const known = new Map(
     old.terminating.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
   );
-  const sets = [...bySet(count.terminating)].flatMap(([key, groups]): Shrinking[] => {
-    const had = sum((earlier.get(key) ?? []).map((group) => group.count));
-    const left = sum(groups.map((group) => group.count));
-    const isShrinking = left < had || groups.some((group) => hasShorterList(group, known));
+  const sets = [...new Map([...earlier, ...later])].flatMap(([key, groups]): Shrinking[] => {
+    const had = countOf(earlier, key);
+    const left = countOf(later, key);
+    const isShrinking =
+      isWorkedOn(key) ||
+      (left > 0 && (left < had || groups.some((group) => hasShorterList(group, known))));
     const { finalizers } = groups[0] as ObjectGroup;
     return isShrinking
       ? [{ content, before: Math.max(had, left), now: left, finalizers, isQueue: false }]
@@ -103,6 +122,10 @@ function shrunkGroups(content: TypeContent, old: ContentCount, count: ContentCou
     : [];
 }
 
+function countOf(sets: ReadonlyMap<string, readonly ObjectGroup[]>, key: string): number {
+  return sum((sets.get(key) ?? []).map(({ count }) => count));
+}
+
 /** Groups also differ in who wrote the finalizers, and in their order: objects move between those. */
 function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
   return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
@@ -113,6 +136,8 @@ export function finalizerSet(finalizers: readonly string[]): string {
   return JSON.stringify([...finalizers].sort());
 }
 
+const NO_FINALIZER = finalizerSet([]);
+
 /** An object that has lost one of its finalizers since the earlier snapshot. */
 function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFacts>): boolean {
   return group.examples.some(
@@ -122,13 +147,27 @@ function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFac
 }
 
 function latestGrace({ now, nowMs }: Context): string | undefined {
-  if (!now.pods.ok) return undefined;
-  const ends = now.pods.value
-    .filter((pod) => pod.nodeName !== undefined && (pod.deletionGracePeriodSeconds ?? 0) > 0)
+  return listed(now.pods)
+    .filter((pod) => inGrace(pod, nowMs) && !isSilent(now, pod))
     .flatMap((pod) => pod.deletionTimestamp ?? [])
-    .filter((end) => Date.parse(end) + CONFIRMATION_MS > nowMs)
-    .sort();
-  return ends[ends.length - 1];
+    .sort()
+    .at(-1);
+}
+
+/** Grace 0 means that the kubelet has confirmed, or that no node ever had the pod. */
+export function inGrace(pod: PodFacts, nowMs: number): boolean {
+  return (
+    pod.nodeName !== undefined &&
+    (pod.deletionGracePeriodSeconds ?? 0) > 0 &&
+    Date.parse(pod.deletionTimestamp ?? '') + CONFIRMATION_MS > nowMs
+  );
+}
+
+/** Nothing is heard of its kubelet, whatever grace is left. One that reports itself as not ready may still end pods. */
+export function isSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
+  const read = nodes[nodeName ?? ''];
+  const ready = read?.ok === true && read.value !== undefined ? read.value.ready : 'True';
+  return ready !== 'True' && ready !== 'False';
 }
 
 function totalOf({ content }: Snapshot): number {

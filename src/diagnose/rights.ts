@@ -224,11 +224,17 @@ const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];
 
-/** Whether the namespace controller may list and delete the type; yes where RBAC could not be read. */
-export function mayEmpty(context: Context, type: ResourceType): boolean {
-  if (!isRbacRead(context)) return true;
+/** To empty namespaces; to end them it has to update namespaces/finalize. */
+const EMPTYING: readonly string[] = ['list', 'deletecollection'];
+
+/** Whether the namespace controller may do this with the type; yes where nobody can say. */
+export function mayController(context: Context, type: ResourceType, verbs = EMPTYING): boolean {
+  // Only where RBAC grants Kubernetes' own controllers their rights.
+  const roles = listed(context.now.cluster.clusterRoles);
+  const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
+  if (!isByRoles || !isRbacRead(context)) return true;
   return NAMESPACE_CONTROLLERS.some((account) => {
-    const verbs = new Set(
+    const granted = new Set(
       grantsOf(context)
         .filter(
           ({ subject, namespace, rule }) =>
@@ -240,7 +246,7 @@ export function mayEmpty(context: Context, type: ResourceType): boolean {
         )
         .flatMap(({ rule }) => rule.verbs),
     );
-    return verbs.has('*') || (verbs.has('list') && verbs.has('deletecollection'));
+    return granted.has('*') || verbs.every((verb) => granted.has(verb));
   });
 }
 

@@ -1,5 +1,12 @@
-import { NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
-import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
+import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
+import type {
+  Forecast,
+  ObjectFacts,
+  PodFacts,
+  ResourceType,
+  Snapshot,
+  Wanted,
+} from '../model/snapshot.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
 import {
   type Context,
@@ -23,7 +30,7 @@ import {
 } from './owner/held.ts';
 import { ableAccounts } from './rights.ts';
 import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
-import { askedAboutEnd, FINALIZE, isLeftAlone, OF_THE_CONTROLLER } from './rules/controller.ts';
+import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
@@ -37,7 +44,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     cluster: [],
     places: [],
     nodes: terminatingPods(context)
-      .filter((pod) => isOverdue(pod, context.nowMs))
+      .filter((pod) => isOverdue(pod, context.nowMs) || isPatient(pod))
       .flatMap(({ nodeName }) => nodeName ?? []),
     definitions: [],
     details: [],
@@ -55,6 +62,11 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   const held = heldBy(context);
   if (held.length > 0) wantForOwners(context, held, wanted);
   return wanted;
+}
+
+/** Its grace is longer than a node that is silent stays unnoticed. */
+function isPatient({ deletionGracePeriodSeconds: seconds = 0 }: PodFacts): boolean {
+  return seconds > 60;
 }
 
 /** Who is there at all, and what says that Kubernetes' own controllers work. */
@@ -81,6 +93,7 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     const namespace = conversionService?.namespace;
     if (namespace !== undefined) wanted.places.push(backendsIn(namespace));
   }
+  wantEnd(context, wanted);
   wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
   const present = forecast.present.content.filter(({ read }) => read.ok && read.value.total > 0);
   const asked = [
@@ -96,6 +109,16 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     if (isOurs && askedAbout(context, 'DELETE', type, object)?.length !== 0)
       wanted.deletions.push({ type, object });
   }
+}
+
+/** Whoever is asked when the namespace controller ends the namespace. */
+function wantEnd(context: Context, wanted: Wanted): void {
+  const { cluster, namespace } = context.now;
+  wantServers(context, wanted, 'UPDATE', FINALIZE, namespace);
+  const isRead = ADMISSION.every((key) => cluster[key] !== undefined);
+  if (!isRead || askedAboutEnd(context).length === 0) return;
+  const object = { ...namespace, namespace: '' };
+  wanted.trials.push({ type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER });
 }
 
 /** What is behind the webhooks without which such a request fails. */
@@ -133,25 +156,33 @@ function wantForApis(context: Context, wanted: Wanted): void {
     now.discovery.value.failedGroups.length > 0 ||
     conditions.discoveryFailures.length > 0;
   const failsLists = now.content.some(
-    ({ read }) => !read.ok && ['server-error', 'throttled'].includes(read.failure.kind),
+    ({ read }) =>
+      !read.ok &&
+      ['server-error', 'throttled', 'unreadable', 'timeout'].includes(read.failure.kind),
   );
   const isAlone = isLeftAlone(context);
   if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
   wanted.cluster.push(...BASIS);
   if (isAlone) {
-    wanted.cluster.push(...ADMISSION, ...WORKLOAD_SOURCES);
-    wantServers(context, wanted, 'UPDATE', FINALIZE, now.namespace);
-    const isRead = ADMISSION.every((key) => now.cluster[key] !== undefined);
-    if (isRead && askedAboutEnd(context).length > 0) {
-      const object = { ...now.namespace, namespace: '' };
-      wanted.trials.push({ type: FINALIZE, object, finalizer: OF_THE_CONTROLLER });
-    }
+    wanted.cluster.push(...ADMISSION, ...WORKLOAD_SOURCES, ...RIGHTS);
+    wanted.places.push({ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] });
+    wantEnd(context, wanted);
   }
-  if (failsDiscovery || failsLists || errors.some(({ kind }) => NAMELESS.has(kind))) {
+  // Of pods their rules know.
+  const isOfApi = errors.some(
+    (error) =>
+      NAMELESS.has(error.kind) ||
+      (error.kind === 'unexpected-items' && typeName(error) !== typeName(POD_TYPE)),
+  );
+  if (failsDiscovery || failsLists || isOfApi) {
     wanted.cluster.push('apiServices');
   }
   const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
   if (isRefused) wanted.cluster.push(...ADMISSION);
+  for (const { type, read } of now.content) {
+    const sample = isRefused && read.ok ? read.value.sample : undefined;
+    if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
+  }
   const initializing =
     errors.some(isInitializing) ||
     now.content.some(({ read }) => !read.ok && /re\)initializing/.test(read.failure.message));

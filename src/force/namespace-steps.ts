@@ -3,6 +3,7 @@ import type { Mutation } from '../kubernetes/api.ts';
 import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
 import {
   finalizerWriters,
+  KUBERNETES_FINALIZER,
   namespaceFacts,
   objectFacts,
   removalPatch,
@@ -14,13 +15,7 @@ import { failed, type Read, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import {
-  KUBERNETES_FINALIZER,
-  type NamespaceAction,
-  namespaceTarget,
-  remainsText,
-  strandsText,
-} from './plan.ts';
+import { type NamespaceAction, namespaceTarget, remainsText, strandsText } from './plan.ts';
 import type { ForceRun, Step } from './step.ts';
 
 /**

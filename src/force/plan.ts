@@ -1,7 +1,7 @@
 import { leakOf } from '../diagnose/catalogue.ts';
 import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
-import { typeName } from '../model/facts.ts';
+import { KUBERNETES_FINALIZER, typeName } from '../model/facts.ts';
 import type { Diagnosis, Finding } from '../model/finding.ts';
 import {
   type ActivePolicy,
@@ -74,9 +74,6 @@ export interface PodAction extends Planned {
 export interface NamespaceAction extends Planned {
   step: 'namespace-finalizer' | 'namespace-spec-finalizer';
 }
-
-/** The entry of spec.finalizers that belongs to Kubernetes' own namespace controller. */
-export const KUBERNETES_FINALIZER = 'kubernetes';
 
 interface PlanInput {
   snapshot: Snapshot;

@@ -26,8 +26,10 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     ? read(
         now.pods.value
           .filter((pod) => staysPut(context, pod))
-          // Its grace period will be over some day, and nobody will have confirmed its end.
-          .map((pod) => terminated(pod, now.takenAt, { deletionGracePeriodSeconds: 0 })),
+          // Its grace period will be over some day; a kubelet that is there will have confirmed its end.
+          .map((pod) =>
+            terminated(pod, now.takenAt, isLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 }),
+          ),
       )
     : now.pods;
   const content = now.content.map(({ type, read: count }) => ({

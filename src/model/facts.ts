@@ -192,6 +192,10 @@ function ofCore(kind: string, namespaced: boolean): ResourceType {
 }
 
 export const NAMESPACE_TYPE = ofCore('Namespace', false);
+/** The last write of the namespace controller, about which admission and RBAC are asked as well. */
+export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
+/** Its entry in `spec.finalizers`, which it drops when everything inside is gone. */
+export const KUBERNETES_FINALIZER = 'kubernetes';
 export const POD_TYPE = ofCore('Pod', true);
 
 /** What names a resource type; more is welcome and ignored. */
@@ -730,6 +734,7 @@ const webhook = shape({
   objectSelector: selector('objectSelector'),
   /** CEL conditions, which only the API server can evaluate. */
   hasMatchConditions: (value) => arrayAt(value, 'matchConditions').length > 0,
+  matchConditions: textOfEach('matchConditions', 'expression'),
   dependsOnUser: looksAtUser('matchConditions'),
 });
 

@@ -482,6 +482,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     namespaceSelector: [],
     objectSelector: [],
     hasMatchConditions: false,
+    matchConditions: [],
     dependsOnUser: false,
   });
   const lease = (renewTime: string): LeaseFacts => ({

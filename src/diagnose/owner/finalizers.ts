@@ -1,4 +1,4 @@
-import { NAMESPACE_TYPE } from '../../model/facts.ts';
+import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
 import {
   type Context,
@@ -10,7 +10,6 @@ import {
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
-import { OF_THE_CONTROLLER } from '../rules/controller.ts';
 import { isClaimInUse } from '../rules/pods.ts';
 import { type Held, heldObject } from './held.ts';
 import { type OwnerResults, ownerResults } from './owner.ts';
@@ -37,7 +36,7 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
     writers: namespace.writers,
   }));
   const spec = namespace.specFinalizers
-    .filter((finalizer) => finalizer !== OF_THE_CONTROLLER)
+    .filter((finalizer) => finalizer !== KUBERNETES_FINALIZER)
     .map((finalizer) => ({ ...base, finalizer, writers: [], isInSpec: true }));
   return [...own, ...spec];
 }

@@ -37,8 +37,8 @@ import {
   admissionResult,
   askedAbout,
   deadWebhooks,
-  dependsOnUser,
   onlyAsked,
+  refusals,
 } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
@@ -1002,8 +1002,7 @@ function refusingFor(context: Context, held: Held): RuleResult[] {
   if (trial?.answer === 'undone') {
     return onlyAsked(context, mutating, request, `puts ${held.finalizer} back on the object`);
   }
-  if (trial?.answer !== 'refused') return deadWebhooks(context, held.type, object, 'UPDATE');
-  const errors = classifyErrorText(trial.message);
+  const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   // The trial adds none: whoever changes the object on the way does.
   if (errors.some(({ kind }) => kind === 'new-finalizers-refused')) {
     return onlyAsked(
@@ -1013,10 +1012,7 @@ function refusingFor(context: Context, held: Held): RuleResult[] {
       'adds a finalizer to the object, which the API server refuses',
     );
   }
-  return errors.filter(isAdmissionError).map((error) => ({
-    ...admissionResult(context, error, request),
-    ...(dependsOnUser(context, error) && { certainty: 'unknown' as const }),
-  }));
+  return refusals(context, held.type, object, 'UPDATE', trial);
 }
 
 /** Whoever sends it; a rule with exemptions that refuses it to us proves nothing about others. */

@@ -6,6 +6,7 @@ import type {
   PolicyBindingFacts,
   PolicyFacts,
   ResourceType,
+  Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
@@ -13,6 +14,8 @@ import { actorBehind, type Backend, backendOf, backendRemedies, tiesOf } from '.
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
 import {
   type Context,
+  idOf,
+  inShort,
   listed,
   type RuleResult,
   serviceText,
@@ -20,7 +23,13 @@ import {
   typeOf,
   webhooksOf,
 } from '../context.ts';
-import type { AdmissionError, CallFailure } from '../error-texts.ts';
+import {
+  type AdmissionError,
+  type CallFailure,
+  classifyErrorText,
+  isAdmissionError,
+  UNNAMED,
+} from '../error-texts.ts';
 
 /** Whoever refuses a request on the way to storage: webhooks that cannot be called, and those that say no. */
 export function admissionResult(
@@ -42,6 +51,31 @@ export function admissionResult(
 }
 
 /**
+ * Whoever refuses such a request: who was heard when the gate tried it, and who cannot answer at all, for only the
+ * first of them is heard. What is answered to the gate may say nothing about others.
+ */
+export function refusals(
+  context: Context,
+  type: ResourceType,
+  object: Pick<ObjectFacts, 'labels'>,
+  operation: 'UPDATE' | 'DELETE',
+  trial: Trial | undefined,
+): RuleResult[] {
+  const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
+  const request = `${operation} of ${typeName(type)}`;
+  const heard = said.filter(isAdmissionError).map((error): RuleResult => {
+    if (!dependsOnUser(context, error)) return admissionResult(context, error, request);
+    const ours = `${request} by this gate (its conditions look at who asks)`;
+    return { ...admissionResult(context, error, ours), certainty: 'unknown' };
+  });
+  const isHeard = (dead: RuleResult): boolean => heard.some((one) => idOf(one) === idOf(dead));
+  return [
+    ...heard,
+    ...deadWebhooks(context, type, object, operation).filter((one) => !isHeard(one)),
+  ];
+}
+
+/**
  * Several configurations may have webhooks of one name; the Service in the error tells them apart, then
  * whether they select this namespace at all.
  */
@@ -49,7 +83,12 @@ function findWebhook(
   context: Context,
   error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
 ): WebhookFacts | undefined {
-  const named = webhooksOf(context).filter(({ name }) => name === error.webhook);
+  const all = webhooksOf(context);
+  const named = all.filter(({ name, matchConditions }) =>
+    error.webhook === UNNAMED && error.kind === 'webhook-denied'
+      ? matchConditions.some((one) => error.message.includes(`'${one}'`))
+      : name === error.webhook,
+  );
   const service = error.kind === 'webhook-unreachable' ? error.service : undefined;
   const url = error.kind === 'webhook-unreachable' ? error.url : undefined;
   const called = named.filter((webhook) =>
@@ -178,24 +217,23 @@ function webhookDenied(
   webhook: WebhookFacts | undefined,
   request: string,
 ): RuleResult {
-  const subject = configurationSubject(webhook, error.webhook);
+  const name = webhook?.name ?? error.webhook;
+  const subject = configurationSubject(webhook, name);
   const words = error.message === '' ? 'without explanation' : error.message;
   const actor = webhook?.service && actorBehind(context, webhook.service);
   return {
     code: 'admission-denied',
     subject,
     ...(actor === undefined ? {} : { servedBy: actorText(actor) }),
-    message: `denies ${request} by its webhook ${error.webhook}: ${words}`,
+    message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
     evidence: [error.text],
     scope: 'cluster',
-    certainty: webhook?.dependsOnUser === true ? 'unknown' : 'likely',
+    certainty: 'likely',
     remedies: [
-      role('now', {
-        text: `Fulfil what webhook ${error.webhook} asks for, or ask its owner to let this through`,
-      }),
+      meeting(`webhook ${name}`, words),
       ...(webhook === undefined
-        ? [findConfiguration(error.webhook)]
+        ? [findConfiguration(name)]
         : [
             role('look', {
               text: `See which requests ${subject.kind} ${subject.name} takes`,
@@ -274,7 +312,7 @@ function policyDenied(
     quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
-    certainty: policy === undefined || policy.dependsOnUser ? 'unknown' : 'likely',
+    certainty: 'likely',
     remedies: policyRemedies(context, kind, error, binding, isLost),
     ...(isLost && {
       waitsForNamespace: 'its parameters were in this namespace, where nothing can be created',
@@ -285,6 +323,17 @@ function policyDenied(
 /** apiserver, policy/generic/policy_dispatcher.go: a binding whose parameters do not exist. */
 const NO_PARAMS = /no params found for policy binding/;
 
+/** It decides nothing: it cannot work (policy/generic/policy_dispatcher.go, policy/validating/validator.go). */
+const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
+
+function meeting(who: string, words: string): Remedy {
+  return role('now', {
+    text: FAILS.test(words)
+      ? `Repair what ${who} fails at: ${inShort(words)}`
+      : `Fulfil what ${who} asks for, or ask its owner to let this through`,
+  });
+}
+
 function policyRemedies(
   context: Context,
   kind: PolicyFacts['kind'],
@@ -292,13 +341,24 @@ function policyRemedies(
   binding: PolicyBindingFacts | undefined,
   isLost: boolean,
 ): Remedy[] {
-  const meet = role('now', {
-    text: `Fulfil what ${kind} ${error.policy} asks for, or ask its owner to let this through`,
-  });
+  const meet = meeting(`${kind} ${error.policy}`, error.message);
   const see = role('look', {
     text: `See what ${kind} ${error.policy} asks for`,
     command: kubectl('get', ...named(kind.toLowerCase(), error.policy), '-o', 'yaml'),
   });
+  if (FAILS.test(error.message) && !NO_PARAMS.test(error.text)) {
+    return [
+      meet,
+      see,
+      role('or', {
+        text: `Let requests pass while ${kind} ${error.policy} fails`,
+        command: patchCommand(named(kind.toLowerCase(), error.policy), [
+          { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
+        ]),
+        risk: 'what it would have refused passes while it fails, in the whole cluster, until failurePolicy is set back to Fail',
+      }),
+    ];
+  }
   if (binding === undefined) return [meet, see];
   const type = named(`${kind.toLowerCase()}binding`, binding.name);
   if (NO_PARAMS.test(error.text)) {

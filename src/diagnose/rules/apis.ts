@@ -4,12 +4,14 @@ import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts
 import { beforehand, kubectl, named, role } from '../commands.ts';
 import {
   type Context,
+  inShort,
   isGoing,
   listed,
   namespaceSubject,
   type RuleResult,
   serviceText,
 } from '../context.ts';
+import { type CallFailure, callFailure } from '../error-texts.ts';
 
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
 const HEALS = 'namespaces then go by themselves within 90 s';
@@ -107,44 +109,46 @@ function unavailable(
   { group, version, reasons }: FailingGroup,
 ): RuleResult {
   const { available } = service;
-  const backend = service.service && backendOf(context, service.service);
+  const failure = failureOf(service);
+  const backend = service.service && backendOf(context, service.service, failure);
   const state =
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
+  const own =
+    available?.reason === 'ServicePortError'
+      ? 'which does not listen on the port that the APIService names'
+      : available === undefined && 'which was never found available';
+  const isUnsaid = failure === 'other' && !own && backend?.isDead !== true;
+  const quote = isUnsaid && available ? inShort(available.message) : undefined;
   const where =
     backend === undefined
       ? 'it has no backend'
-      : `its backend is ${serviceText(backend.service)}, ${backend.text || explainReason(service)}`;
+      : `its backend is ${serviceText(backend.service)}, ${own || backend.text}`;
   return {
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(service.name),
-    message: `${isGoing(context, service.service?.namespace) ? 'will not answer any more' : 'does not answer'}: ${where}`,
+    message: `${isGoing(context, service.service?.namespace) ? 'will not answer any more' : 'does not answer'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
+    ...(quote === undefined ? {} : { quote }),
     evidence: [state, ...reasons],
     ...(available?.since === undefined ? {} : { since: available.since }),
     scope: 'cluster',
-    remedies: unavailableRemedies(context, service, backend),
+    remedies: unavailableRemedies(context, service, backend, failure),
     blocksNamespace: `no namespace is finished before every API group answers, and ${group}/${version} does not`,
     ...tiesOf(context, backend),
   };
 }
 
 /** Reasons of the Available condition, kube-aggregator remote_available_controller.go. */
-function explainReason({ available }: ApiServiceFacts): string {
+function failureOf({ available }: ApiServiceFacts): CallFailure {
   switch (available?.reason) {
     case 'ServiceNotFound':
-      return 'which does not exist';
-    case 'ServicePortError':
-      return 'which does not listen on the port that the APIService names';
+      return 'service-not-found';
     case 'EndpointsNotFound':
     case 'MissingEndpoints':
-      return 'which has no ready endpoints';
-    case 'FailedDiscoveryCheck':
-      return 'which does not answer as it should';
-    case undefined:
-      return 'which was never found available';
+      return 'no-endpoints';
     default:
-      return 'which is not available';
+      return callFailure(available?.message ?? '');
   }
 }
 
@@ -152,6 +156,7 @@ function unavailableRemedies(
   context: Context,
   service: ApiServiceFacts,
   backend: Backend | undefined,
+  failure: CallFailure,
 ): Remedy[] {
   const remove = deleteApiService(service);
   if (backend === undefined) return [remove];
@@ -171,32 +176,27 @@ function unavailableRemedies(
   }
   const place = serviceText(backend.service);
   const { namespace, name } = backend.service;
-  switch (service.available?.reason) {
-    case 'ServicePortError':
-      return [
-        role('now', {
-          text: `Make ${place} listen on port ${service.service?.port ?? 443}, which APIService ${service.name} names; ${HEALS}`,
-        }),
-        role('look', {
-          text: `See the ports of ${place}`,
-          command: kubectl('get', ...named('service', name), '-n', namespace, '-o', 'yaml'),
-        }),
-        remove,
-      ];
-    case 'ServiceNotFound':
-    case 'EndpointsNotFound':
-    case 'MissingEndpoints':
-      return [...backendRemedies(backend, 'no-endpoints', HEALS), remove];
-    default:
-      return [
-        role('now', { text: `Make the backend behind ${place} answer; ${HEALS}` }),
-        role('look', {
-          text: `See what the API server says about APIService ${service.name}`,
-          command: kubectl('describe', 'apiservice', service.name),
-        }),
-        remove,
-      ];
+  if (service.available?.reason === 'ServicePortError') {
+    return [
+      role('now', {
+        text: `Make ${place} listen on port ${service.service?.port ?? 443}, which APIService ${service.name} names; ${HEALS}`,
+      }),
+      role('look', {
+        text: `See the ports of ${place}`,
+        command: kubectl('get', ...named('service', name), '-n', namespace, '-o', 'yaml'),
+      }),
+      remove,
+    ];
   }
+  const see = role('look', {
+    text: `See what the API server says about APIService ${service.name}`,
+    command: kubectl('describe', 'apiservice', service.name),
+  });
+  return [...backendRemedies(backend, failure, HEALS), ...(isDown(failure) ? [] : [see]), remove];
+}
+
+function isDown(failure: CallFailure): boolean {
+  return failure === 'service-not-found' || failure === 'no-endpoints';
 }
 
 /** Groups that others rely on, where the loss can be named. */

@@ -1,11 +1,11 @@
 import { shellQuote } from '../../base/text.ts';
-import { NAMESPACE_TYPE } from '../../model/facts.ts';
+import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts.ts';
 import type { Remedy } from '../../model/finding.ts';
-import { type NamespaceFacts, type ResourceType, trialKey } from '../../model/snapshot.ts';
+import type { NamespaceFacts } from '../../model/snapshot.ts';
 import { kubectl, role } from '../commands.ts';
 import { type Context, listed, listNames, namespaceSubject, type RuleResult } from '../context.ts';
-import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { admissionResult, askedAbout, deadWebhooks, dependsOnUser } from './admission.ts';
+import { askedAbout } from './admission.ts';
+import { refusedEnd } from './types.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
 /** A leader renews its Lease every 2 s; after its duration anybody may take it (client-go, leader election). */
@@ -45,7 +45,7 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
  * stale. A stale Lease proves that kube-controller-manager is not there; silence alone only suggests it.
  */
 export function namespaceControllerInactive(context: Context): RuleResult[] {
-  const refused = refusedEnd(context);
+  const refused = isLeftAlone(context) ? refusedEnd(context) : [];
   if (refused.length > 0) return refused;
   if (!isUnprocessed(context)) return [];
   const { namespace } = context.now;
@@ -53,31 +53,6 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   const isStale = controllerManager(context).state === 'stale';
   if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(context))) return [];
   return [unprocessed(context)];
-}
-
-/** Its entry in `spec.finalizers`, which it drops when everything inside is gone. */
-export const OF_THE_CONTROLLER = 'kubernetes';
-/** The last write of the namespace controller, about which admission is asked as well. */
-export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
-
-const END = 'UPDATE of namespaces/finalize';
-
-/** It is empty, and whoever is asked about its end does not answer, or says no to anybody. */
-function refusedEnd(context: Context): RuleResult[] {
-  if (!isLeftAlone(context)) return [];
-  const { namespace, trials } = context.now;
-  const dead = deadWebhooks(context, FINALIZE, namespace, 'UPDATE');
-  const trial = trials[trialKey(namespace.uid, OF_THE_CONTROLLER)];
-  const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
-  const live = said
-    .filter(isAdmissionError)
-    .filter((error) => !dependsOnUser(context, error))
-    .map((error) => admissionResult(context, error, END));
-  return (dead.length > 0 ? dead : live).map((result) => ({
-    ...result,
-    blocksNamespace:
-      'it refuses the request with which the namespace controller ends the namespace',
-  }));
 }
 
 export function askedAboutEnd(context: Context) {
@@ -90,7 +65,7 @@ export function isLeftAlone(context: Context): boolean {
   const { content, discovery, forecast, namespace } = context.now;
   if (forecast !== undefined) return false;
   const isEmpty = content.every(({ read }) => read.ok && read.value.total === 0);
-  const isWaitingForController = namespace.specFinalizers.includes('kubernetes');
+  const isWaitingForController = namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
   return isUnprocessed(context) || (isWaitingForController && discovery.ok && isEmpty);
 }
 
@@ -168,7 +143,7 @@ function hasQueue({ now }: Context): boolean {
 /** No conditions, and no object but what was asked to go by somebody before. */
 export function isUnprocessed(context: Context): boolean {
   const { namespace, content } = context.now;
-  const isWaitingForController = namespace.specFinalizers.includes('kubernetes');
+  const isWaitingForController = namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
   const total = content.reduce((sum, { read }) => sum + (read.ok ? read.value.total : 0), 0);
   if (!isWaitingForController || (total > 0 && !hasQueue(context))) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';

@@ -14,7 +14,7 @@ import {
   subjectOf,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
-import { CONFIRMATION_MS } from '../movement.ts';
+import { inGrace, isSilent } from '../movement.ts';
 import { admissionResult } from './admission.ts';
 
 /** Pods that were asked to go. */
@@ -29,7 +29,7 @@ export function terminatingPods({ now }: Context): PodFacts[] {
  */
 export function podGracePeriod(context: Context): RuleResult[] {
   const pods = terminatingPods(context)
-    .filter((pod) => inGrace(pod, context.nowMs))
+    .filter((pod) => inGrace(pod, context.nowMs) && !isSilent(context.now, pod))
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
   const [last] = pods;
   if (last === undefined) return [];
@@ -42,6 +42,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
       message: `is still shutting down: its grace period of ${seconds} s runs until ${until}`,
       evidence: [
         `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
+        ...(isLost(context.now, last) ? [`node ${last.nodeName} is not ready`] : []),
       ],
       scope: 'namespace',
       remedies: [
@@ -70,15 +71,6 @@ export function podGracePeriod(context: Context): RuleResult[] {
   ];
 }
 
-/** Grace 0 means that the kubelet has confirmed, or that no node ever had the pod. */
-function inGrace(pod: PodFacts, nowMs: number): boolean {
-  return (
-    pod.nodeName !== undefined &&
-    (pod.deletionGracePeriodSeconds ?? 0) > 0 &&
-    Date.parse(pod.deletionTimestamp ?? '') + CONFIRMATION_MS > nowMs
-  );
-}
-
 /** Grace 0 with a finalizer means that the kubelet has confirmed: the finalizer alone holds it. */
 export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   const isConfirmed = pod.deletionGracePeriodSeconds === 0 && pod.finalizers.length > 0;
@@ -97,7 +89,10 @@ export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
  * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
  */
 export function podOverdue(context: Context): RuleResult[] {
-  const overdue = terminatingPods(context).filter((pod) => isOverdue(pod, context.nowMs));
+  const { now, nowMs } = context;
+  const overdue = terminatingPods(context).filter(
+    (pod) => isOverdue(pod, nowMs) || (inGrace(pod, nowMs) && isSilent(now, pod)),
+  );
   const byNode = Map.groupBy(overdue, (pod) => pod.nodeName ?? '');
   return [...byNode].map(([name, pods]) => ofNode(context, name, pods));
 }
@@ -124,7 +119,8 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
   const first = pods[0] as PodFacts;
   const read = now.nodes[nodeName];
   const names = listNames(pods.map(({ name }) => name));
-  const overdue = now.forecast === undefined ? overdueText(pods, names) : `it runs Pod ${names}`;
+  const isForeseen = now.forecast !== undefined;
+  const overdue = isForeseen ? `it runs Pod ${names}` : overdueText(context, pods, names);
   const node = read?.ok === true ? read.value : undefined;
   const said = troubleEnding(context, pods);
   if (read?.ok === true && node?.ready !== 'True') {
@@ -171,9 +167,12 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
   };
 }
 
-function overdueText(pods: readonly PodFacts[], names: string): string {
+function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: string): string {
   const which = pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`;
-  return `${which} overdue: the grace period ended at ${pods[0]?.deletionTimestamp}`;
+  const end = pods[0]?.deletionTimestamp;
+  return pods.some((pod) => inGrace(pod, nowMs))
+    ? `${which} terminating, in a grace period until ${end} that nobody keeps`
+    : `${which} overdue: the grace period ended at ${end}`;
 }
 
 function nodeState(node: NodeFacts | undefined): string {

@@ -1,10 +1,12 @@
-import { NAMESPACE_TYPE } from '../../model/facts.ts';
+import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type {
-  DefinitionDetail,
-  Forecast,
-  ResourceType,
-  TypeContent,
+import {
+  type DefinitionDetail,
+  type Forecast,
+  type ObjectFacts,
+  type ResourceType,
+  type TypeContent,
+  trialKey,
 } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
@@ -12,11 +14,13 @@ import {
   apiVersionOf,
   type Context,
   definitionSubject,
+  idOf,
   inShort,
   isAggregated,
   isBuiltIn,
   isGoing,
   listed,
+  listNames,
   namespaceSubject,
   type RuleResult,
   serviceText,
@@ -31,8 +35,8 @@ import {
   isAdmissionError,
 } from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
-import { mayEmpty } from '../rights.ts';
-import { admissionResult, deadWebhooks } from './admission.ts';
+import { mayController } from '../rights.ts';
+import { admissionResult, deadWebhooks, refusals } from './admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -59,14 +63,15 @@ export function failingTypes(context: Context): RuleResult[] {
 function foreseenFailures(context: Context): RuleResult[] {
   const { forecast, namespace } = context.now;
   if (forecast === undefined || namespace.deletionTimestamp !== context.now.takenAt) return [];
-  const refusals = forecast.present.content.flatMap(({ type, read }) =>
+  const refused = (type: ResourceType, object: Pick<ObjectFacts, 'labels'>): RuleResult[] =>
+    refusals(context, type, object, 'DELETE', forecast.deletions[typeName(type)]);
+  const inside = forecast.present.content.flatMap(({ type, read }) =>
     read.ok && read.value.sample !== undefined && !isAggregated(context, type)
-      ? foreseenRefusals(context, type, read.value.sample.labels, forecast)
+      ? refused(type, read.value.sample)
       : [],
   );
-  const own = foreseenRefusals(context, NAMESPACE_TYPE, namespace.labels, forecast);
   return [
-    ...[...refusals, ...own].map((result) => ({
+    ...[...inside, ...refused(NAMESPACE_TYPE, namespace)].map((result) => ({
       ...result,
       blocksNamespace: 'what must be deleted would be refused',
     })),
@@ -74,24 +79,8 @@ function foreseenFailures(context: Context): RuleResult[] {
       foreseenConversion(context, crd, forecast),
     ),
     ...foreseenForbidden(context),
+    ...refusedEnd(context),
   ];
-}
-
-function foreseenRefusals(
-  context: Context,
-  type: ResourceType,
-  labels: Record<string, string>,
-  { deletions }: Forecast,
-): RuleResult[] {
-  const trial = deletions[typeName(type)];
-  const request = `DELETE of ${typeName(type)}`;
-  const refused =
-    trial?.answer === 'refused'
-      ? classifyErrorText(trial.message)
-          .filter(isAdmissionError)
-          .map((error) => admissionResult(context, error, request))
-      : [];
-  return refused.length > 0 ? refused : deadWebhooks(context, type, { labels }, 'DELETE');
 }
 
 /**
@@ -129,62 +118,101 @@ function foreseenConversion(
 
 const MAX_FORBIDDEN = 10;
 
-/** Judged only where RBAC grants Kubernetes' own controllers their rights, and everything of it was read. */
 function foreseenForbidden(context: Context): RuleResult[] {
-  const roles = listed(context.now.cluster.clusterRoles);
-  if (!roles.some(({ name }) => name.startsWith('system:controller:'))) return [];
   return context.now.content
-    .filter(({ type }) => !isAggregated(context, type) && !mayEmpty(context, type))
+    .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
     .slice(0, MAX_FORBIDDEN)
     .map(({ type }) => {
-      const words = `no rule lets ${CONTROLLER} list and delete ${typeName(type)} in this namespace`;
-      return deletionForbidden(context, {
-        kind: 'forbidden',
-        user: CONTROLLER,
-        verb: 'deletecollection',
-        resource: type.resource,
-        group: type.group,
-        message: words,
-        text: `RBAC: ${words}`,
-        count: 1,
-      });
+      const does = `list and delete ${typeName(type)} in this namespace`;
+      return deletionForbidden(context, unruled(type, 'deletecollection', does));
     });
+}
+
+/** As the API server would refuse it. */
+function unruled({ group, resource }: TypeRef, verb: string, does: string): ErrorOf<'forbidden'> {
+  const message = `no rule lets ${CONTROLLER} ${does}`;
+  const text = `RBAC: ${message}`;
+  return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text, count: 1 };
+}
+
+/** Everything inside is gone, or will be, and the last request of the namespace controller is refused to anybody. */
+export function refusedEnd(context: Context): RuleResult[] {
+  const { namespace, trials } = context.now;
+  const trial = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
+  const blocksNamespace =
+    'it refuses the request with which the namespace controller ends the namespace';
+  const refused = refusals(context, FINALIZE, namespace, 'UPDATE', trial)
+    .filter(({ certainty }) => certainty !== 'unknown')
+    .map((result) => ({ ...result, blocksNamespace }));
+  return [...forbiddenEnd(context), ...refused];
+}
+
+function forbiddenEnd(context: Context): RuleResult[] {
+  if (mayController(context, FINALIZE, ['update'])) return [];
+  const does = 'update namespaces/finalize';
+  const result = deletionForbidden(context, unruled(FINALIZE, 'update', does));
+  const message = `may not be ended by the namespace controller: ${result.quote}`;
+  const blocksNamespace = 'the namespace controller is not allowed to end it';
+  return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
 }
 
 function ofError(context: Context, error: ContentError): RuleResult[] {
   if (isAdmissionError(error)) {
     // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): none, no refusal.
-    if (suspectTypes(context).length === 0 && isAllRead(context)) return [];
-    const result = admissionResult(context, error, 'DELETE of its content');
-    return [
-      {
-        ...result,
-        // It was refused to the namespace controller itself: nobody else is meant.
-        ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
-        blocksNamespace: 'the namespace controller cannot delete its content',
-      },
-    ];
+    const suspects = suspectTypes(context);
+    if (suspects.length === 0 && isAllRead(context)) return [];
+    const told = admissionResult(context, error, 'DELETE of its content');
+    // Only the first that refuses is heard of.
+    const dead = context.now.content.flatMap(({ type, read }) => {
+      const sample = suspects.includes(type) && read.ok ? read.value.sample : undefined;
+      return sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE');
+    });
+    return [told, ...dead.filter((one) => idOf(one) !== idOf(told))].map((result) => ({
+      ...result,
+      // It is refused to the namespace controller itself: nobody else is meant.
+      ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
+      blocksNamespace: 'the namespace controller cannot delete its content',
+    }));
   }
   const retired = retiredIn(context, error.text);
   if (retired.length > 0) return retired;
   switch (error.kind) {
     case 'conversion-failed':
       return [conversionFailing(context, error)];
-    case 'forbidden':
-      return [deletionForbidden(context, error)];
+    case 'forbidden': {
+      // Without a user it is no authorizer that refuses: an extension API, or admission.
+      const type = findType(context, error.group, ({ resource }) => resource === error.resource);
+      return error.user === undefined && type !== undefined
+        ? [apiFailing(context, type, error.text)]
+        : [deletionForbidden(context, error)];
+    }
     case 'storage': {
       const dead = isInitializing(error) ? deadConversions(context, error) : [];
       return dead.length > 0 ? dead : [storageUnreadable(context, error)];
     }
-    // The pod rules look for themselves: a healthy deletion says this for moments, too.
     case 'unexpected-items':
-      return [];
+      return keptObjects(context, error);
     default:
       return suspectTypes(context).flatMap((type) => {
         const crowd = error.kind === 'timeout' ? crowdedType(context, type, error.text) : undefined;
         return crowd ?? [apiFailing(context, type, error.text)];
       });
   }
+}
+
+/**
+ * An extension API that says it has deleted, and keeps its objects. The pod rules look for themselves: a healthy
+ * deletion says this of pods for moments, too.
+ */
+function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
+  const type = findType(context, error.group, ({ resource }) => resource === error.resource);
+  const read = context.now.content.find((content) => content.type === type)?.read;
+  if (type === undefined || read?.ok !== true || !isAggregated(context, type)) return [];
+  const { queued, terminating } = read.value;
+  const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
+  const kept = ending.reduce((sum, { count }) => sum + count, queued);
+  const words = `are said to be deleted, and stay: ${kept} of them are left, without a finalizer`;
+  return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
 }
 
 function isAllRead({ now }: Context): boolean {
@@ -216,7 +244,12 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
     const retired = retiredVersion(context, type);
     return retired === undefined ? [] : [retired];
   }
-  if (kind !== 'server-error' && kind !== 'throttled') return [];
+  // Other types are answered by the API server itself: what says nothing, or no JSON, is behind it.
+  const isBroken =
+    (kind === 'unreadable' || kind === 'timeout') &&
+    isAggregated(context, type) &&
+    context.now.content.some((other) => other.read.ok);
+  if (kind !== 'server-error' && kind !== 'throttled' && !isBroken) return [];
   const retired = asksForVersion(message) && retiredVersion(context, type, message);
   if (retired) return [retired];
   for (const error of classifyErrorText(message)) {
@@ -226,7 +259,7 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
       return dead.length > 0 ? dead : [storageUnreadable(context, error, type)];
     }
   }
-  return kind === 'server-error' ? [apiFailing(context, type, message)] : [];
+  return kind === 'throttled' ? [] : [apiFailing(context, type, message)];
 }
 
 function findType(
@@ -496,7 +529,12 @@ const REFUSAL =
   /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
 
 /** The API is Available, yet a request for this type fails, or is refused. */
-function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
+function apiFailing(
+  context: Context,
+  type: ResourceType,
+  text: string,
+  words = `cannot be listed or deleted: ${text}`,
+): RuleResult {
   const service = listed(context.now.cluster.apiServices).find(
     (entry) => entry.group === type.group && entry.service !== undefined,
   )?.service;
@@ -527,7 +565,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
   return {
     code: 'api-failing',
     subject: typeSubject(type),
-    message: `cannot be listed or deleted: ${text}`,
+    message: words,
     quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     scope: 'cluster',
@@ -589,7 +627,8 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
   // What only waits in the queue behind something that is held is no progress of its own.
   const shrinking = shrinkingTypes(before, now).filter(({ isQueue }) => !isQueue || !isHeld);
   const byType = Map.groupBy(shrinking, ({ content }) => typeName(content.type));
-  return [...byType.values()].map((list): RuleResult => {
+  const there = [...byType.values()].filter((list) => list.some((moving) => moving.now > 0));
+  return there.map((list): RuleResult => {
     const [{ content }] = list as [(typeof list)[number]];
     const had = list.reduce((total, moving) => total + moving.before, 0);
     const left = list.reduce((total, moving) => total + moving.now, 0);
@@ -599,7 +638,10 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
     return {
       code: 'content-deleting',
       subject: typeSubject(content.type),
-      message: `are still going away: ${had} objects ${seconds} s ago, ${left} now`,
+      message:
+        rate > 0
+          ? `are still going away: ${had} objects ${seconds} s ago, ${left} now`
+          : `are still going away: ${listNames(finalizers)} is removed from one object after the other`,
       evidence: [
         `${had} then, ${left} now, ${(rate * 60).toFixed(rate * 60 < 10 ? 1 : 0)} a minute${more}`,
         ...(finalizers.length === 0
