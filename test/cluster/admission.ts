@@ -14,6 +14,8 @@ export interface WebhookOptions {
   resource: string;
   scope?: 'Cluster' | 'Namespaced';
   matchPolicy?: 'Exact' | 'Equivalent';
+  /** CEL; it sees nothing else. */
+  condition?: string;
   /** The only namespace that it sees; unless given, the one under test. */
   sees?: string;
   /** A Service, or where a webhook of these tests listens. */
@@ -61,6 +63,9 @@ export async function createWebhook(world: World, options: WebhookOptions): Prom
         namespaceSelector: {
           matchLabels: { 'kubernetes.io/metadata.name': options.sees ?? world.namespace },
         },
+        ...(options.condition === undefined
+          ? {}
+          : { matchConditions: [{ name: 'concerns-us', expression: options.condition }] }),
         clientConfig,
         failurePolicy: options.failurePolicy ?? 'Fail',
         timeoutSeconds: options.timeoutSeconds ?? 5,

@@ -68,6 +68,38 @@ const deniedByPolicy: Scenario = {
   ],
 };
 
+/** It decides nothing, it fails: on DELETE there is no object. */
+const failingPolicy: Scenario = {
+  id: 'policy-fails',
+  title: 'a ValidatingAdmissionPolicy has an expression that fails on every deletion',
+  setUp: async (world) => {
+    const kept = ref('v1', 'Secret', world.namespace, 'credentials');
+    await world.createNamespace();
+    await world.create(secret(world.namespace, kept.name));
+    await createPolicy(world, {
+      name: KEEP_SECRETS,
+      operations: ['UPDATE', 'DELETE'],
+      apiGroup: '',
+      resource: 'secrets',
+      expression: "object.metadata.labels.team == 'blue'",
+      message: 'secrets have a team',
+    });
+    await refusesDeletion(world, kept);
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /resulted in error/] }),
+  expect: (world) => ({
+    ...stuck([
+      {
+        code: 'admission-denied',
+        subject: policyRef(world, KEEP_SECRETS),
+        says: [/resulted in error/],
+        advises: [/Repair/, /failurePolicy.*Ignore/],
+      },
+    ]),
+    queued: { kinds: ['Secret'], exactly: true },
+  }),
+};
+
 /** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */
 const s50b: Scenario = {
   id: 'S50b',
@@ -101,4 +133,4 @@ const s50b: Scenario = {
   }),
 };
 
-export const denials = [deniedByWebhook, deniedByPolicy, s50b];
+export const denials = [deniedByWebhook, deniedByPolicy, failingPolicy, s50b];

@@ -131,6 +131,67 @@ const seed5f: Scenario = {
   beyondCommands: 'whoever runs the extension API has to repair it',
 };
 
+/** A proxy in front of it asks for a login, say. */
+const garbage: Scenario = {
+  ...seed5f,
+  id: 'api-garbage',
+  title: 'a type whose LIST is answered with HTML',
+  setUp: (world) =>
+    installExtension(world, {
+      group: GROUP,
+      namespace: BACKEND,
+      fault: (_method, path) => (path.endsWith('/entries') ? 'garbage' : undefined),
+    }),
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /./] }),
+  expect: () => ({
+    ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/extension-api/] }]),
+    notInspected: [`entries.${GROUP}`],
+  }),
+};
+
+const keeps: Scenario = {
+  ...seed5f,
+  id: 'api-keeps',
+  title: 'an extension API says that it deletes its objects, and keeps them',
+  setUp: (world) =>
+    installExtension(world, { group: GROUP, namespace: BACKEND, entries: ['january'] }),
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /Resource=entries/] }),
+  expect: () => ({
+    ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/said to be deleted, and stay/] }]),
+    queued: { kinds: ['Entry'], exactly: true },
+  }),
+};
+
+/** Its pods are fine: nobody is sent to them. */
+const untrusted: Scenario = {
+  id: 'api-untrusted',
+  title: 'an extension API has a certificate that its caBundle does not trust',
+  own: true,
+  setUp: async (world) => {
+    const api: ExtensionApi = { group: GROUP, namespace: BACKEND };
+    await world.createNamespace();
+    await world.createNamespace(BACKEND);
+    const server = await startExtensionApi(world, api);
+    await connect(world, api, server);
+    const { caBundle } = await startHttpsServer(world, [], () => {});
+    await register(world, api, { ...server, caBundle });
+    await available(world, GROUP, 'False');
+  },
+  settle: settledByDiscovery(GROUP),
+  expect: () => ({
+    ...stuck([
+      {
+        code: 'apiservice-unavailable',
+        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+        says: [/certificate that the API server does not accept/],
+        advises: [/that its caBundle trusts/],
+      },
+    ]),
+    scope: 'cluster',
+    notInspected: [GROUP],
+  }),
+};
+
 /** The backend comes back while the gate waits: nobody has to touch the namespace. */
 const seed3e: Scenario = {
   id: 'SEED-3e',
@@ -224,4 +285,15 @@ const s10: Scenario = {
   }),
 };
 
-export const extensionApis = [s10, s11, s11Hangs, seed3e, seed4d500, seed4d403, seed5f];
+export const extensionApis = [
+  s10,
+  s11,
+  s11Hangs,
+  seed3e,
+  seed4d500,
+  seed4d403,
+  seed5f,
+  garbage,
+  keeps,
+  untrusted,
+];

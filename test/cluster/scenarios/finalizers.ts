@@ -85,6 +85,37 @@ const s43: Scenario = {
   }),
 };
 
+const WIDGET_KINDS = ['Bucket', 'Database', 'Queue', 'Topic', 'Zone'];
+
+/** One object of each of five types goes after the other, as composed resources do. */
+const s43Kinds: Scenario = {
+  id: 'S43-kinds',
+  title: 'one object of each of five types, whose finalizers a process removes one by one',
+  setUp: async (world) => {
+    const group = world.domain('cloud.example.com');
+    await world.createNamespace();
+    for (const kind of WIDGET_KINDS) {
+      await world.createType(customType({ group, kind }));
+      const finalizers = ['slow.example.com/cleanup'];
+      await world.create(
+        customObject(`${group}/v1`, kind, world.namespace, 'shop', { finalizers }),
+      );
+    }
+  },
+  settle: (world) =>
+    world.settled({ [FINALIZERS]: ['True', /slow\.example\.com\/cleanup in 5 resource/] }),
+  inputs: { timeout: '20s' },
+  meanwhile: async (world, gate) => {
+    await gate.says(new RegExp(world.namespace));
+    for (const kind of WIDGET_KINDS.slice(0, 3)) {
+      const held = ref(`${world.domain('cloud.example.com')}/v1`, kind, world.namespace, 'shop');
+      await sleep(5_000);
+      await world.client.patch(held, { metadata: { finalizers: null } });
+    }
+  },
+  expect: () => ({ outcome: 'progressing', chains: 'any', never: [{ code: 'owner-unknown' }] }),
+};
+
 /** What is left when an add-on was uninstalled before its objects were. */
 export const KIALI_FINALIZER = 'kiali.io/finalizer';
 export const kialiRef = (world: World): Ref =>
@@ -152,4 +183,4 @@ function nthName(index: number): string {
   return `item-${String(index).padStart(3, '0')}`;
 }
 
-export const finalizers = [s1, seed5d, s43, seed1c, seed4b];
+export const finalizers = [s1, seed5d, s43, s43Kinds, seed1c, seed4b];

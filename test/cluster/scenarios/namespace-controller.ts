@@ -110,4 +110,32 @@ const deletionForbidden: Scenario = {
     ]),
 };
 
-export const namespaceController = [s44, backlog, deletionForbidden];
+/** All conditions are green, and it is empty: only its rights show why it is still there. */
+const endForbidden: Scenario = {
+  ...deletionForbidden,
+  id: 'end-forbidden',
+  title: 'the namespace controller may not end namespaces',
+  setUp: async (world) => {
+    await world.createNamespace();
+    const all = ['delete', 'deletecollection', 'get', 'list', 'watch'];
+    const role = 'system:controller:namespace-controller';
+    await world.client.patch(
+      { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: role },
+      { rules: [rule('', ['namespaces/status'], ['update']), rule('*', ['*'], all)] },
+    );
+  },
+  settle: async (world) => {
+    await world.settled();
+    await sleep(10_000);
+  },
+  expect: () =>
+    stuck([
+      {
+        code: 'deletion-forbidden',
+        subject: resourceType('v1', 'namespaces'),
+        says: [/no rule lets \S+ update namespaces\/finalize/],
+      },
+    ]),
+};
+
+export const namespaceController = [s44, backlog, deletionForbidden, endForbidden];

@@ -4,6 +4,7 @@ import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, podRef, stuck } from './links.ts';
+import { settledWithPod } from './pods.ts';
 import { advisesNot } from './situation.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
@@ -41,6 +42,20 @@ function onDeadNode(id: string, title: string): Scenario {
 
 const s28 = onDeadNode('S28', 'an overdue pod on a node that is not ready');
 const seed5b = onDeadNode('SEED-5b', 'the kubelet is dead, or its node cut off');
+
+/** Its grace runs on, and nobody uses it to stop anything. */
+const silentNode: Scenario = {
+  ...s28,
+  id: 'silent-node',
+  title: 'a pod with an hour of grace on a node of which nothing is heard any more',
+  setUp: async (world) => {
+    const node = world.name('node-dead');
+    await world.createNamespace();
+    await createDeadNode(world, node);
+    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 3_600 }));
+  },
+  settle: settledWithPod,
+};
 
 /** Set up as on a live node; then the Node object is deleted, as a cluster autoscaler would. */
 const onLostNode: Pick<Scenario, 'setUp' | 'settle'> = {
@@ -119,4 +134,4 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-export const podsAndNodes = [s28, seed5b, s29, s29Held, seed5a, runtimeDown];
+export const podsAndNodes = [s28, seed5b, silentNode, s29, s29Held, seed5a, runtimeDown];

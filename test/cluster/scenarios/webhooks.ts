@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   byService,
   createWebhook,
   refusesDeletion,
+  type WebhookOptions,
   webhookName,
   webhookRef,
 } from '../admission.ts';
@@ -30,7 +32,7 @@ async function createLedger(world: World): Promise<void> {
 async function guardLedger(
   world: World,
   clientConfig: Parameters<typeof createWebhook>[1]['clientConfig'],
-  more: { failurePolicy?: 'Ignore'; timeoutSeconds?: number } = {},
+  more: Pick<WebhookOptions, 'failurePolicy' | 'timeoutSeconds' | 'name' | 'condition'> = {},
 ): Promise<void> {
   await createWebhook(world, {
     operations: ['DELETE'],
@@ -186,4 +188,75 @@ const bystander: Scenario = {
   },
 };
 
-export const webhooks = [s15, s17, s19, s20, seed4c, bystander];
+/** The API server tells of one of them; whoever repairs that meets the other. */
+const twoDead: Scenario = {
+  id: 'two-dead-webhooks',
+  title: 'two webhooks whose backends are gone see the deletion of one type',
+  setUp: async (world) => {
+    await createLedger(world);
+    for (const name of ['guard', 'notary']) {
+      await guardLedger(world, byService(world.name('uninstalled'), name), { name });
+    }
+    await sleep(1_000); // until the second is called as well
+  },
+  settle: contentFails(/service "(?:guard|notary)" not found/),
+  expect: (world) => ({
+    ...stuck(
+      ...['guard', 'notary'].map((name): Link[] => [
+        { ...failing(world), subject: webhookRef(world, undefined, name) },
+      ]),
+    ),
+    queued: LEDGER_QUEUED,
+  }),
+};
+
+/** On DELETE there is no object, so conditions about it fail; the answer does not say whose they are. */
+const conditionFails: Scenario = {
+  id: 'condition-fails',
+  title: 'a live webhook has a condition that fails on every deletion',
+  setUp: async (world) => {
+    const clientConfig = await startWebhook(world, () => 'allow');
+    await createLedger(world);
+    await guardLedger(world, clientConfig, { condition: 'object.metadata.labels.tier == "gold"' });
+  },
+  settle: contentFails(/is forbidden: expression .* resulted in error/),
+  expect: (world) => ({
+    ...stuck([
+      {
+        code: 'admission-denied',
+        subject: webhookRef(world),
+        says: [/resulted in error/],
+        advises: [/Repair/, /Exempt/],
+      },
+    ]),
+    queued: LEDGER_QUEUED,
+  }),
+  cure: (world) => world.client.delete(webhookRef(world)),
+};
+
+/** It refuses people, the gate that tries among them, and not the namespace controller. */
+const sparesController: Scenario = {
+  ...bystander,
+  id: 'spares-the-controller',
+  title: 'a dead webhook on deletions does not look at those of Kubernetes itself',
+  setUp: async (world) => {
+    const condition = '!request.userInfo.username.startsWith("system:serviceaccount:kube-system:")';
+    await createLedger(world);
+    await guardLedger(world, byService(world.name('uninstalled'), 'guard'), { condition });
+    await world.create(
+      configMap(world.namespace, 'precious', { finalizers: ['some.random/finalizer'] }),
+    );
+  },
+};
+
+export const webhooks = [
+  s15,
+  s17,
+  s19,
+  s20,
+  seed4c,
+  bystander,
+  twoDead,
+  conditionFails,
+  sparesController,
+];
