@@ -28,7 +28,7 @@ import {
   unprocessed,
 } from './rules/controller.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
-import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
+import { contentDeleting, crdTerminating, failingTypes, openQuestions } from './rules/types.ts';
 
 /** Every rule is asked; the graph ranks what they find. */
 const RULES: readonly Rule[] = [
@@ -66,7 +66,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   return {
     ...graph,
     queued: queuedOf(now),
-    notInspected: notInspected(now),
+    notInspected: notInspected(context),
     contradictions: contradictionsOf(context),
     alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
     reservations: reservationsOf(results),
@@ -92,13 +92,9 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
   });
 }
 
-function isUndecided({ now }: Context): boolean {
-  const trials = Object.values(now.forecast?.deletions ?? {});
-  return (
-    !now.discovery.ok ||
-    now.content.some(({ read }) => !read.ok) ||
-    trials.some(({ answer }) => answer === 'unknown')
-  );
+function isUndecided(context: Context): boolean {
+  const { content, discovery } = context.now;
+  return !discovery.ok || content.some(({ read }) => !read.ok) || openQuestions(context).length > 0;
 }
 
 /** Nothing holds up the namespace controller: it has not begun, tries again, or is slow. */
@@ -113,18 +109,13 @@ function keepsTrying(
   return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
 }
 
-function notInspected(now: Snapshot): Diagnosis['notInspected'] {
-  const { unread, trouble, namespace } = now;
+function notInspected(context: Context): Diagnosis['notInspected'] {
+  const { unread, trouble, namespace } = context.now;
   const own = { what: `namespace ${namespace.name}`, reason: trouble?.message ?? '' };
   const grant = { apiGroup: '', resource: 'namespaces', verb: 'get' };
   const first =
     trouble === undefined ? [] : [trouble.kind === 'forbidden' ? { ...own, grant } : own];
-  const unasked = Object.entries(now.forecast?.deletions ?? {}).flatMap(([type, trial]) =>
-    trial.answer === 'unknown'
-      ? [{ what: `whether admission lets ${type} be deleted`, reason: trial.message }]
-      : [],
-  );
-  const all = [...first, ...unread, ...unasked];
+  const all = [...first, ...unread, ...openQuestions(context)];
   return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
 }
 

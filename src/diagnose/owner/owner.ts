@@ -37,6 +37,7 @@ import {
   admissionResult,
   askedAbout,
   deadWebhooks,
+  isForEverybody,
   onlyAsked,
   refusals,
 } from '../rules/admission.ts';
@@ -125,7 +126,7 @@ export function ownerResults(
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
   const attribution = attribute(context, held);
   const refusing = refusingFor(context, held);
-  const obstacles = refusing.filter(isProvenObstacle);
+  const obstacles = refusing.filter(isForEverybody);
   const removal = removalRemedies(context, held, siblings, refusing[0]?.subject);
   const { verdict, owner } = attribution;
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
@@ -1015,11 +1016,6 @@ function refusingFor(context: Context, held: Held): RuleResult[] {
   return refusals(context, held.type, object, 'UPDATE', trial);
 }
 
-/** Whoever sends it; a rule with exemptions that refuses it to us proves nothing about others. */
-function isProvenObstacle({ certainty }: RuleResult): boolean {
-  return certainty !== 'unknown';
-}
-
 /** What admission makes of the removal, where nobody can be named for it. */
 function admissionOf(context: Context, held: Held): string[] {
   const [object] = held.objects;
@@ -1056,7 +1052,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       isExpected: false,
     };
   }
-  const obstacles = refusingFor(context, held).filter(isProvenObstacle);
+  const obstacles = refusingFor(context, held).filter(isForEverybody);
   const refusals = refusalsFor(context, held);
   const common = {
     subject: {

@@ -456,6 +456,11 @@ export function dependsOnUser(context: Context, error: AdmissionError): boolean 
   return policyNamed(context, error.policy)?.dependsOnUser !== false;
 }
 
+/** Whoever sends the request; a rule with exemptions that refuses it to us proves nothing about others. */
+export function isForEverybody({ certainty }: RuleResult): boolean {
+  return certainty !== 'unknown';
+}
+
 /** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */
 export function onlyAsked(
   context: Context,

@@ -1,5 +1,5 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
-import type { Remedy, Subject } from '../../model/finding.ts';
+import type { Diagnosis, Remedy, Subject } from '../../model/finding.ts';
 import {
   type DefinitionDetail,
   type Forecast,
@@ -36,7 +36,13 @@ import {
 } from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
 import { mayController } from '../rights.ts';
-import { admissionResult, deadWebhooks, refusals } from './admission.ts';
+import {
+  admissionResult,
+  deadWebhooks,
+  dependsOnUser,
+  isForEverybody,
+  refusals,
+} from './admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -71,7 +77,7 @@ function foreseenFailures(context: Context): RuleResult[] {
       : [],
   );
   return [
-    ...[...inside, ...refused(NAMESPACE_TYPE, namespace)].map((result) => ({
+    ...[...inside, ...refused(NAMESPACE_TYPE, namespace)].filter(isForEverybody).map((result) => ({
       ...result,
       blocksNamespace: 'what must be deleted would be refused',
     })),
@@ -81,6 +87,26 @@ function foreseenFailures(context: Context): RuleResult[] {
     ...foreseenForbidden(context),
     ...refusedEnd(context),
   ];
+}
+
+/** What a forecast could not try, or what was refused to the gate and says nothing about others. */
+export function openQuestions(context: Context): Diagnosis['notInspected'] {
+  const { forecast, namespace, trials } = context.now;
+  const end = forecast && trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
+  const asked = Object.entries(forecast?.deletions ?? {}).map(([type, trial]) => ({
+    does: `${type} be deleted`,
+    trial,
+  }));
+  if (end !== undefined) asked.push({ does: 'the namespace end', trial: end });
+  return asked.flatMap(({ does, trial }) => {
+    if (trial.answer !== 'unknown' && trial.answer !== 'refused') return [];
+    const isAnswered =
+      trial.answer === 'refused' &&
+      classifyErrorText(trial.message).some(
+        (error) => isAdmissionError(error) && !dependsOnUser(context, error),
+      );
+    return isAnswered ? [] : [{ what: `whether admission lets ${does}`, reason: trial.message }];
+  });
 }
 
 /**
@@ -142,7 +168,7 @@ export function refusedEnd(context: Context): RuleResult[] {
   const blocksNamespace =
     'it refuses the request with which the namespace controller ends the namespace';
   const refused = refusals(context, FINALIZE, namespace, 'UPDATE', trial)
-    .filter(({ certainty }) => certainty !== 'unknown')
+    .filter(isForEverybody)
     .map((result) => ({ ...result, blocksNamespace }));
   return [...forbiddenEnd(context), ...refused];
 }
