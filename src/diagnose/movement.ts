@@ -1,6 +1,7 @@
 import type { Movement } from '../model/finding.ts';
 import type {
   ContentCount,
+  NodeFacts,
   ObjectFacts,
   ObjectGroup,
   PodFacts,
@@ -163,11 +164,19 @@ export function inGrace(pod: PodFacts, nowMs: number): boolean {
   );
 }
 
-/** Nothing is heard of its kubelet, whatever grace is left. One that reports itself as not ready may still end pods. */
+/** Nothing is heard of its kubelet, whatever grace is left. */
 export function isSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const read = nodes[nodeName ?? ''];
-  const ready = read?.ok === true && read.value !== undefined ? read.value.ready : 'True';
-  return ready !== 'True' && ready !== 'False';
+  const node = read?.ok === true ? read.value : undefined;
+  return node !== undefined && node.ready !== 'True' && !isReporting(node);
+}
+
+/**
+ * A kubelet writes `False` itself, and says why; of one that is silent the node lifecycle controller writes
+ * `Unknown` (kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go).
+ */
+export function isReporting({ ready }: NodeFacts): boolean {
+  return ready === 'False';
 }
 
 function totalOf({ content }: Snapshot): number {

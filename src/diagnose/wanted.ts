@@ -1,12 +1,5 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
-import type {
-  Forecast,
-  ObjectFacts,
-  PodFacts,
-  ResourceType,
-  Snapshot,
-  Wanted,
-} from '../model/snapshot.ts';
+import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
 import {
   type Context,
@@ -40,11 +33,15 @@ import { asksForVersion, isInitializing } from './rules/types.ts';
  */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
+  const { nowMs } = context;
   const wanted: Wanted = {
     cluster: [],
     places: [],
     nodes: terminatingPods(context)
-      .filter((pod) => isOverdue(pod, context.nowMs) || isPatient(pod))
+      .filter(
+        (pod) =>
+          isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > LONG_GRACE_SECONDS,
+      )
       .flatMap(({ nodeName }) => nodeName ?? []),
     definitions: [],
     details: [],
@@ -64,10 +61,8 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** Its grace is longer than a node that is silent stays unnoticed. */
-function isPatient({ deletionGracePeriodSeconds: seconds = 0 }: PodFacts): boolean {
-  return seconds > 60;
-}
+/** A grace period that outlasts the time in which a silent node is noticed. */
+const LONG_GRACE_SECONDS = 60;
 
 /** Who is there at all, and what says that Kubernetes' own controllers work. */
 const BASIS = ['namespaces', 'leases'] as const;
@@ -137,8 +132,9 @@ function wantServers(
   }
 }
 
-/** Errors that an extension API server may have sent, in which its type is not named. */
-const NAMELESS: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
+/** Errors that an extension API server may have caused. */
+const OF_AN_API: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
+  'unexpected-items',
   'other',
   'forbidden',
   'unavailable',
@@ -168,13 +164,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
     wanted.places.push({ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] });
     wantEnd(context, wanted);
   }
-  // Of pods their rules know.
-  const isOfApi = errors.some(
-    (error) =>
-      NAMELESS.has(error.kind) ||
-      (error.kind === 'unexpected-items' && typeName(error) !== typeName(POD_TYPE)),
-  );
-  if (failsDiscovery || failsLists || isOfApi) {
+  if (failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.has(kind))) {
     wanted.cluster.push('apiServices');
   }
   const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');

@@ -73,6 +73,24 @@ describe('movementOf', () => {
       NONE,
     ],
     [
+      'another type went away that had the same finalizer',
+      [W(widgets(2)), C(0, maps(1))],
+      [W(), C(0, maps(1))],
+      shrinking(3, 1),
+    ],
+    [
+      'another type went away that had another finalizer',
+      [W(widgets(2, [OTHER])), C(0, maps(1))],
+      [W(), C(0, maps(1))],
+      NONE,
+    ],
+    [
+      'another type with the same finalizer cannot be read any more',
+      [W(widgets(2)), C(0, maps(1))],
+      [unreadable(WIDGETS), C(0, maps(1))],
+      NONE,
+    ],
+    [
       'two writers of the same finalizer, and nobody removes it',
       [C(0, maps(by('kubectl', 3)), maps(by('operator', 4)))],
       [C(0, maps(by('kubectl', 3)), maps(by('operator', 4)))],

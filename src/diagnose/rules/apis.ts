@@ -192,11 +192,7 @@ function unavailableRemedies(
     text: `See what the API server says about APIService ${service.name}`,
     command: kubectl('describe', 'apiservice', service.name),
   });
-  return [...backendRemedies(backend, failure, HEALS), ...(isDown(failure) ? [] : [see]), remove];
-}
-
-function isDown(failure: CallFailure): boolean {
-  return failure === 'service-not-found' || failure === 'no-endpoints';
+  return [...backendRemedies(backend, failure, HEALS), ...(backend.isDead ? [] : [see]), remove];
 }
 
 /** Groups that others rely on, where the loss can be named. */

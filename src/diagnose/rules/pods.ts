@@ -14,7 +14,7 @@ import {
   subjectOf,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
-import { inGrace, isSilent } from '../movement.ts';
+import { inGrace, isReporting, isSilent } from '../movement.ts';
 import { admissionResult } from './admission.ts';
 
 /** Pods that were asked to go. */
@@ -180,14 +180,6 @@ function nodeState(node: NodeFacts | undefined): string {
   return isReporting(node)
     ? `is not ready (${inShort(node.readyReason ?? 'no reason')})`
     : 'is not ready';
-}
-
-/**
- * A kubelet writes `False` itself, and says why; of one that is silent the node lifecycle controller writes
- * `Unknown` (kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go).
- */
-function isReporting({ ready }: NodeFacts): boolean {
-  return ready === 'False';
 }
 
 function nodeEvidence(name: string, node: NodeFacts | undefined): string {
