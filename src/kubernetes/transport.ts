@@ -5,6 +5,7 @@ import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type { CallOptions, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
 import type { Credentials, Login } from './credentials.ts';
@@ -19,7 +20,7 @@ import {
   unreadable,
 } from './failures.ts';
 import type { Session } from './kubeconfig.ts';
-import { type Attempt, type Failed, final, STOPPED, Throttle } from './retry.ts';
+import { STOPPED, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
 /**
  * And connections: none waits for one, where its time limit would run already. More at once would only
@@ -41,7 +42,7 @@ interface HttpRequest {
 type Channel = 'calls' | 'watches';
 
 /** What becomes of the body of a success; it has to be read or destroyed. */
-type ReadBody<T> = (body: Body, answer: Answer) => Promise<Attempt<T>>;
+type ReadBody<T> = (body: Body, answer: Answer) => Promise<Try<T>>;
 type Body = Dispatcher.ResponseData['body'];
 
 /** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
@@ -74,8 +75,8 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     { signal, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
     channel: Channel,
     login: Login,
-    read: ReadBody<T>,
-  ): Promise<Attempt<T>> => {
+    readBody: ReadBody<T>,
+  ): Promise<Try<T>> => {
     const ending = new AbortController();
     let isLate = false;
     const timer = setTimeout(() => {
@@ -113,11 +114,11 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       const answer = { server: access.server, path, status, headers };
       const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
-      if (status >= 200 && status < 300) return await read(content, answer);
+      if (status >= 200 && status < 300) return await readBody(content, answer);
       return refusal(answer, await textOf(content, answer), clock.now());
     } catch (error) {
       if (!isLate) throw error;
-      return final('timeout', `no answer within ${timeoutMs / 1_000} s`);
+      return failed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
     } finally {
       clearTimeout(timer);
       // What is still to come of a watch ends with the signal, too.
@@ -125,37 +126,37 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     }
   };
 
-  const broken = (error: unknown, signal: AbortSignal | undefined): Failed => {
-    if (signal?.aborted || closing.signal.aborted) return STOPPED;
+  const broken = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
+    if (signal?.aborted || closing.signal.aborted) return STOPPED.failure;
     // The plugin or the token file: no request went out, and none could be authenticated.
-    if (error instanceof ActionError) return final('unauthorized', error.message);
-    const { failure, ...rest } = networkFailure(error);
-    return { ...rest, failure: { ...failure, message: failure.message + via } };
+    if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
+    const failure = networkFailure(error);
+    return { ...failure, message: failure.message + via };
   };
 
   const attempt = async <T>(
     request: HttpRequest,
     options: CallOptions,
     channel: Channel,
-    read: ReadBody<T>,
-  ): Promise<Attempt<T>> => {
+    readBody: ReadBody<T>,
+  ): Promise<Try<T>> => {
     const { signal } = options;
     const startedAt = clock.now();
-    let result: Attempt<T>;
+    let result: Try<T>;
     try {
       const login = await unlessAborted(credentials.current(), signal);
-      result = await send(request, options, channel, login, read);
+      result = await send(request, options, channel, login, readBody);
       if (!result.ok && result.failure.status === 401) {
         const other = await unlessAborted(credentials.after(login), signal);
-        if (other !== undefined) result = await send(request, options, channel, other, read);
+        if (other !== undefined) result = await send(request, options, channel, other, readBody);
       }
     } catch (error) {
-      result = broken(error, signal);
+      result = failed(broken(error, signal));
     }
     if (!result.ok) {
       // Redacted before it is cut: half a secret has no shape any more.
       const message = clause(redactor.redact(result.failure.message));
-      result = { ...result, failure: { ...result.failure, message } };
+      result = failed({ ...result.failure, message });
     }
     const end = result.ok ? 'ok' : result.failure.message;
     const [path] = request.path.split('?');
@@ -163,18 +164,31 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return result;
   };
 
+  /** Only reads are repeated: nobody knows what became of a mutation that was not answered. */
+  const call = <T>(
+    request: HttpRequest,
+    options: CallOptions,
+    channel: Channel,
+    readBody: ReadBody<T>,
+  ): Promise<Read<T>> => {
+    const isCall = channel === 'calls';
+    const limits = isCall && request.method === 'GET' ? options : { ...options, retries: 0 };
+    const once = (): Promise<Try<T>> => attempt(request, options, channel, readBody);
+    const inTurn = isCall ? () => throttle.run(once, options.signal) : once;
+    return withRetries(inTurn, limits, session);
+  };
+
   const parse: ReadBody<JsonObject> = async (body, answer) => {
     const value = parseObject(await textOf(body, answer));
-    return value === undefined ? unreadable(answer) : { ok: true, value };
+    return value === undefined ? unreadable(answer) : read(value);
   };
   return {
     /** The whole answer. */
-    json: (request: HttpRequest, options: CallOptions) =>
-      throttle.run(() => attempt(request, options, 'calls', parse), options.signal),
+    json: (request: HttpRequest, options: CallOptions) => call(request, options, 'calls', parse),
     /** The body of a watch, still to come; the time limit ends with the headers. */
     open: (request: HttpRequest, options: CallOptions) =>
-      attempt<Readable>(request, options, 'watches', async (body, answer) => {
-        if (contentTypeOf(answer) === 'application/json') return { ok: true, value: body };
+      call<Readable>(request, options, 'watches', async (body, answer) => {
+        if (contentTypeOf(answer) === 'application/json') return read(body);
         body.on('error', () => undefined).destroy();
         return unreadable(answer);
       }),
