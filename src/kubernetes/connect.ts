@@ -43,8 +43,8 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
       const message = `the server at ${target.server} did not answer with the object that ${path} names`;
       return failed({ kind: 'unreadable', message });
     },
-    list: (path, options) =>
-      listPages(path, options, (page, accept) => getJson(page, accept, options)),
+    list: (path, begin, options = {}) =>
+      listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
     async watch(path, options) {
       const request = {
         method: 'GET',
