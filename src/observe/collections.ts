@@ -45,22 +45,31 @@ export async function inParallel<T, R>(
   return answers;
 }
 
+interface WholeOptions {
+  /** Page size. */
+  limit: number;
+  metadataOnly?: boolean;
+  /** So many requests are never too many. */
+  few?: number;
+}
+
 /** One list instead of `many` requests; undefined where it would cost more than they. */
 export async function listTogether<T>(
   path: string,
   many: number,
   begin: () => Fold<T>,
-  options: Pick<ListOptions, 'metadataOnly'> & { limit: number },
+  { limit, metadataOnly = false, few = FEW }: WholeOptions,
   { api, signal }: Reading,
 ): Promise<Read<T | undefined>> {
-  const { limit } = options;
-  const first = await api.list(path, begin, { ...options, signal, maxItems: limit });
+  if (many <= few) return read(undefined);
+  const options = { signal, limit, metadataOnly };
+  const first = await api.list(path, begin, { ...options, maxItems: limit });
   if (!first.ok) return first;
   if (first.value.complete) return read(first.value.kept);
   // The first page is read again; how many more there are is the server's estimate, where it gives one.
   const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / limit);
   if (pages * PAGE_COST > many) return read(undefined);
-  const all = await api.list(path, begin, { ...options, signal });
+  const all = await api.list(path, begin, options);
   return all.ok ? read(all.value.kept) : all;
 }
 
@@ -120,11 +129,10 @@ export async function listIn<T>(
     };
     return { add, kept: true };
   };
-  const isMany = namespaces.length > (metadataOnly ? 1 : FEW);
-  const whole = { metadataOnly, limit: metadataOnly ? PAGE.small : PAGE.full };
-  const together = isMany
-    ? await listTogether(collectionPath(type), namespaces.length, beginAll, whole, { api, signal })
-    : read(undefined);
+  const whole = metadataOnly ? { limit: PAGE.small, metadataOnly, few: 1 } : { limit: PAGE.full };
+  const deps = { api, signal };
+  const path = collectionPath(type);
+  const together = await listTogether(path, namespaces.length, beginAll, whole, deps);
   if (together.ok && together.value && isTold) {
     return new Map(namespaces.map((name) => [name, keptOf(name)]));
   }

@@ -2,7 +2,7 @@ import { keeping } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import { FEW, listTogether, PAGE, type Reading } from './collections.ts';
+import { listTogether, PAGE, type Reading } from './collections.ts';
 
 export const NAMESPACES = '/api/v1/namespaces';
 
@@ -27,10 +27,8 @@ export async function readNamespaces(
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
   const begin = keeping((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));
-  const whole =
-    wanted.length > FEW
-      ? await listTogether(NAMESPACES, wanted.length, begin, { limit: PAGE.small }, deps)
-      : read(undefined);
+  const page = { limit: PAGE.small };
+  const whole = await listTogether(NAMESPACES, wanted.length, begin, page, deps);
   if (!whole.ok && whole.failure.kind !== 'forbidden') {
     return new Map(wanted.map(({ name }) => [name, whole]));
   }

@@ -15,7 +15,6 @@ import {
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import {
-  FEW,
   type Gathered,
   inParallel,
   listIn,
@@ -117,12 +116,9 @@ export async function readPartners(
     });
     // What is in Secrets and their like is nobody's business.
     const metadataOnly = type.group === '' && type.namespaced;
-    const many = group.length;
-    const options = { limit: PAGE.full, metadataOnly };
-    const whole =
-      many > FEW
-        ? await listTogether(collectionPath(type), many, begin, options, { api, signal })
-        : read(undefined);
+    const page = { limit: PAGE.full, metadataOnly };
+    const deps = { api, signal };
+    const whole = await listTogether(collectionPath(type), group.length, begin, page, deps);
     await inParallel(group, async ({ namespace, name, key }) => {
       const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
       const end =
