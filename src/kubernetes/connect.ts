@@ -46,12 +46,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
     list: (path, begin, options = {}) =>
       listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
     async watch(path, options) {
-      const request = {
-        method: 'GET',
-        path: watchPath(path, options),
-        accept: PLAIN_JSON,
-      } as const;
-      const opened = await transport.open(request, options);
+      const opened = await transport.watch(watchPath(path, options), PLAIN_JSON, options);
       return opened.ok ? readEvents(opened.value, options) : opened;
     },
     discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),

@@ -36,10 +36,9 @@ interface HttpRequest {
   path: string;
   accept: string;
   body?: Mutation['body'];
+  /** Its answer goes on for minutes: it takes no turn, and its time limit ends with the headers. */
+  isWatch?: true;
 }
-
-/** Apart, because a watch keeps its connection: eight would leave none for the other calls. */
-type Channel = 'calls' | 'watches';
 
 /** What becomes of the body of a success; it has to be read or destroyed. */
 type ReadBody<T> = (body: Body, answer: Answer) => Promise<Try<T>>;
@@ -51,29 +50,25 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const server = new URL(access.server);
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
   const throttle = new Throttle(MAX_REQUESTS);
-  const dispatchers = new Map<TlsOptions, Record<Channel, Dispatcher>>();
+  const dispatchers = new Map<TlsOptions, { calls: Dispatcher; watches: Dispatcher }>();
   let clockOffsetMs = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
   /** Requests on the connections of an earlier login may still run; `close` ends what is left of them. */
-  const dispatcherFor = ({ tls, trust }: Login, channel: Channel): Dispatcher => {
-    const known = dispatchers.get(tls);
-    if (known !== undefined) return known[channel];
+  const dispatchersFor = ({ tls, trust }: Login) => {
     const options = { tls, proxy, ca: trust.ca, closing: closing.signal };
-    const calls = createDispatcher({
-      ...options,
-      connections: MAX_REQUESTS,
-      maxResponseSize: MAX_BODY_BYTES,
-    });
-    const made = { calls, watches: createDispatcher(options) };
+    const made = dispatchers.get(tls) ?? {
+      calls: createDispatcher({ ...options, connections: MAX_REQUESTS }),
+      // A watch keeps its connection: eight would leave none for the other calls.
+      watches: createDispatcher(options),
+    };
     dispatchers.set(tls, made);
-    return made[channel];
+    return made;
   };
 
   const send = async <T>(
-    { method, path, accept, body }: HttpRequest,
+    { method, path, accept, body, isWatch }: HttpRequest,
     { signal, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
-    channel: Channel,
     login: Login,
     readBody: ReadBody<T>,
   ): Promise<Try<T>> => {
@@ -91,7 +86,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     onRequest?.();
     try {
       // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
-      const sent = dispatcherFor(login, channel).request({
+      const sent = dispatchersFor(login)[isWatch ? 'watches' : 'calls'].request({
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
         method,
@@ -99,7 +94,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
           ...login.headers,
           'user-agent': session.userAgent,
           accept,
-          ...(channel === 'watches' ? {} : { 'accept-encoding': 'gzip' }),
+          ...(isWatch ? {} : { 'accept-encoding': 'gzip' }),
           ...(body === undefined ? {} : { 'content-type': type }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -122,7 +117,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     } finally {
       clearTimeout(timer);
       // What is still to come of a watch ends with the signal, too.
-      if (channel === 'calls') signal?.removeEventListener('abort', stop);
+      if (!isWatch) signal?.removeEventListener('abort', stop);
     }
   };
 
@@ -137,7 +132,6 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const attempt = async <T>(
     request: HttpRequest,
     options: CallOptions,
-    channel: Channel,
     readBody: ReadBody<T>,
   ): Promise<Try<T>> => {
     const { signal } = options;
@@ -145,10 +139,10 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     let result: Try<T>;
     try {
       const login = await unlessAborted(credentials.current(), signal);
-      result = await send(request, options, channel, login, readBody);
+      result = await send(request, options, login, readBody);
       if (!result.ok && result.failure.status === 401) {
         const other = await unlessAborted(credentials.after(login), signal);
-        if (other !== undefined) result = await send(request, options, channel, other, readBody);
+        if (other !== undefined) result = await send(request, options, other, readBody);
       }
     } catch (error) {
       result = failed(broken(error, signal));
@@ -168,13 +162,12 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const call = <T>(
     request: HttpRequest,
     options: CallOptions,
-    channel: Channel,
     readBody: ReadBody<T>,
   ): Promise<Read<T>> => {
-    const isCall = channel === 'calls';
-    const limits = isCall && request.method === 'GET' ? options : { ...options, retries: 0 };
-    const once = (): Promise<Try<T>> => attempt(request, options, channel, readBody);
-    const inTurn = isCall ? () => throttle.run(once, options.signal) : once;
+    const { isWatch, method } = request;
+    const limits = method === 'GET' && !isWatch ? options : { ...options, retries: 0 };
+    const once = (): Promise<Try<T>> => attempt(request, options, readBody);
+    const inTurn = isWatch ? once : () => throttle.run(once, options.signal);
     return withRetries(inTurn, limits, session);
   };
 
@@ -184,14 +177,18 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   };
   return {
     /** The whole answer. */
-    json: (request: HttpRequest, options: CallOptions) => call(request, options, 'calls', parse),
+    json: (request: HttpRequest, options: CallOptions) => call(request, options, parse),
     /** The body of a watch, still to come; the time limit ends with the headers. */
-    open: (request: HttpRequest, options: CallOptions) =>
-      call<Readable>(request, options, 'watches', async (body, answer) => {
-        if (contentTypeOf(answer) === 'application/json') return read(body);
-        body.on('error', () => undefined).destroy();
-        return unreadable(answer);
-      }),
+    watch: (path: string, accept: string, options: CallOptions) =>
+      call<Readable>(
+        { method: 'GET', path, accept, isWatch: true },
+        options,
+        async (body, answer) => {
+          if (contentTypeOf(answer) === 'application/json') return read(body);
+          body.on('error', () => undefined).destroy();
+          return unreadable(answer);
+        },
+      ),
     clockOffsetMs: () => clockOffsetMs,
     async close(): Promise<void> {
       closing.abort();
@@ -206,15 +203,16 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
  * larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters).
  */
 async function textOf(body: Body, answer: Answer): Promise<string> {
-  if (headerOf(answer, 'content-encoding') !== 'gzip') return body.text();
   const kept: Buffer[] = [];
   let left = MAX_BODY_BYTES;
-  await pipeline(body, createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
+  const keep = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of chunks) {
       left -= chunk.length;
       if (left < 0) throw new errors.ResponseExceededMaxSizeError();
       kept.push(chunk);
     }
-  });
+  };
+  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
+  await (isPacked ? pipeline(body, createGunzip(), keep) : pipeline(body, keep));
   return Buffer.concat(kept).toString('utf8');
 }
