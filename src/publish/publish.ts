@@ -182,17 +182,14 @@ export class Publisher {
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
     const named = await withName(run, api);
-    const got = host.kind === 'gitea' ? await api.version() : undefined;
-    const version = got?.ok ? got.value : undefined;
-    const context = this.#context(version);
+    const context = this.#context();
     const end = await putComment({
       content: {
         key: commentKey(inputs.key, named),
         own: this.#teardown(ending, inputs, named),
         gone: 'run' in ending ? goneIn(ending.run) : [],
         section: (maxChars) => sectionOf(ending, context, maxChars),
-        linkTo: ({ run: id, number, attempt }) =>
-          runUrl({ host, event, id, number, attempt }, version),
+        linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       },
       issue: found.number,
       mayCreate: mayCreate(ending, inputs),
@@ -218,10 +215,10 @@ export class Publisher {
     });
   }
 
-  #context(giteaVersion?: string): RenderContext {
+  #context(): RenderContext {
     const { run } = this.#deps;
     if (run === undefined) return {};
-    const url = runUrl(run, giteaVersion);
+    const url = runUrl(run);
     return { runLabel: run.label, ...(url === undefined ? {} : { runUrl: url }) };
   }
 
