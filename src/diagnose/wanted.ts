@@ -1,4 +1,5 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
+import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
 import {
@@ -101,8 +102,10 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     wantServers(context, wanted, 'DELETE', type, object);
     // Whether an aggregated server takes dry runs seriously is known only to itself.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
-    if (isOurs && askedAbout(context, 'DELETE', type, object)?.length !== 0)
-      wanted.deletions.push({ type, object });
+    const isAsked = askedAbout(context, 'DELETE', type, object)?.length !== 0;
+    // Some are immortal (apiserver pkg/admission/plugin/namespace/lifecycle): the server itself says which.
+    const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
+    if (isOurs && (isAsked || isKept)) wanted.deletions.push({ type, object });
   }
 }
 

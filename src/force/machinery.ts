@@ -1,6 +1,6 @@
 import { stringAt } from '../base/json.ts';
 import { listNames } from '../diagnose/context.ts';
-import type { ResourceType } from '../kubernetes/api.ts';
+import { keeping, type ResourceType } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
 import { type Read, read } from '../model/read.ts';
@@ -104,19 +104,18 @@ async function usedElsewhere(
     if (type === undefined) continue; // not served: there is nothing to be called for
     if (!type.namespaced) return read(`${typeName(type)} belong to the whole cluster`);
     if (isOwn) continue;
-    let other: string | undefined;
-    const end = await api.list(collectionPath(type), {
+    const elsewhere = keeping((item) =>
+      [stringAt(item, 'metadata', 'namespace') ?? namespace].filter((one) => one !== namespace),
+    );
+    const end = await api.list(collectionPath(type), elsewhere, {
       signal,
       metadataOnly: true,
       fieldSelector: `metadata.namespace!=${namespace}`,
       limit: 1,
       maxItems: 1,
-      onItem: (item) => {
-        const place = stringAt(item, 'metadata', 'namespace');
-        if (place !== undefined && place !== namespace) other = place;
-      },
     });
     if (!end.ok) return end;
+    const [other] = end.value.kept;
     if (other !== undefined) return read(`${typeName(type)} are also in namespace ${other}`);
   }
   return read(undefined);

@@ -1,5 +1,5 @@
 import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
-import type { Mutation } from '../kubernetes/api.ts';
+import { keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
 import {
   finalizerWriters,
@@ -165,18 +165,18 @@ async function listLeftovers(
     reason,
   }));
   await inParallel(sweepableTypes(types), async (type) => {
-    const end = await api.list(collectionPath(type, namespace.name), {
-      signal,
-      metadataOnly: true,
-      onItem: (item) => {
-        const { apiVersion, kind, name, uid, finalizers, ...facts } = objectFacts(item, type);
-        if (facts.namespace !== namespace.name) return;
-        if (createdBefore !== undefined && (facts.creationTimestamp ?? '') >= createdBefore) return;
-        // One object may be served by two groups.
-        found.set(uid, [typeName(type), { apiVersion, kind, name, uid, finalizers }]);
-      },
-    });
+    const begin = keeping((item) => objectFacts(item, type));
+    const path = collectionPath(type, namespace.name);
+    const end = await api.list(path, begin, { signal, metadataOnly: true });
     if (!end.ok) unread.push({ what: typeName(type), reason: end.failure.message });
+    for (const object of end.ok ? end.value.kept : []) {
+      const { apiVersion, kind, name, uid, finalizers } = object;
+      if (object.namespace !== namespace.name) continue;
+      if (createdBefore !== undefined && (object.creationTimestamp ?? '') >= createdBefore)
+        continue;
+      // One object may be served by two groups.
+      found.set(uid, [typeName(type), { apiVersion, kind, name, uid, finalizers }]);
+    }
   });
   const keyOf = ([type, { name }]: Leftovers['objects'][number]): string => `${type}/${name}`;
   const objects = [...found.values()].sort((a, b) => keyOf(a).localeCompare(keyOf(b)));

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
 import { serverTime } from '../base/time.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
+import { keeping } from '../kubernetes/api.ts';
 import { collectionPath, deletion, isPathSegment, objectPath } from '../kubernetes/paths.ts';
 import {
   type ObjectFacts,
@@ -13,7 +14,6 @@ import {
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import { readList } from '../observe/collections.ts';
 import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
@@ -35,7 +35,7 @@ async function readObjects<T extends ObjectFacts>(
   metadataOnly: boolean,
   name?: string,
 ): Promise<Read<T[]>> {
-  const listed = await readList(api, collectionPath(type, namespace.name), parse, {
+  const listed = await api.list(collectionPath(type, namespace.name), keeping(parse), {
     signal,
     metadataOnly,
     ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
@@ -50,7 +50,7 @@ async function readObjects<T extends ObjectFacts>(
     object.uid !== '' &&
     isPathSegment(object.name) &&
     (name === undefined ? object.deletionTimestamp !== undefined : object.name === name);
-  return read(listed.value.items.filter(isMeant));
+  return read(listed.value.kept.filter(isMeant));
 }
 
 /** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */

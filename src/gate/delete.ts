@@ -2,13 +2,13 @@ import { ActionError } from '../base/errors.ts';
 import { serverTimestamp } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
 import { type OrderStep, orderOf } from '../forecast/order.ts';
-import type { Mutation } from '../kubernetes/api.ts';
+import { keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
-import { inParallel, readList } from '../observe/collections.ts';
+import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { isGoneOrAnother } from '../observe/objects.ts';
 import { readBaselines } from '../observe/observe.ts';
@@ -242,8 +242,12 @@ async function list({ type }: OrderStep, place: Place): Promise<ObjectFacts[] | 
   const { api, namespace, signal, unread } = place;
   const path = collectionPath(type, namespace.name);
   const options = { signal, metadataOnly: true };
-  const listed = await readList(api, path, (item) => objectFacts(item, type), options);
-  if (listed.ok) return listed.value.items;
+  const listed = await api.list(
+    path,
+    keeping((item) => objectFacts(item, type)),
+    options,
+  );
+  if (listed.ok) return listed.value.kept;
   if (!signal.aborted && !unread.has(typeName(type))) {
     note(place, `${typeName(type)} could not be listed: ${listed.failure.message}`);
     unread.add(typeName(type));

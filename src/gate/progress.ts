@@ -9,12 +9,13 @@ import {
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
 import { listNames } from '../diagnose/context.ts';
+import { keeping } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { FEW, readList } from '../observe/collections.ts';
+import { FEW } from '../observe/collections.ts';
 import type { GateDeps } from './run.ts';
 import type { Follower } from './wait.ts';
 
@@ -63,8 +64,12 @@ async function whatIsLeft(
   const heldOf = async (type: ResourceType): Promise<string | undefined> => {
     const path = collectionPath(type, namespace.name);
     const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
-    const listed = await readList(api, path, (item) => objectFacts(item, type), options);
-    const objects = listed.ok ? listed.value.items : [];
+    const listed = await api.list(
+      path,
+      keeping((item) => objectFacts(item, type)),
+      options,
+    );
+    const objects = listed.ok ? listed.value.kept : [];
     const held = objects.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
     if (held === undefined) return undefined;
     const finalizers = held.finalizers.join(', ');

@@ -1,12 +1,11 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
 import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
+import { type KubernetesApi, keeping } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
-import { readList } from '../observe/collections.ts';
 import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
 import type { Examination } from './examine.ts';
 import type { Progress } from './progress.ts';
@@ -84,11 +83,11 @@ async function select(run: Run): Promise<NamespaceFacts[]> {
   const isWanted = ({ deletionTimestamp }: NamespaceFacts): boolean =>
     terminating === undefined ||
     (deletionTimestamp !== undefined && now - Date.parse(deletionTimestamp) >= terminating.forMs);
-  const listed = await readList(api, NAMESPACES, namespaceFacts, {
+  const listed = await api.list(NAMESPACES, keeping(namespaceFacts), {
     signal,
     ...(selector === '' ? {} : { labelSelector: selector }),
   });
-  if (listed.ok) return listed.value.items.filter(isWanted);
+  if (listed.ok) return listed.value.kept.filter(isWanted);
   if (signal.aborted) return [];
   const { failure } = listed;
   if (failure.status !== 400) throw cannot('list', described(inputs), failure, api);

@@ -17,10 +17,10 @@ export interface KubernetesApi {
   /** One object. Retried within bounds on network errors, 429 and 5xx. */
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
   /**
-   * A collection, page by page (`limit`/`continue`; started again once on 410, after `onRestart`).
-   * Items are handed over as they come and not kept, so memory does not grow with the collection.
+   * A collection, page by page (`limit`/`continue`; on 410 once from the start, with a new fold). Items are
+   * handed over as they come, so memory does not grow with the collection.
    */
-  list(path: string, options: ListOptions): Promise<Read<ListEnd>>;
+  list<T>(path: string, begin: () => Fold<T>, options?: ListOptions): Promise<Read<Listed<T>>>;
   /**
    * Changes of a collection from now on, until the server, the signal or an error event ends it: whoever
    * follows it has to look again then. Only one that is not accepted, or sends garbage, is a failed read.
@@ -63,12 +63,24 @@ export interface ListOptions extends CallOptions {
   limit?: number;
   /** Stop after this many items; the end then says `complete: false`. */
   maxItems?: number;
-  onItem: (item: JsonObject) => void;
-  /** The list starts again from its first page: forget the items handed over so far. */
-  onRestart?: () => void;
 }
 
-export interface ListEnd {
+/** What is kept of a collection while it is read. */
+export interface Fold<T> {
+  add(item: JsonObject): void;
+  readonly kept: T;
+}
+
+/** Keeps what `parse` makes of each item, which may be nothing or several things. */
+export function keeping<T>(parse: (item: JsonObject) => T | readonly T[]): () => Fold<T[]> {
+  return () => {
+    const kept: T[] = [];
+    return { kept, add: (item) => kept.push(...([parse(item)].flat() as T[])) };
+  };
+}
+
+export interface Listed<T> {
+  kept: T;
   /** False when `maxItems` ended it. */
   complete: boolean;
   /** The server's own `remainingItemCount` when it ended early; a lower bound at best. */
@@ -114,7 +126,7 @@ export function countRequests(api: KubernetesApi): { api: KubernetesApi; request
       target: api.target,
       clockOffsetMs: () => api.clockOffsetMs(),
       get: (path, options) => api.get(path, { ...options, onRequest }),
-      list: (path, options) => api.list(path, { ...options, onRequest }),
+      list: (path, begin, options) => api.list(path, begin, { ...options, onRequest }),
       watch: (path, options) => api.watch(path, { ...options, onRequest }),
       discover: (options) => api.discover({ ...options, onRequest }),
       send: (request, options) => api.send(request, { ...options, onRequest }),

@@ -1,6 +1,6 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import { systemClock } from '../base/time.ts';
-import { failed, type Read } from '../model/read.ts';
+import { failed } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { chooseProxy } from './connections.ts';
 import { keepCredentials } from './credentials.ts';
@@ -8,7 +8,6 @@ import { discoverTypes } from './discovery.ts';
 import { type ConnectOptions, findAccess, ownNamespace } from './kubeconfig.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
 import { objectNameIn, withQuery } from './paths.ts';
-import { withRetries } from './retry.ts';
 import { openTransport } from './transport.ts';
 
 /**
@@ -21,7 +20,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const { server, context, cluster } = access;
   const closing = new AbortController();
   const defaults = { debug: () => undefined, pluginTimeoutMs: 30_000 };
-  const session = { ...defaults, ...options, access, clock, closing };
+  const session = { ...defaults, ...options, access, clock, random, closing };
   const credentials = keepCredentials(session);
   const proxy = chooseProxy(new URL(server), env, stringAt(cluster.fields, 'proxy-url'));
   redactor.add(decodeURIComponent(proxy?.password ?? ''));
@@ -31,11 +30,8 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   await credentials.current().finally(() => signal?.removeEventListener('abort', stop));
   const target = { server, context, ownNamespace: ownNamespace(options) };
   const transport = openTransport(session, credentials, proxy);
-  const getJson = (path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> =>
-    withRetries(() => transport.json({ method: 'GET', path, accept }, options), options, {
-      clock,
-      random,
-    });
+  const getJson = (path: string, accept: string, options: CallOptions) =>
+    transport.json({ method: 'GET', path, accept }, options);
 
   return {
     target,
@@ -47,24 +43,20 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
       const message = `the server at ${target.server} did not answer with the object that ${path} names`;
       return failed({ kind: 'unreadable', message });
     },
-    list: (path, options) =>
-      listPages(path, options, (page, accept) => getJson(page, accept, options)),
+    list: (path, begin, options = {}) =>
+      listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
     async watch(path, options) {
-      const request = {
-        method: 'GET',
-        path: watchPath(path, options),
-        accept: PLAIN_JSON,
-      } as const;
-      const opened = await transport.open(request, options);
-      return opened.ok ? readEvents(opened.value, options) : failed(opened.failure);
+      const opened = await transport.watch(watchPath(path, options), PLAIN_JSON, options);
+      return opened.ok ? readEvents(opened.value, options) : opened;
     },
     discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
-    async send(mutation, options = {}) {
+    send(mutation, options = {}) {
       const { method, path, dryRun } = mutation;
       const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });
-      const request = { method, path: asked, accept: PLAIN_JSON, body: bodyOf(mutation) };
-      const result = await transport.json(request, options);
-      return result.ok ? result : failed(result.failure);
+      return transport.json(
+        { method, path: asked, accept: PLAIN_JSON, body: bodyOf(mutation) },
+        options,
+      );
     },
   };
 }

@@ -46,19 +46,11 @@ export function createDispatcher(options: {
   ca?: Trust['ca'];
   closing: AbortSignal;
   connections?: number;
-  /** In bytes, packed. */
-  maxResponseSize?: number;
 }): Dispatcher {
-  const { proxy, ca, closing, connections = null, maxResponseSize = -1 } = options;
+  const { proxy, ca, closing, connections = null } = options;
   // Managed clusters close HTTP/2 connections on purpose, which resets every stream on them. The time
   // limits are ours: undici's would end a watch in which nothing happens.
-  const common = {
-    allowH2: false,
-    connections,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxResponseSize,
-  };
+  const common = { allowH2: false, connections, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { ...options.tls, signal: closing };
   if (proxy === undefined) return new Agent({ ...common, connect });
   if (proxy.protocol.startsWith('socks5')) {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
-import type { AgentOptions, RequestOptions } from 'node:https';
+import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
-import { type Cluster, HttpMethod, KubeConfig, RequestContext } from '@kubernetes/client-node';
+import { KubeConfig } from '@kubernetes/client-node';
 import { ActionError, describeError } from '../base/errors.ts';
 import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
@@ -76,23 +76,15 @@ export function keepCredentials(session: Session) {
   };
 }
 
-/** It would make a dispatcher of these for every call, and with it a connection (config.ts). */
-class Wire extends KubeConfig {
-  tls: AgentOptions = {};
-
-  override createDispatcherOptions(_cluster: Cluster | null, options: AgentOptions) {
-    this.tls = options;
-    return { type: 'none' } as const;
-  }
-}
+const NOWHERE = { server: 'https://kubernetes.invalid', 'proxy-url': undefined };
 
 /** By a new KubeConfig each time: it keeps what it was given, and after a 401 it has to ask again. */
 async function logIn(session: Session, previous: Login | undefined): Promise<Login> {
   const { access, clock, redactor } = session;
-  const { cluster, context, server } = access;
+  const { cluster, context } = access;
   const owner = `user "${access.user.name}"`;
-  const config = new Wire();
-  const request = new RequestContext(server, HttpMethod.GET);
+  const config = new KubeConfig();
+  const options: RequestOptions = {};
   let isFile = false;
   let expiresAt = Number.POSITIVE_INFINITY;
   try {
@@ -103,11 +95,12 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
       JSON.stringify({
         'current-context': name,
         contexts: [{ name, context: { cluster: name, user: name } }],
-        clusters: [{ name, cluster: { ...cluster.fields, server } }],
+        // It would make an agent for its proxy, and none for http on loopback: requests are ours.
+        clusters: [{ name, cluster: { ...cluster.fields, ...NOWHERE } }],
         users: [{ name, user }],
       }),
     );
-    const apply = (): Promise<void> => config.applySecurityAuthentication(request);
+    const apply = (): Promise<void> => config.applyToHTTPSOptions(options);
     if (user['exec']) expiresAt = await logInByPlugin(apply, config, session);
     else await apply();
     expiresAt = given.expiresAt ?? expiresAt;
@@ -115,18 +108,19 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     throw explained(error, access);
   }
 
-  const { Authorization: sent, ...more } = request.getHeaders();
+  const { auth, headers: given, servername, rejectUnauthorized } = options;
+  const { Authorization: bearer, ...more } = (given ?? {}) as Record<string, string>;
+  const sent = auth == null ? bearer : `Basic ${Buffer.from(auth).toString('base64')}`;
   const authorization = authorizationOf(sent ?? (isFile ? '' : undefined), owner, redactor);
   const headers = Object.entries({
     ...more,
     ...authorization,
     ...impersonation(access.user.fields),
   });
-  const { servername, rejectUnauthorized } = config.tls;
   const trust = {
-    ca: pem(config.tls.ca, `the certificate-authority of cluster "${cluster.name}"`),
-    cert: pem(config.tls.cert, `the client-certificate of ${owner}`),
-    key: pem(config.tls.key, `the client-key of ${owner}`),
+    ca: pem(options.ca, `the certificate-authority of cluster "${cluster.name}"`),
+    cert: pem(options.cert, `the client-certificate of ${owner}`),
+    key: pem(options.key, `the client-key of ${owner}`),
   };
   redactor.add(trust.key);
   if ((trust.cert === undefined) !== (trust.key === undefined)) {

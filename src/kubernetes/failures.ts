@@ -2,9 +2,9 @@ import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
 import { causeChain, describeError } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
-import { failureKindOf, type ReadFailure } from '../model/read.ts';
+import { failed, failureKindOf, type ReadFailure } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
-import { type Failed, final } from './retry.ts';
+import type { Try, TryFailure } from './retry.ts';
 
 /** What came back for a path, as far as it is needed to say what went wrong. */
 export interface Answer {
@@ -25,17 +25,17 @@ const SPEAKS_PLAIN = new Set([401, 403, ...TRANSIENT]);
 const BROKEN_CACHE = 'storage is (re)initializing';
 
 /** An answer that is no success. The message is raw and not cut yet: that is `clause`. */
-export function refusal(answer: Answer, text: string, nowMs: number): Failed {
+export function refusal(answer: Answer, text: string, nowMs: number): Try<never> {
   const body = parseObject(text);
   const status = body?.['kind'] === 'Status' ? body : undefined;
   const said = status === undefined ? saidInText(answer, text) : saidInStatus(answer, status);
-  return {
-    ok: false,
-    failure: { ...said, status: answer.status },
-    isTransient: TRANSIENT.has(answer.status),
-    isThrottled: answer.status === 429 && !text.includes(BROKEN_CACHE),
+  const isBusy = answer.status === 429 && !text.includes(BROKEN_CACHE);
+  return failed({
+    ...said,
+    status: answer.status,
+    again: isBusy ? 'busy' : TRANSIENT.has(answer.status) ? 'maybe' : undefined,
     retryAfterMs: retryAfterMs(headerOf(answer, 'retry-after'), status, nowMs),
-  };
+  });
 }
 
 function saidInStatus(answer: Answer, status: JsonObject): ReadFailure {
@@ -81,13 +81,12 @@ function withMore(words: string, more: string): string {
 }
 
 /** A success that is not what an API server sends: a login page, a portal, half an answer. */
-export function unreadable(answer: Answer): Failed {
-  return final(
-    'unreadable',
+export function unreadable(answer: Answer): Try<never> {
+  const message =
     contentTypeOf(answer) === 'application/json'
       ? `the server at ${answer.server} sent an answer that is not complete JSON`
-      : notKubernetes(answer),
-  );
+      : notKubernetes(answer);
+  return failed({ kind: 'unreadable', message });
 }
 
 function notKubernetes(answer: Answer): string {
@@ -180,14 +179,14 @@ const MEANINGS: Record<string, Meaning | undefined> = {
 };
 
 /** No answer, or not a whole one. */
-export function networkFailure(error: unknown): Failed {
+export function networkFailure(error: unknown): TryFailure {
   const known = causeChain(error).flatMap(
     (each) => (each instanceof Error && meaningOf(each)) || [],
   );
   const meaning = known.find(({ end }) => end === 'for good') ?? known[0];
   const message = shorten(meaning?.clause ?? describeError(error), 300);
   const kind = meaning?.end === 'late' ? 'timeout' : 'network';
-  return { ok: false, failure: { kind, message }, isTransient: meaning?.end === undefined };
+  return { kind, message, again: meaning?.end === undefined ? 'maybe' : undefined };
 }
 
 function meaningOf(error: Error): Meaning | undefined {

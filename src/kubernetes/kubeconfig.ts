@@ -52,7 +52,7 @@ export interface ConnectOptions extends Search {
 
 /** What the parts of one connection share. */
 export interface Session
-  extends Required<Pick<ConnectOptions, 'debug' | 'clock' | 'pluginTimeoutMs'>> {
+  extends Required<Pick<ConnectOptions, 'debug' | 'clock' | 'random' | 'pluginTimeoutMs'>> {
   access: Access;
   env: Environment;
   redactor: Redactor;

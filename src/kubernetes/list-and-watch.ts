@@ -9,7 +9,7 @@ import {
   stringAt,
 } from '../base/json.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import type { ListEnd, ListOptions, WatchEvent, WatchOptions } from './api.ts';
+import type { Fold, Listed, ListOptions, WatchEvent, WatchOptions } from './api.ts';
 import { withQuery } from './paths.ts';
 
 /** Without the plain type at the end, servers that cannot do the other one answer 406. */
@@ -21,16 +21,18 @@ const PAGE_SIZE = 500;
 /** One GET, with retries. */
 export type GetJson = (path: string, accept: string) => Promise<Read<JsonObject>>;
 
-export async function listPages(
+export async function listPages<T>(
   path: string,
+  begin: () => Fold<T>,
   options: ListOptions,
   get: GetJson,
-): Promise<Read<ListEnd>> {
+): Promise<Read<Listed<T>>> {
   const { labelSelector, fieldSelector, limit = PAGE_SIZE } = options;
   let accept = options.metadataOnly === true ? METADATA_ONLY : PLAIN_JSON;
   let room = options.maxItems ?? Number.POSITIVE_INFINITY;
   let hasRestarted = false;
   let token: string | undefined;
+  let fold = begin();
   for (;;) {
     const size = Math.max(1, Math.min(limit, room));
     const query = { limit: size, continue: token, labelSelector, fieldSelector };
@@ -45,13 +47,13 @@ export async function listPages(
       hasRestarted = true;
       room = options.maxItems ?? Number.POSITIVE_INFINITY;
       token = undefined;
-      options.onRestart?.();
+      fold = begin();
       continue;
     }
     const page = answer.value;
     if (!isList(page)) return notAList(path, 'an answer that is not a list');
     const items = arrayAt(page, 'items').filter(isObject);
-    for (const item of items.slice(0, room)) options.onItem(item);
+    for (const item of items.slice(0, room)) fold.add(item);
     room -= items.length;
 
     const next = stringAt(page, 'metadata', 'continue') || undefined;
@@ -59,9 +61,9 @@ export async function listPages(
       // Servers do not count for lists with a selector (metav1.ListMeta, remainingItemCount).
       const beyond = next === undefined ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
       const remaining = beyond === undefined ? {} : { remaining: beyond - room };
-      return read({ complete: false, ...remaining });
+      return read({ kept: fold.kept, complete: false, ...remaining });
     }
-    if (next === undefined) return read({ complete: true });
+    if (next === undefined) return read({ kept: fold.kept, complete: true });
     if (next === token) return notAList(path, 'the same page over and over');
     token = next;
   }

@@ -62,7 +62,7 @@ export async function validIdToken(
       });
       return { status: answer.statusCode, body: parseObject(await answer.body.text()) };
     } catch (error) {
-      throw fail(`${url.origin}: ${networkFailure(error).failure.message}`);
+      throw fail(`${url.origin}: ${networkFailure(error).message}`);
     } finally {
       await dispatcher?.destroy();
     }

@@ -2,24 +2,16 @@ import type { Clock } from '../base/time.ts';
 import { failed, type Read, type ReadFailure } from '../model/read.ts';
 import type { CallOptions } from './api.ts';
 
-/** One try, and whether another one may go better. */
-export type Attempt<T> = { ok: true; value: T } | Failed;
-
-export interface Failed {
-  ok: false;
-  failure: ReadFailure;
-  isTransient: boolean;
-  /** The server is busy and will answer later; then more tries are worth it. */
-  isThrottled?: boolean;
+/** How one try failed, and whether another one may go better. */
+export interface TryFailure extends ReadFailure {
+  /** `busy`: the server will answer later; then more tries are worth it. */
+  again?: 'maybe' | 'busy' | undefined;
   retryAfterMs?: number | undefined;
 }
 
-/** Another try would go as this one did. */
-export function final(kind: ReadFailure['kind'], message: string): Failed {
-  return { ok: false, failure: { kind, message }, isTransient: false };
-}
+export type Try<T> = Read<T, TryFailure>;
 
-export const STOPPED = final('aborted', 'stopped before the answer came');
+export const STOPPED = failed({ kind: 'aborted', message: 'stopped before the answer came' });
 
 const RETRIES = 3;
 /** While the server is busy: a try is cheap for it, and somebody waits for the answer. */
@@ -30,11 +22,11 @@ const LONGEST_PAUSE_MS = 4_000;
 const LONGEST_WAIT_MS = 30_000;
 
 /**
- * For reads only: nobody knows what became of a mutation that was not answered. `random` is 0 to 1, for
- * the jitter: many jobs that were turned away together should not come back together.
+ * Tries until one succeeds or another would not go better. `random` is 0 to 1, for the jitter: many jobs
+ * that were turned away together should not come back together.
  */
 export async function withRetries<T>(
-  attempt: () => Promise<Attempt<T>>,
+  attempt: () => Promise<Try<T>>,
   { retries, signal }: CallOptions,
   { clock, random }: { clock: Clock; random: () => number },
 ): Promise<Read<T>> {
@@ -42,15 +34,14 @@ export async function withRetries<T>(
   for (let tries = 0; ; tries++) {
     const result = await attempt();
     if (result.ok) return result;
-    const most = retries ?? (result.isThrottled ? THROTTLED_RETRIES : RETRIES);
+    const { again, retryAfterMs = 0, ...failure } = result.failure;
+    const most = retries ?? (again === 'busy' ? THROTTLED_RETRIES : RETRIES);
     const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
-    const pause = Math.max(result.retryAfterMs ?? 0, backoff * (0.5 + random() / 2));
+    const pause = Math.max(retryAfterMs, backoff * (0.5 + random() / 2));
     waitedMs += pause;
-    if (!result.isTransient || tries >= most || waitedMs > LONGEST_WAIT_MS) {
-      return failed(result.failure);
-    }
+    if (again === undefined || tries >= most || waitedMs > LONGEST_WAIT_MS) return failed(failure);
     await clock.sleep(pause, signal);
-    if (signal?.aborted) return failed(STOPPED.failure);
+    if (signal?.aborted) return STOPPED;
   }
 }
 
@@ -74,15 +65,12 @@ export class Throttle {
   }
 
   /** Runs `work` when it is its turn, unless the signal comes first. */
-  async run<T>(
-    work: () => Promise<Attempt<T>>,
-    signal: AbortSignal | undefined,
-  ): Promise<Attempt<T>> {
+  async run<T>(work: () => Promise<Try<T>>, signal: AbortSignal | undefined): Promise<Try<T>> {
     if (signal?.aborted || !(await this.turn(signal))) return STOPPED;
     const widthAtStart = this.width;
     try {
       const result = await work();
-      if (!result.ok && result.isThrottled) this.narrow(widthAtStart);
+      if (!result.ok && result.failure.again === 'busy') this.narrow(widthAtStart);
       else this.widen();
       return result;
     } finally {

@@ -5,6 +5,7 @@ import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
+import { failed, type Read, read } from '../model/read.ts';
 import type { CallOptions, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
 import type { Credentials, Login } from './credentials.ts';
@@ -19,7 +20,7 @@ import {
   unreadable,
 } from './failures.ts';
 import type { Session } from './kubeconfig.ts';
-import { type Attempt, type Failed, final, STOPPED, Throttle } from './retry.ts';
+import { STOPPED, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
 /**
  * And connections: none waits for one, where its time limit would run already. More at once would only
@@ -35,13 +36,12 @@ interface HttpRequest {
   path: string;
   accept: string;
   body?: Mutation['body'];
+  /** Its answer goes on for minutes: it takes no turn, and its time limit ends with the headers. */
+  isWatch?: true;
 }
 
-/** Apart, because a watch keeps its connection: eight would leave none for the other calls. */
-type Channel = 'calls' | 'watches';
-
 /** What becomes of the body of a success; it has to be read or destroyed. */
-type ReadBody<T> = (body: Body, answer: Answer) => Promise<Attempt<T>>;
+type ReadBody<T> = (body: Body, answer: Answer) => Promise<Try<T>>;
 type Body = Dispatcher.ResponseData['body'];
 
 /** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
@@ -50,32 +50,28 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const server = new URL(access.server);
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
   const throttle = new Throttle(MAX_REQUESTS);
-  const dispatchers = new Map<TlsOptions, Record<Channel, Dispatcher>>();
+  const dispatchers = new Map<TlsOptions, { calls: Dispatcher; watches: Dispatcher }>();
   let clockOffsetMs = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
   /** Requests on the connections of an earlier login may still run; `close` ends what is left of them. */
-  const dispatcherFor = ({ tls, trust }: Login, channel: Channel): Dispatcher => {
-    const known = dispatchers.get(tls);
-    if (known !== undefined) return known[channel];
+  const dispatchersFor = ({ tls, trust }: Login) => {
     const options = { tls, proxy, ca: trust.ca, closing: closing.signal };
-    const calls = createDispatcher({
-      ...options,
-      connections: MAX_REQUESTS,
-      maxResponseSize: MAX_BODY_BYTES,
-    });
-    const made = { calls, watches: createDispatcher(options) };
+    const made = dispatchers.get(tls) ?? {
+      calls: createDispatcher({ ...options, connections: MAX_REQUESTS }),
+      // A watch keeps its connection: eight would leave none for the other calls.
+      watches: createDispatcher(options),
+    };
     dispatchers.set(tls, made);
-    return made[channel];
+    return made;
   };
 
   const send = async <T>(
-    { method, path, accept, body }: HttpRequest,
+    { method, path, accept, body, isWatch }: HttpRequest,
     { signal, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
-    channel: Channel,
     login: Login,
-    read: ReadBody<T>,
-  ): Promise<Attempt<T>> => {
+    readBody: ReadBody<T>,
+  ): Promise<Try<T>> => {
     const ending = new AbortController();
     let isLate = false;
     const timer = setTimeout(() => {
@@ -90,7 +86,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     onRequest?.();
     try {
       // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
-      const sent = dispatcherFor(login, channel).request({
+      const sent = dispatchersFor(login)[isWatch ? 'watches' : 'calls'].request({
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
         method,
@@ -98,7 +94,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
           ...login.headers,
           'user-agent': session.userAgent,
           accept,
-          ...(channel === 'watches' ? {} : { 'accept-encoding': 'gzip' }),
+          ...(isWatch ? {} : { 'accept-encoding': 'gzip' }),
           ...(body === undefined ? {} : { 'content-type': type }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -113,49 +109,48 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       const answer = { server: access.server, path, status, headers };
       const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
-      if (status >= 200 && status < 300) return await read(content, answer);
+      if (status >= 200 && status < 300) return await readBody(content, answer);
       return refusal(answer, await textOf(content, answer), clock.now());
     } catch (error) {
       if (!isLate) throw error;
-      return final('timeout', `no answer within ${timeoutMs / 1_000} s`);
+      return failed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
     } finally {
       clearTimeout(timer);
       // What is still to come of a watch ends with the signal, too.
-      if (channel === 'calls') signal?.removeEventListener('abort', stop);
+      if (!isWatch) signal?.removeEventListener('abort', stop);
     }
   };
 
-  const broken = (error: unknown, signal: AbortSignal | undefined): Failed => {
-    if (signal?.aborted || closing.signal.aborted) return STOPPED;
+  const broken = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
+    if (signal?.aborted || closing.signal.aborted) return STOPPED.failure;
     // The plugin or the token file: no request went out, and none could be authenticated.
-    if (error instanceof ActionError) return final('unauthorized', error.message);
-    const { failure, ...rest } = networkFailure(error);
-    return { ...rest, failure: { ...failure, message: failure.message + via } };
+    if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
+    const failure = networkFailure(error);
+    return { ...failure, message: failure.message + via };
   };
 
   const attempt = async <T>(
     request: HttpRequest,
     options: CallOptions,
-    channel: Channel,
-    read: ReadBody<T>,
-  ): Promise<Attempt<T>> => {
+    readBody: ReadBody<T>,
+  ): Promise<Try<T>> => {
     const { signal } = options;
     const startedAt = clock.now();
-    let result: Attempt<T>;
+    let result: Try<T>;
     try {
       const login = await unlessAborted(credentials.current(), signal);
-      result = await send(request, options, channel, login, read);
+      result = await send(request, options, login, readBody);
       if (!result.ok && result.failure.status === 401) {
         const other = await unlessAborted(credentials.after(login), signal);
-        if (other !== undefined) result = await send(request, options, channel, other, read);
+        if (other !== undefined) result = await send(request, options, other, readBody);
       }
     } catch (error) {
-      result = broken(error, signal);
+      result = failed(broken(error, signal));
     }
     if (!result.ok) {
       // Redacted before it is cut: half a secret has no shape any more.
       const message = clause(redactor.redact(result.failure.message));
-      result = { ...result, failure: { ...result.failure, message } };
+      result = failed({ ...result.failure, message });
     }
     const end = result.ok ? 'ok' : result.failure.message;
     const [path] = request.path.split('?');
@@ -163,21 +158,37 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return result;
   };
 
+  /** Only reads are repeated: nobody knows what became of a mutation that was not answered. */
+  const call = <T>(
+    request: HttpRequest,
+    options: CallOptions,
+    readBody: ReadBody<T>,
+  ): Promise<Read<T>> => {
+    const { isWatch, method } = request;
+    const limits = method === 'GET' && !isWatch ? options : { ...options, retries: 0 };
+    const once = (): Promise<Try<T>> => attempt(request, options, readBody);
+    const inTurn = isWatch ? once : () => throttle.run(once, options.signal);
+    return withRetries(inTurn, limits, session);
+  };
+
   const parse: ReadBody<JsonObject> = async (body, answer) => {
     const value = parseObject(await textOf(body, answer));
-    return value === undefined ? unreadable(answer) : { ok: true, value };
+    return value === undefined ? unreadable(answer) : read(value);
   };
   return {
     /** The whole answer. */
-    json: (request: HttpRequest, options: CallOptions) =>
-      throttle.run(() => attempt(request, options, 'calls', parse), options.signal),
+    json: (request: HttpRequest, options: CallOptions) => call(request, options, parse),
     /** The body of a watch, still to come; the time limit ends with the headers. */
-    open: (request: HttpRequest, options: CallOptions) =>
-      attempt<Readable>(request, options, 'watches', async (body, answer) => {
-        if (contentTypeOf(answer) === 'application/json') return { ok: true, value: body };
-        body.on('error', () => undefined).destroy();
-        return unreadable(answer);
-      }),
+    watch: (path: string, accept: string, options: CallOptions) =>
+      call<Readable>(
+        { method: 'GET', path, accept, isWatch: true },
+        options,
+        async (body, answer) => {
+          if (contentTypeOf(answer) === 'application/json') return read(body);
+          body.on('error', () => undefined).destroy();
+          return unreadable(answer);
+        },
+      ),
     clockOffsetMs: () => clockOffsetMs,
     async close(): Promise<void> {
       closing.abort();
@@ -192,15 +203,16 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
  * larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters).
  */
 async function textOf(body: Body, answer: Answer): Promise<string> {
-  if (headerOf(answer, 'content-encoding') !== 'gzip') return body.text();
   const kept: Buffer[] = [];
   let left = MAX_BODY_BYTES;
-  await pipeline(body, createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
+  const keep = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of chunks) {
       left -= chunk.length;
       if (left < 0) throw new errors.ResponseExceededMaxSizeError();
       kept.push(chunk);
     }
-  });
+  };
+  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
+  await (isPacked ? pipeline(body, createGunzip(), keep) : pipeline(body, keep));
   return Buffer.concat(kept).toString('utf8');
 }

@@ -48,6 +48,6 @@ export function read<T>(value: T): Read<T> {
   return { ok: true, value };
 }
 
-export function failed(failure: ReadFailure): { ok: false; failure: ReadFailure } {
+export function failed<F extends ReadFailure>(failure: F): { ok: false; failure: F } {
   return { ok: false, failure };
 }

@@ -17,7 +17,6 @@ export interface RunResult {
   outcome: Outcome;
   verdict: Verdict;
   namespaces: NamespaceResult[];
-  /** Root causes that hold more than one of the namespaces, the most namespaces first. */
   /** Namespaces that would have belonged to the run and were not looked at. */
   leftOut?: NotInspected[];
 }

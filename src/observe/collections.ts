@@ -1,5 +1,5 @@
 import { at, isObject, type JsonObject, stringAt } from '../base/json.ts';
-import type { KubernetesApi, ListOptions } from '../kubernetes/api.ts';
+import { type Fold, type KubernetesApi, keeping, type ListOptions } from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
 import {
   apiVersionOf,
@@ -45,137 +45,120 @@ export async function inParallel<T, R>(
   return answers;
 }
 
-/** A collection in one piece: what `parse` makes of each item, which may be nothing or several things. */
-export async function readList<T>(
-  api: KubernetesApi,
-  path: string,
-  parse: (item: JsonObject) => T | readonly T[],
-  options: Omit<ListOptions, 'onItem' | 'onRestart'>,
-): Promise<Read<{ items: T[]; complete: boolean }>> {
-  const items: T[] = [];
-  const end = await api.list(path, {
-    ...options,
-    onItem: (item) => items.push(...([parse(item)].flat() as T[])),
-    onRestart: () => {
-      items.length = 0;
-    },
-  });
-  return end.ok ? read({ items, complete: end.value.complete }) : end;
+interface WholeOptions {
+  /** Page size. */
+  limit: number;
+  metadataOnly?: boolean;
+  /** So many requests are never too many. */
+  few?: number;
 }
 
-type Whole = Pick<ListOptions, 'metadataOnly' | 'onItem'> & { page: number; onRestart: () => void };
-
-/** One list instead of `many` requests; unless it says `true`, nothing that was handed over counts. */
-export async function listTogether(
+/** One list instead of `many` requests; undefined where it would cost more than they. */
+export async function listTogether<T>(
   path: string,
   many: number,
-  { page, ...rest }: Whole,
+  begin: () => Fold<T>,
+  { limit, metadataOnly = false, few = FEW }: WholeOptions,
   { api, signal }: Reading,
-): Promise<Read<boolean>> {
-  const options = { ...rest, signal, limit: page };
-  const first = await api.list(path, { ...options, maxItems: page });
-  if (first.ok && first.value.complete) return read(true);
-  rest.onRestart();
+): Promise<Read<T | undefined>> {
+  if (many <= few) return read(undefined);
+  const options = { signal, limit, metadataOnly };
+  const first = await api.list(path, begin, { ...options, maxItems: limit });
   if (!first.ok) return first;
+  if (first.value.complete) return read(first.value.kept);
   // The first page is read again; how many more there are is the server's estimate, where it gives one.
-  const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / page);
-  if (pages * PAGE_COST > many) return read(false);
-  const all = await api.list(path, options);
-  if (all.ok) return read(true);
-  rest.onRestart();
-  return all;
+  const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / limit);
+  if (pages * PAGE_COST > many) return read(undefined);
+  const all = await api.list(path, begin, options);
+  return all.ok ? read(all.value.kept) : all;
 }
 
-interface Listing {
-  metadataOnly?: boolean;
-  /** Page size in a list of one namespace. */
-  limit?: number;
-  /** Of each namespace at most, and of all of them. */
-  maxItems?: number | undefined;
-  maxInAll?: number;
-  onItem: (namespace: string, item: JsonObject) => void;
-  /** Forget what was handed over of this namespace. */
-  onRestart: (namespace: string) => void;
+interface Share<T> {
+  /** Undefined until there is something for it. */
+  fold?: Fold<T>;
+  count: number;
+  complete: boolean;
 }
 
 /**
- * The objects of one type in these namespaces, by one list of the whole cluster where that is allowed and
- * cheaper. What each namespace gets is the same either way.
+ * What is kept of the objects of one type in each of these namespaces, by one list of the whole cluster
+ * where that is allowed and cheaper. What each namespace gets is the same either way; undefined for none.
  */
-export async function listIn(
+export async function listIn<T>(
   type: TypeRef,
   namespaces: readonly string[],
-  listing: Listing,
+  begin: () => Fold<T>,
+  options: Pick<ListOptions, 'metadataOnly' | 'limit' | 'maxItems'> & { maxInAll?: number },
   { api, signal }: Reading,
-): Promise<Map<string, Read<{ complete: boolean }>>> {
-  const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = listing;
-  const { maxInAll = Number.POSITIVE_INFINITY } = listing;
-  const handedOver = new Map(namespaces.map((name) => [name, 0]));
-  const cut = new Set<string>();
+): Promise<Map<string, Read<{ kept: T | undefined; complete: boolean }>>> {
+  const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = options;
+  const { maxInAll = Number.POSITIVE_INFINITY } = options;
+  const shares = new Map<string, Share<T>>();
   let inAll = 0;
+  const start = (name: string): void => {
+    inAll -= shares.get(name)?.count ?? 0;
+    shares.set(name, { count: 0, complete: true });
+  };
   const take = (namespace: string, item: JsonObject): void => {
-    const count = handedOver.get(namespace);
-    if (count === undefined) return; // a foreign one
+    const share = shares.get(namespace);
+    if (share === undefined) return; // a foreign one
     // No request can reach it; only a broken extension API server lists such a thing.
     if (!isPathSegment(stringAt(item, 'metadata', 'name') ?? '')) return;
-    if (count >= maxItems || inAll >= maxInAll) {
-      cut.add(namespace);
+    if (share.count >= maxItems || inAll >= maxInAll) {
+      share.complete = false;
       return;
     }
-    handedOver.set(namespace, count + 1);
+    share.count++;
     inAll++;
-    listing.onItem(namespace, item);
+    share.fold ??= begin();
+    share.fold.add(item);
   };
-  const forget = (namespace: string): void => {
-    inAll -= handedOver.get(namespace) ?? 0;
-    handedOver.set(namespace, 0);
-    cut.delete(namespace);
-    listing.onRestart(namespace);
+  const keptOf = (name: string, isWhole = true) => {
+    const { fold, complete } = shares.get(name) as Share<T>;
+    return read({ kept: fold?.kept, complete: complete && isWhole });
   };
-  const forgetAll = (): void => namespaces.forEach(forget);
 
   let isTold = true;
-  const isMany = namespaces.length > (metadataOnly ? 1 : FEW);
-  const whole: Whole = {
-    metadataOnly,
-    page: metadataOnly ? PAGE.small : PAGE.full,
-    onItem: (item) => {
+  const beginAll = (): Fold<true> => {
+    namespaces.forEach(start);
+    const add = (item: JsonObject): void => {
       const namespace = stringAt(item, 'metadata', 'namespace');
       // Some extension API servers leave it out: then only a list of its own says whose it is.
       if (namespace === undefined) isTold = false;
       else take(namespace, item);
-    },
-    onRestart: forgetAll,
+    };
+    return { add, kept: true };
   };
-  const together = isMany
-    ? await listTogether(collectionPath(type), namespaces.length, whole, { api, signal })
-    : read(false);
-  const ended = (name: string): Read<{ complete: boolean }> => read({ complete: !cut.has(name) });
-  if (together.ok && together.value && isTold)
-    return new Map(namespaces.map((name) => [name, ended(name)]));
-  forgetAll();
-  // A type that does not answer must not take the turns of all the others.
-  const isSlow = !together.ok && together.failure.kind === 'timeout';
-  const ends = new Map<string, Read<{ complete: boolean }>>();
-  const listOne = async (name: string): Promise<void> => {
-    const end = await api.list(collectionPath(type, name), {
-      signal,
-      metadataOnly,
-      ...(listing.limit === undefined ? {} : { limit: listing.limit }),
-      maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
-      // A broken extension API server may ignore the namespace in the path.
-      onItem: (item) => {
+  const whole = metadataOnly ? { limit: PAGE.small, metadataOnly, few: 1 } : { limit: PAGE.full };
+  const deps = { api, signal };
+  const path = collectionPath(type);
+  const together = await listTogether(path, namespaces.length, beginAll, whole, deps);
+  if (together.ok && together.value && isTold) {
+    return new Map(namespaces.map((name) => [name, keptOf(name)]));
+  }
+  namespaces.forEach(start);
+  const listOne = async (name: string) => {
+    const beginOne = (): Fold<true> => {
+      start(name);
+      const add = (item: JsonObject): void => {
         const { metadata } = item;
         if (isObject(metadata)) metadata['namespace'] ??= name;
+        // A broken extension API server may ignore the namespace in the path.
         if (stringAt(item, 'metadata', 'namespace') === name) take(name, item);
-      },
-      onRestart: () => forget(name),
+      };
+      return { add, kept: true };
+    };
+    const end = await api.list(collectionPath(type, name), beginOne, {
+      signal,
+      metadataOnly,
+      ...(options.limit === undefined ? {} : { limit: options.limit }),
+      maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
     });
-    if (end.ok && !end.value.complete) cut.add(name);
-    ends.set(name, end.ok ? ended(name) : end);
+    return [name, end.ok ? keptOf(name, end.value.complete) : end] as const;
   };
-  await inParallel(namespaces, listOne, isSlow ? 1 : WIDTH);
-  return ends;
+  // A type that does not answer must not take the turns of all the others.
+  const isSlow = !together.ok && together.failure.kind === 'timeout';
+  return new Map(await inParallel(namespaces, listOne, isSlow ? 1 : WIDTH));
 }
 
 /** How a failed read stands under "not inspected", with the right that was missing. */
@@ -213,9 +196,9 @@ export async function readSource<T>(
   source: Source<T>,
   { api, signal }: Reading,
 ): Promise<Gathered<Read<T[]>>> {
-  const path = collectionPath(source.type);
-  const listed = await readList(api, path, source.parse, { ...source.options, signal });
-  return answerOf(key, source, listed, listed.ok ? listed.value.items : []);
+  const options = { ...source.options, signal };
+  const listed = await api.list(collectionPath(source.type), keeping(source.parse), options);
+  return answerOf(key, source, listed);
 }
 
 /** What scales and makes pods from a template, of any type that is not read by its name. */
@@ -248,31 +231,22 @@ export async function readPlaces<T>(
   namespaces: readonly string[],
   deps: Reading,
 ): Promise<Map<string, Gathered<Read<T[]>>>> {
-  const found = new Map<string, T[]>(namespaces.map((name) => [name, []]));
   const { type, parse, options } = source;
-  const listing = {
-    maxItems: options.maxItems,
-    maxInAll: Math.min(MANY, 5 * options.maxItems),
-    onItem: (namespace: string, item: JsonObject) =>
-      found.get(namespace)?.push(...([parse(item)].flat() as T[])),
-    onRestart: (namespace: string) => found.set(namespace, []),
-  };
-  const ends = await listIn(type, namespaces, listing, deps);
-  return new Map(
-    [...ends].map(([name, end]) => [name, answerOf(key, source, end, found.get(name) ?? [], name)]),
-  );
+  const limits = { maxItems: options.maxItems, maxInAll: Math.min(MANY, 5 * options.maxItems) };
+  const ends = await listIn(type, namespaces, keeping(parse), limits, deps);
+  return new Map([...ends].map(([name, end]) => [name, answerOf(key, source, end, name)]));
 }
 
 function answerOf<T>(
   key: string,
   { label, type, options }: Source<T>,
-  end: Read<{ complete: boolean }>,
-  found: T[],
+  end: Read<{ kept: T[] | undefined; complete: boolean }>,
   namespace?: string,
 ): Gathered<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
   if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
-  if (end.value.complete || options.maxItems === 1) return { value: read(found) };
+  const { kept: found = [], complete } = end.value;
+  if (complete || options.maxItems === 1) return { value: read(found) };
   const what = `more ${label} ${place}`;
   const reason = `only the first ${found.length} are read`;
   return { value: read(found), unread: [{ source: key, what, reason }] };

@@ -1,8 +1,8 @@
-import type { JsonObject } from '../base/json.ts';
+import { keeping } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import { FEW, listTogether, PAGE, type Reading } from './collections.ts';
+import { listTogether, PAGE, type Reading } from './collections.ts';
 
 export const NAMESPACES = '/api/v1/namespaces';
 
@@ -26,19 +26,13 @@ export async function readNamespaces(
   deps: Reading,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
-  const listed = new Map<string, NamespaceFacts>();
-  const onItem = (item: JsonObject): void => {
-    const facts = namespaceFacts(item);
-    if (uids.has(facts.name)) listed.set(facts.name, facts);
-  };
-  const options = { page: PAGE.small, onItem, onRestart: () => listed.clear() };
-  const whole =
-    wanted.length > FEW
-      ? await listTogether(NAMESPACES, wanted.length, options, deps)
-      : read(false);
+  const begin = keeping((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));
+  const page = { limit: PAGE.small };
+  const whole = await listTogether(NAMESPACES, wanted.length, begin, page, deps);
   if (!whole.ok && whole.failure.kind !== 'forbidden') {
     return new Map(wanted.map(({ name }) => [name, whole]));
   }
+  const listed = new Map((whole.ok ? whole.value : [])?.map((facts) => [facts.name, facts]));
   const found = wanted.map(async ({ name, uid }) => {
     const facts = listed.get(name);
     const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;

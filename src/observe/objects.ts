@@ -1,5 +1,5 @@
 import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
-import type { Mutation } from '../kubernetes/api.ts';
+import { type Fold, keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
 import {
   type Identity,
@@ -15,14 +15,12 @@ import {
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import {
-  FEW,
   type Gathered,
   inParallel,
   listIn,
   listTogether,
   PAGE,
   type Reading,
-  readList,
   unreadOf,
 } from './collections.ts';
 
@@ -51,28 +49,26 @@ export async function readDetails(
 ): Promise<Map<string, Gathered<Read<ObjectDetail>>>> {
   const answers = new Map<string, Gathered<Read<ObjectDetail>>>();
   const wanted = new Set(items.map(({ object }) => object.uid));
-  const keep = (item: JsonObject): void => {
+  const add = (item: JsonObject): void => {
     const uid = stringAt(item, 'metadata', 'uid') ?? '';
     if (wanted.has(uid)) answers.set(uid, { value: read(objectDetail(item)) });
   };
+  // What comes twice is kept once.
+  const begin = (): Fold<true> => ({ add, kept: true });
   let byName = 0;
   const readNamed = async ({ type, object }: Detailed): Promise<Read<never>> => {
     if (byName++ >= MAX_BY_NAME) return TOO_MANY;
     const path = collectionPath(type, object.namespace);
     const only = { fieldSelector: `metadata.name=${object.name}` };
-    const end = await api.list(path, { signal, ...only, onItem: keep });
+    const end = await api.list(path, begin, { signal, ...only });
     return end.ok ? GONE : end;
   };
   const groups = Map.groupBy(items, ({ type, total }) => `${typeName(type)} ${isMany(total)}`);
   await inParallel([...groups.values()], async (group) => {
     const [{ type, total: some }] = group as [Detailed];
     const places = Map.groupBy(group, ({ object }) => object.namespace);
-    const listing = {
-      ...(isMany(some) ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE } : { limit: 100 }),
-      onItem: (_: string, item: JsonObject) => keep(item),
-      onRestart: () => undefined,
-    };
-    const ends = await listIn(type, [...places.keys()], listing, { api, signal });
+    const limits = isMany(some) ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE } : { limit: 100 };
+    const ends = await listIn(type, [...places.keys()], begin, limits, { api, signal });
     await inParallel([...places], async ([namespace, held]) => {
       const end = ends.get(namespace) ?? GONE;
       const [{ object: first, total }] = held as [Detailed];
@@ -109,31 +105,31 @@ export async function readPartners(
   const groups = Map.groupBy(items, ({ type }) => typeName(type));
   await inParallel([...groups.values()], async (group) => {
     const [{ type }] = group as [WantedPartner];
-    const found = new Map<string, Gathered<Read<ObjectFacts | undefined>>>();
     const placeOf = (namespace: string | undefined, name: string): string =>
       `${namespace ?? ''}/${name}`;
     const wanted = new Set(group.map(({ namespace, name }) => placeOf(namespace, name)));
-    const onItem = (item: JsonObject): void => {
+    const begin = keeping((item) => {
       const facts = objectFacts(item, type);
       const place = placeOf(facts.namespace, facts.name);
       const details = { [facts.uid]: read(objectDetail(item)) };
-      if (wanted.has(place)) found.set(place, { value: read(facts), details });
-    };
+      return wanted.has(place) ? [{ place, value: read(facts), details }] : [];
+    });
     // What is in Secrets and their like is nobody's business.
     const metadataOnly = type.group === '' && type.namespaced;
-    const options = { page: PAGE.full, metadataOnly, onItem, onRestart: () => found.clear() };
-    const whole =
-      group.length > FEW
-        ? await listTogether(collectionPath(type), group.length, options, { api, signal })
-        : read(false);
-    const isWhole = whole.ok && whole.value;
+    const page = { limit: PAGE.full, metadataOnly };
+    const deps = { api, signal };
+    const whole = await listTogether(collectionPath(type), group.length, begin, page, deps);
     await inParallel(group, async ({ namespace, name, key }) => {
       const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
-      const end = isWhole
-        ? whole
-        : await api.list(collectionPath(type, namespace), { signal, ...only, onItem });
+      const end =
+        whole.ok && whole.value !== undefined
+          ? read({ kept: whole.value })
+          : await api.list(collectionPath(type, namespace), begin, { signal, ...only });
+      const found = end.ok
+        ? end.value.kept.findLast(({ place }) => place === placeOf(namespace, name))
+        : { value: end };
       answers.set(key, {
-        ...(found.get(placeOf(namespace, name)) ?? { value: end.ok ? read(undefined) : end }),
+        ...(found ?? { value: read(undefined) }),
         unread: unreadOf('partners', `${type.kind} ${name}`, end, type),
       });
     });
@@ -154,10 +150,10 @@ export async function readDependents(
   );
   await inParallel(wanted, async (type) => {
     const path = collectionPath(type);
-    const options = { signal, metadataOnly: true };
-    const listed = await readList(api, path, (item) => objectFacts(item, type), options);
+    const begin = keeping((item) => objectFacts(item, type));
+    const listed = await api.list(path, begin, { signal, metadataOnly: true });
     if (!listed.ok) failure ??= listed;
-    for (const facts of listed.ok ? listed.value.items : []) {
+    for (const facts of listed.ok ? listed.value.kept : []) {
       for (const { uid } of facts.ownerReferences) found.get(uid)?.push(facts);
     }
   });
@@ -258,9 +254,9 @@ async function tryDeletion(
   // It went meanwhile: any other of its type will do, and none is no obstacle.
   const path = collectionPath(type, namespace);
   const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
-  const others = await readList(deps.api, path, identity, options);
+  const others = await deps.api.list(path, keeping(identity), options);
   if (!others.ok) return { answer: 'unknown', message: others.failure.message };
-  const [other] = others.value.items;
+  const [other] = others.value.kept;
   return other === undefined ? { answer: 'accepted' } : trialOf(await ask(other));
 }
 

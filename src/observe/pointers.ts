@@ -1,4 +1,5 @@
 import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import { keeping } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
   type Identity,
@@ -186,53 +187,41 @@ export async function readPointers(
 ): Promise<{ pointers: Pointer[]; unread: NotInspected[] }> {
   const names = new Set(namespaces.map(({ name }) => name));
   const owners = new Map(namespaces.map(({ name, uid }) => [uid, name]));
-  const pointers: Pointer[] = [];
-  const attachments: { volume: string; item: JsonObject }[] = [];
   const unread: NotInspected[] = [];
   const reconcilers = new Reconcilers();
   let isBlind = true;
-  const list = async (
+  const list = async <T>(
     type: PointingType,
-    onItem: (item: JsonObject) => void,
-    metadataOnly: boolean,
-  ): Promise<void> => {
-    const options = { signal, metadataOnly, maxItems: MANY, onItem };
-    const end = await api.list(collectionPath(type), options);
-    const what = typeName(type);
-    const because = 'not searched for what points into the namespace';
+    parse: (item: JsonObject) => T[],
+    metadataOnly = false,
+  ): Promise<T[]> => {
+    const options = { signal, metadataOnly, maxItems: MANY };
+    const end = await api.list(collectionPath(type), keeping(parse), options);
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
-    if (!end.ok) {
-      if (type.isOptional && end.failure.status === 404) return;
-      const reason = `${because}: ${end.failure.message}`;
-      unread.push({ source: 'pointers', what, reason, ...grantFor(end.failure, type) });
-    } else if (!end.value.complete) {
-      const reason = `${because}: only the first ${MANY} are read`;
-      unread.push({ source: 'pointers', what, reason });
+    const isThere = end.ok || !type.isOptional || end.failure.status !== 404;
+    const missing = end.ok ? `only the first ${MANY} are read` : end.failure.message;
+    if (isThere && !(end.ok && end.value.complete)) {
+      const reason = `not searched for what points into the namespace: ${missing}`;
+      const grant = end.ok ? {} : grantFor(end.failure, type);
+      unread.push({ source: 'pointers', what: typeName(type), reason, ...grant });
     }
+    return end.ok ? end.value.kept : [];
   };
-  await Promise.all([
-    ...POINTING_TYPES.map((type) =>
-      list(
-        type,
-        (item) => {
-          reconcilers.add(type.kind, item);
-          const found = [...(type.points?.(item) ?? []), ...byMetadata(item, owners)];
-          for (const [namespace, points] of Map.groupBy(found, (one) => one.namespace)) {
-            if (!names.has(namespace) || pointers.length >= MAX_POINTERS) continue;
-            pointers.push(pointerOf(type, item, points));
-          }
-        },
-        type.points === undefined,
-      ),
-    ),
+  const pointingIn = (type: PointingType) =>
     list(
-      ATTACHMENTS,
+      type,
       (item) => {
-        const volume = stringAt(item, 'spec', 'source', 'persistentVolumeName');
-        if (volume !== undefined) attachments.push({ volume, item });
+        reconcilers.add(type.kind, item);
+        const found = [...(type.points?.(item) ?? []), ...byMetadata(item, owners)];
+        return [...Map.groupBy(found, ({ namespace }) => namespace)].flatMap(
+          ([namespace, points]) => (names.has(namespace) ? pointerOf(type, item, points) : []),
+        );
       },
-      false,
-    ),
+      type.points === undefined,
+    );
+  const [attachments, ...lists] = await Promise.all([
+    list(ATTACHMENTS, (item) => [item]),
+    ...POINTING_TYPES.map(pointingIn),
   ]);
   if (isBlind) {
     // Whoever only waits was given no more, and is not told thirteen times.
@@ -240,10 +229,12 @@ export async function readPointers(
     const reason = 'none of it may be listed: 403 Forbidden';
     return { pointers: [], unread: [{ source: 'pointers', what, reason }] };
   }
+  const pointers = lists.flat();
   const volumes = new Map(
     pointers.flatMap((one) => (one.claim === undefined ? [] : [[one.object.name, one]])),
   );
-  for (const { volume, item } of attachments) {
+  for (const item of attachments) {
+    const volume = stringAt(item, 'spec', 'source', 'persistentVolumeName') ?? '';
     const of = volumes.get(volume);
     if (of === undefined) continue;
     const how = `its spec.source names PersistentVolume ${volume}, whose claim was in the namespace`;
@@ -251,11 +242,11 @@ export async function readPointers(
     pointers.push({ ...of, namespace, object });
   }
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
-  if (pointers.length >= MAX_POINTERS) {
+  if (pointers.length > MAX_POINTERS) {
     const reason = `only the first ${MAX_POINTERS} are listed`;
     unread.push({ source: 'pointers', what: 'more that stayed behind', reason });
   }
-  return { pointers, unread };
+  return { pointers: pointers.slice(0, MAX_POINTERS), unread };
 }
 
 /** The worst of what points from an object into one namespace. */
@@ -299,14 +290,15 @@ function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Poin
 
 /** CRDs and who may write the status or the finalizers of their objects: their controllers, by RBAC. */
 class Reconcilers {
-  private readonly definitions: JsonObject[] = [];
+  private readonly definitions = new Set<string>();
   /** Names of CRDs by ClusterRole. */
   private readonly roles = new Map<string, string[]>();
-  private readonly bindings: { role: string; places: (string | undefined)[] }[] = [];
+  /** By name: a list may start again. */
+  private readonly bindings = new Map<string, { role: string; places: (string | undefined)[] }>();
 
   add(kind: string, item: JsonObject): void {
     const name = stringAt(item, 'metadata', 'name') ?? '';
-    if (kind === CRDS.kind) this.definitions.push({ metadata: { name } });
+    if (kind === CRDS.kind) this.definitions.add(name);
     if (kind === 'ClusterRole') {
       const types = arrayAt(item, 'rules')
         .filter((rule) =>
@@ -321,25 +313,25 @@ class Reconcilers {
     }
     if (kind === 'ClusterRoleBinding') {
       const role = stringAt(item, 'roleRef', 'name') ?? '';
-      this.bindings.push({ role, places: arrayAt(item, 'subjects').map(placeOfSubject) });
+      this.bindings.set(name, { role, places: arrayAt(item, 'subjects').map(placeOfSubject) });
     }
   }
 
   /** CRDs whose only controllers ran as accounts of one of these namespaces. */
   left(namespaces: ReadonlySet<string>): Pointer[] {
-    const holders = this.bindings.flatMap(({ role, places }) =>
+    const holders = [...this.bindings.values()].flatMap(({ role, places }) =>
       (this.roles.get(role) ?? []).flatMap((type) =>
         places.map((place) => ({ type, role, place })),
       ),
     );
     const byType = Map.groupBy(holders, ({ type }) => type);
-    return this.definitions.flatMap((item) => {
-      const [first, ...others] = byType.get(stringAt(item, 'metadata', 'name') ?? '') ?? [];
+    return [...this.definitions].flatMap((name) => {
+      const [first, ...others] = byType.get(name) ?? [];
       const namespace = first?.place;
       if (first === undefined || namespace === undefined || !namespaces.has(namespace)) return [];
       if (others.some(({ place }) => place !== namespace)) return [];
       const how = `only accounts of the namespace may write the status of its objects (ClusterRole ${first.role}): without the namespace they have no controller`;
-      return [pointerOf(CRDS, item, [{ namespace, how }])];
+      return [pointerOf(CRDS, { metadata: { name } }, [{ namespace, how }])];
     });
   }
 }

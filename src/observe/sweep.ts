@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import type { Fold } from '../kubernetes/api.ts';
 import { objectFacts, type PodFacts, type ResourceType, typeName } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
@@ -69,40 +70,28 @@ async function readContent(
   type: ResourceType,
   deps: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
-  const tallies = new Map<string, Tally>();
-  const tallyOf = (namespace: string): Tally => {
-    const tally = tallies.get(namespace) ?? new Tally(type);
-    tallies.set(namespace, tally);
-    return tally;
-  };
-  const listing = {
-    metadataOnly: true,
-    onItem: (namespace: string, item: JsonObject) => tallyOf(namespace).add(item),
-    onRestart: (namespace: string) => tallies.delete(namespace),
-  };
-  const ends = await listIn(type, namespaces, listing, deps);
-  const countOf = (name: string): Read<ContentCount> => {
-    const tally = tallies.get(name);
-    return tally === undefined ? NOTHING : read(tally.count);
-  };
-  return new Map([...ends].map(([name, end]) => [name, end.ok ? countOf(name) : end]));
+  const options = { metadataOnly: true };
+  const ends = await listIn(type, namespaces, () => new Tally(type), options, deps);
+  const countIn = (kept: ContentCount | undefined): Read<ContentCount> =>
+    kept === undefined ? NOTHING : read(kept);
+  return new Map([...ends].map(([name, end]) => [name, end.ok ? countIn(end.value.kept) : end]));
 }
 
 /**
  * Folds the objects of one type in one namespace while they are being read: memory depends on how many
  * kinds of blockage there are, not on how many objects.
  */
-class Tally {
+class Tally implements Fold<ContentCount> {
   private readonly type: ResourceType;
   private readonly groups = new Map<string, ObjectGroup>();
-  readonly count: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
+  readonly kept: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
 
   constructor(type: ResourceType) {
     this.type = type;
   }
 
   add(item: JsonObject): void {
-    const { count } = this;
+    const { kept: count } = this;
     count.total++;
     const metadata = (item['metadata'] ?? {}) as JsonObject;
     const since = metadata['deletionTimestamp'];

@@ -111,9 +111,6 @@ export async function connectHost(options: HostApiOptions) {
         const data = (await octokit.request(route, { ...here, run })).data as Json;
         return stringAt(data, 'workflow_id') ?? stringAt(data, 'path')?.replace(/@.*$/, '');
       }),
-    /** Gitea and Forgejo tell. */
-    version: () =>
-      ask(async () => stringAt((await octokit.request('GET /version')).data as Json, 'version')),
   };
 }
 

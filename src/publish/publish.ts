@@ -10,7 +10,7 @@ import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { RunResult } from '../model/result.ts';
 import { isHeld } from '../report/causes.ts';
-import { failureSection, resultSection } from '../report/comment.ts';
+import { failureSection, sectionOf } from '../report/comment.ts';
 import { isPassed, type Teardown, teardownOf } from '../report/comment-state.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
 import { reportJson } from '../report/report-json.ts';
@@ -182,18 +182,14 @@ export class Publisher {
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
     const named = await withName(run, api);
-    const got = host.kind === 'gitea' ? await api.version() : undefined;
-    const version = got?.ok ? got.value : undefined;
-    const context = this.#context(version);
-    const isResult = 'run' in ending;
+    const context = this.#context();
     const end = await putComment({
       content: {
         key: commentKey(inputs.key, named),
         own: this.#teardown(ending, inputs, named),
-        gone: isResult ? goneIn(ending.run) : [],
-        section: isResult ? resultSection(ending, context) : () => failureSection(ending, context),
-        linkTo: ({ run: id, number, attempt }) =>
-          runUrl({ host, event, id, number, attempt }, version),
+        gone: 'run' in ending ? goneIn(ending.run) : [],
+        section: (maxChars) => sectionOf(ending, context, maxChars),
+        linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       },
       issue: found.number,
       mayCreate: mayCreate(ending, inputs),
@@ -219,10 +215,10 @@ export class Publisher {
     });
   }
 
-  #context(giteaVersion?: string): RenderContext {
+  #context(): RenderContext {
     const { run } = this.#deps;
     if (run === undefined) return {};
-    const url = runUrl(run, giteaVersion);
+    const url = runUrl(run);
     return { runLabel: run.label, ...(url === undefined ? {} : { runUrl: url }) };
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { at, isObject, type Json, parseObject, stringAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
-import { isVersionFrom, shorten } from '../base/text.ts';
+import { shorten } from '../base/text.ts';
 
 export type HostKind = 'github' | 'gitea' | 'forgejo';
 
@@ -98,7 +98,6 @@ function address(given: string | undefined, fallback: string): string {
  */
 export function runUrl(
   run: Pick<WorkflowRun, 'host' | 'event' | 'id' | 'number' | 'attempt'>,
-  giteaVersion = '',
 ): string | undefined {
   const { host, id, number, event } = run;
   if (!/^https?:\/\//.test(host.serverUrl)) return undefined;
@@ -107,7 +106,6 @@ export function runUrl(
     case 'github':
       return id === '' ? undefined : `${base}/${id}/attempts/${run.attempt}`;
     case 'gitea':
-      if (id !== '' && isVersionFrom(giteaVersion, 1, 26)) return `${base}/${id}`;
       return number === '' ? undefined : `${base}/${number}?by_index=1`;
     case 'forgejo':
       return number === '' ? undefined : `${base}/${number}`;

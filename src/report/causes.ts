@@ -87,10 +87,10 @@ function isSameSubject(a: Subject, b: Subject): boolean {
 }
 
 /** Equal root causes, with everywhere they are. */
-export interface Cause {
-  roots: [Root, ...Root[]];
+export interface Cause<N = NamespaceResult> {
+  roots: [Root<N>, ...Root<N>[]];
   /** Namespaces that it holds. */
-  namespaces: NamespaceResult[];
+  namespaces: N[];
   /** Objects that wait for it. */
   objects: number;
 }
@@ -106,8 +106,10 @@ export function isHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
  * What holds these namespaces: what holds most of them first; then as the diagnosis ranks kinds of causes,
  * and within a kind by how many objects wait.
  */
-export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
-  const byKey = new Map<string, Cause>();
+export function causesOf<N extends { name: string; diagnosis: Graph | undefined }>(
+  namespaces: readonly N[],
+): Cause<N>[] {
+  const byKey = new Map<string, Cause<N>>();
   for (const namespace of namespaces) {
     if (namespace.diagnosis === undefined) continue;
     for (const root of rootsOf(namespace.diagnosis, namespace)) {
@@ -123,7 +125,7 @@ export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
     }
   }
   const causes = [...byKey.values()];
-  const codeOf = ({ roots }: Cause): string => roots[0].finding.code;
+  const codeOf = ({ roots }: Cause<N>): string => roots[0].finding.code;
   const codes = [...new Set(causes.map(codeOf))];
   const rank = new Map(codes.map((code, at) => [code, at]));
   return causes.sort(

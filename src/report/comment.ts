@@ -9,17 +9,9 @@ import {
   teardownId,
   teardownsIn,
 } from './comment-state.ts';
-import {
-  bodySections,
-  folded,
-  footer,
-  longestThatFits,
-  type RenderContext,
-  runLink,
-  table,
-} from './markdown.ts';
+import { folded, longestThatFits, type RenderContext, runLink, table } from './markdown.ts';
 import { markOf } from './sentences.ts';
-import type { Failure, View } from './view.ts';
+import type { Ending, Failure } from './view.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
@@ -35,19 +27,11 @@ export function hasMarker(body: string, key: string): boolean {
   return body.split(/\r?\n/).includes(markerLine(key));
 }
 
-/** What one run has to say, in at most so many characters. */
-type Section = (maxChars: number) => string;
-
-export function resultSection(view: View, context: RenderContext): Section {
-  return (maxChars) =>
-    longestThatFits(
-      (detail, isShortened) =>
-        [
-          ...bodySections({ ...view, headline: view.commentHeadline }, detail),
-          footer(view, context, isShortened),
-        ].join('\n\n'),
-      (text) => text.length <= maxChars,
-    );
+/** What one run has to say, in at most so many characters; empty where there is no room for it. */
+export function sectionOf(ending: Ending, context: RenderContext, maxChars: number): string {
+  if (!('run' in ending)) return failureSection(ending, context);
+  const view = { ...ending, headline: ending.commentHeadline };
+  return longestThatFits(view, context, (text) => text.length <= maxChars);
 }
 
 export function failureSection(failure: Failure, context: RenderContext): string {
@@ -68,7 +52,7 @@ export interface CommentContent {
   own: Teardown;
   /** Namespaces that it saw go. */
   gone: readonly string[];
-  section: Section;
+  section: (maxChars: number) => string;
   /** Address of a run, for links. */
   linkTo: (teardown: Teardown) => string | undefined;
 }

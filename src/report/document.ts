@@ -70,7 +70,7 @@ export const SMALL_TABLE = 6;
 const MAX_PLACES = 10;
 
 /** How many lines these blocks take where they are seen. */
-export type Measure = (blocks: readonly Block[]) => number;
+type Measure = (blocks: readonly Block[]) => number;
 
 /** What is seen at once, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail, measure: Measure): Block[] {

@@ -1,6 +1,6 @@
 import { codeHtml, plainText, shorten } from '../base/text.ts';
 import { NAMESPACE } from '../model/finding.ts';
-import { type Block, type Detail, documentOf, type Measure } from './document.ts';
+import { type Block, type Detail, documentOf } from './document.ts';
 import { clockTime, clusterWords } from './sentences.ts';
 import type { Action, Row, View } from './view.ts';
 import {
@@ -70,24 +70,23 @@ const LADDER: readonly Detail[] = [
 
 /** The job summary, in the longest form that stays below `maxBytes`. */
 export function renderSummary(view: View, context: RenderContext, maxBytes: number): string {
-  return longestThatFits(
-    (detail, isShortened) => renderDocument(view, context, detail, isShortened),
-    (text) => Buffer.byteLength(text) <= maxBytes,
-  );
+  const text = longestThatFits(view, context, (one) => Buffer.byteLength(one) < maxBytes);
+  return text === '' ? '' : `${text}\n`;
 }
 
 /** report.md: everything, for whoever downloads it. */
 export function renderMarkdownReport(view: View, context: RenderContext): string {
-  return renderDocument(view, context, FILE, false);
+  return `${renderDocument(view, context, FILE, false)}\n`;
 }
 
 /** Empty when not even the shortest form fits: then there is no room to say anything. */
 export function longestThatFits(
-  render: (detail: Detail, isShortened: boolean) => string,
+  view: View,
+  context: RenderContext,
   fits: (text: string) => boolean,
 ): string {
   for (const [at, detail] of LADDER.entries()) {
-    const text = render(detail, at > 0);
+    const text = renderDocument(view, context, detail, at > 0);
     if (fits(text)) return text;
   }
   return '';
@@ -99,19 +98,14 @@ function renderDocument(
   detail: Detail,
   isShortened: boolean,
 ): string {
-  const sections = [...bodySections(view, detail), footer(view, context, isShortened)];
-  return `${sections.join('\n\n')}\n`;
-}
-
-/** The report without its foot, a string per block. */
-export function bodySections(view: View, detail: Detail): string[] {
   const encode = (block: Block): string => blockMarkdown(block, detail.chars);
-  const measure: Measure = (blocks) =>
+  const height = (blocks: readonly Block[]): number =>
     blocks.reduce((sum, block) => sum + heightOf(encode(block)), 0);
-  return documentOf(view, detail, measure).map(encode);
+  const sections = documentOf(view, detail, height).map(encode);
+  return [...sections, footer(view, context, isShortened)].join('\n\n');
 }
 
-export function footer(view: View, context: RenderContext, isShortened: boolean): string {
+function footer(view: View, context: RenderContext, isShortened: boolean): string {
   const { run, inspectedTypes } = view;
   const parts = [
     runLink(context),

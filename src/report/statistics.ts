@@ -2,7 +2,7 @@ import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
-import { type Root, rootsOf } from './causes.ts';
+import { type Cause, causesOf } from './causes.ts';
 import { table } from './markdown.ts';
 import type { Report, ReportNamespace } from './report-json.ts';
 import {
@@ -19,23 +19,26 @@ import {
 /** Nobody waited for these; a forecast is none either. */
 const NO_TEARDOWN: readonly Outcome[] = ['not-found', 'not-terminating', 'clear', 'would-hang'];
 
-type Seen = Root<ReportNamespace> & { report: Report };
+/** One namespace that somebody waited for. */
+interface Seen {
+  name: string;
+  report: Report;
+  namespace: ReportNamespace;
+  diagnosis: ReportNamespace;
+}
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */
 export function summarizeReports(reports: readonly Report[]) {
   const teardowns = reports.flatMap((report) =>
     report.namespaces
       .filter(({ outcome }) => !NO_TEARDOWN.includes(outcome))
-      .map((namespace) => ({ report, namespace })),
+      .map((namespace): Seen => {
+        return { name: namespace.name, report, namespace, diagnosis: namespace };
+      }),
   );
   const gone = teardowns
     .filter(({ namespace }) => namespace.outcome === 'deleted' || namespace.outcome === 'recreated')
     .map(({ namespace }) => namespace.elapsedSeconds);
-  const seen = teardowns.flatMap(({ report, namespace }) => {
-    const roots = rootsOf(namespace, namespace).map((root): Seen => ({ ...root, report }));
-    // Two objects with the same finalizer are one cause of one hang.
-    return [...new Map(roots.map((one) => [one.key, one])).values()];
-  });
   return {
     reports: reports.length,
     /** Namespaces that somebody waited for. */
@@ -51,8 +54,8 @@ export function summarizeReports(reports: readonly Report[]) {
             longest: Math.max(...gone),
           },
     /** What holds most namespaces first. */
-    causes: [...Map.groupBy(seen, ({ key }) => key).values()]
-      .map((group) => causeCount(group, teardowns.length))
+    causes: causesOf(teardowns)
+      .map((cause) => causeCount(cause, teardowns.length))
       .sort(
         (a, b) =>
           b.namespaces - a.namespaces ||
@@ -62,24 +65,23 @@ export function summarizeReports(reports: readonly Report[]) {
   };
 }
 
-function causeCount(group: readonly Seen[], teardowns: number) {
-  const [{ namespace, finding }] = group as [Seen];
+function causeCount({ roots: [{ finding }], namespaces: seen }: Cause<Seen>, teardowns: number) {
   const unique = (values: unknown[]): number => new Set(values).size;
-  const times = group.map(({ report }) => report.generatedAt).sort();
-  const began = group.flatMap((one) => one.namespace.deletionTimestamp ?? []).sort();
+  const times = seen.map(({ report }) => report.generatedAt).sort();
+  const began = seen.flatMap(({ namespace }) => namespace.deletionTimestamp ?? []).sort();
   return {
     code: finding.code,
     /** The finalizer where there is one, else the thing itself. */
-    what: whatOf(finding, namespace.name),
+    what: whatOf(finding, seen[0]?.name ?? ''),
     /** One that is in the report of every week is one. */
-    namespaces: unique(group.map((one) => `${one.namespace.name} ${one.namespace.uid}`)),
-    reports: unique(group.map(({ report }) => report)),
+    namespaces: unique(seen.map(({ namespace }) => `${namespace.name} ${namespace.uid}`)),
+    reports: unique(seen.map(({ report }) => report)),
     /** Teardowns in which it was a root cause, and their share of all, 0 to 1. */
-    hangs: group.length,
-    share: group.length / teardowns,
+    hangs: seen.length,
+    share: seen.length / teardowns,
     /** What those teardowns took before the gate gave up on them. */
     medianSeconds: percentile(
-      group.map((one) => one.namespace.elapsedSeconds),
+      seen.map(({ namespace }) => namespace.elapsedSeconds),
       0.5,
     ),
     /** Since when it has held anything, as far as the reports know: ISO 8601. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { stringAt } from '../../src/base/json.ts';
-import type { ListEnd, ListOptions } from '../../src/kubernetes/api.ts';
-import type { Read } from '../../src/model/read.ts';
+import type { Fold, Listed, ListOptions } from '../../src/kubernetes/api.ts';
+import { type Read, read } from '../../src/model/read.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, page, text } from './servers/answers.ts';
@@ -13,20 +13,26 @@ const expired = failure(410, 'Expired', 'The provided continue parameter is too 
 async function list(
   answer: Answer,
   options: Partial<ListOptions> = {},
-): Promise<{ end: Read<ListEnd>; names: string[]; server: FakeServer; restarts: number }> {
+): Promise<{
+  end: Read<Pick<Listed<unknown>, 'complete' | 'remaining'>>;
+  names: string[];
+  server: FakeServer;
+  restarts: number;
+}> {
   const server = await startServer(answer);
   const api = await connectTo(server.url);
   let names: string[] = [];
-  let restarts = 0;
-  const end = await api.list(PATH, {
-    ...options,
-    onItem: (item) => names.push(stringAt(item, 'metadata', 'name') ?? '?'),
-    onRestart: () => {
-      restarts++;
-      names = [];
-    },
-  });
-  return { end, names, server, restarts };
+  let restarts = -1;
+  const begin = (): Fold<string[]> => {
+    restarts++;
+    names = [];
+    return { add: (item) => names.push(stringAt(item, 'metadata', 'name') ?? '?'), kept: names };
+  };
+  const end = await api.list(PATH, begin, options);
+  if (!end.ok) return { end, names, server, restarts };
+  const { kept, ...rest } = end.value;
+  expect(kept).toBe(names);
+  return { end: read(rest), names, server, restarts };
 }
 
 function queries(server: FakeServer): string[] {

@@ -2,8 +2,9 @@ import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
 import type {
   CallOptions,
   Discovery,
+  Fold,
   KubernetesApi,
-  ListEnd,
+  Listed,
   ListOptions,
   Mutation,
   ResourceType,
@@ -165,21 +166,23 @@ export class FakeCluster implements KubernetesApi {
     return object === undefined ? failed(NOT_FOUND) : read(structuredClone(object));
   }
 
-  async list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
+  async list<T>(
+    path: string,
+    begin: () => Fold<T>,
+    options: ListOptions = {},
+  ): Promise<Read<Listed<T>>> {
     const given = this.#ask(`LIST ${path}`, options);
     if (given !== undefined && !given.ok) return given;
     if (options.metadataOnly === true) this.metadataOnly.push(path);
-    if (this.restarts.delete(path)) {
-      await this.list(path, options);
-      options.onRestart?.();
-    }
+    if (this.restarts.delete(path)) await this.list(path, begin, options);
+    const fold = begin();
     let handed = 0;
     for (const [key, object] of this.#objects) {
       if (!isIn(key, path) || !matches(object, options.labelSelector)) continue;
-      if (handed++ === options.maxItems) return read({ complete: false });
-      options.onItem(structuredClone(object));
+      if (handed++ === options.maxItems) return read({ kept: fold.kept, complete: false });
+      fold.add(structuredClone(object));
     }
-    return read({ complete: true });
+    return read({ kept: fold.kept, complete: true });
   }
 
   async watch(path: string, options: WatchOptions): Promise<Read<undefined>> {

@@ -6,7 +6,7 @@ import {
   type JsonObject,
   stringAt,
 } from '../../src/base/json.ts';
-import type { CallOptions, ListEnd, ListOptions, Mutation } from '../../src/kubernetes/api.ts';
+import type { CallOptions, Fold, Listed, ListOptions, Mutation } from '../../src/kubernetes/api.ts';
 import { namespacePath } from '../../src/kubernetes/paths.ts';
 import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
 import type { FakeClock } from './fake-clock.ts';
@@ -33,14 +33,20 @@ export class ForceCluster extends FakeCluster {
     this.#time = clock;
   }
 
-  override async list(path: string, options: ListOptions): Promise<Read<ListEnd>> {
+  override async list<T>(
+    path: string,
+    begin: () => Fold<T>,
+    options: ListOptions = {},
+  ): Promise<Read<Listed<T>>> {
     const [, name] = /^metadata\.name=(.*)$/.exec(options.fieldSelector ?? '') ?? [];
-    return super.list(path, {
-      ...options,
-      onItem: (item) => {
-        if (name === undefined || stringAt(item, 'metadata', 'name') === name) options.onItem(item);
-      },
-    });
+    const selecting = (): Fold<T> => {
+      const fold = begin();
+      const add = (item: JsonObject): void => {
+        if (name === undefined || stringAt(item, 'metadata', 'name') === name) fold.add(item);
+      };
+      return { add, kept: fold.kept };
+    };
+    return super.list(path, selecting, options);
   }
 
   override async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {

@@ -231,6 +231,20 @@ describe('at the timeout', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
+  test.each([
+    { of: 'one namespace', names: [DEMO], path: pathOf.all(CONFIG_MAPS, DEMO) },
+    { of: 'all namespaces', names: [DEMO, 'a', 'b'], path: '/api/v1/configmaps' },
+  ])('what a list of $of has told before it starts again counts once', async ({ names, path }) => {
+    const { cluster, run } = stage(...names);
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    cluster.restarts.add(path);
+    const { namespaces } = await run({ namespace: names.join(','), timeout: '90s' });
+    expect(cluster.restarts).toEqual(new Set());
+    const { diagnosis } = namespaces.find(({ name }) => name === DEMO) ?? {};
+    const held = diagnosis?.findings.filter(({ code }) => code === 'object-finalizer') ?? [];
+    expect(held.map(({ count = 1 }) => count)).toEqual([1]);
+  });
+
   test('progressing, while objects get fewer', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     for (let index = 0; index < 20; index++) {

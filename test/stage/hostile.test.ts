@@ -88,13 +88,14 @@ class HostileCluster extends FakeCluster {
     super(clock);
     let asked = 0;
     const next = (): JsonObject[] => lists[asked++ % lists.length] as JsonObject[];
-    this.list = async (_, options) => {
+    this.list = async (_, begin) => {
       const items = next();
       if (failure !== '' && asked % 5 === 0) {
         return failed({ kind: 'server-error', status: 500, message: failure });
       }
-      for (const item of items) options.onItem(structuredClone(item));
-      return read({ complete: true });
+      const fold = begin();
+      for (const item of items) fold.add(structuredClone(item));
+      return read({ kept: fold.kept, complete: true });
     };
     this.get = async () => {
       const [first] = next();

@@ -71,8 +71,6 @@ export interface GithubOptions {
   flavour?: 'github' | 'gitea' | 'forgejo';
   /** Whose description requests are held against; that of the flavour unless given. */
   description?: Description;
-  /** Gitea's. */
-  version?: string;
   /** What the host calls itself in links, when that is another address than its clients use. */
   publicUrl?: string;
   repository?: string;
@@ -116,7 +114,6 @@ class GithubStub implements Github {
     this.#options = {
       flavour,
       description: isGithub ? 'api.github.com' : 'gitea',
-      version: '1.26.0',
       publicUrl: '',
       repository: REPOSITORY_NAME,
       login: isGithub ? 'github-actions[bot]' : `${flavour}-actions`,
@@ -230,14 +227,13 @@ class GithubStub implements Github {
   #answer(entry: GithubRequest, authorization: string | undefined): Answer {
     if (authorization !== `token ${TOKEN}`) return message(401, 'Bad credentials');
     const url = new URL(entry.path, this.serverUrl);
-    const { isViewerKnown, login, repository, flavour, version } = this.#options;
+    const { isViewerKnown, login, repository, flavour } = this.#options;
     if (/^(\/api)?\/graphql$/.test(url.pathname) && flavour === 'github') {
       return isViewerKnown
         ? { status: 200, body: { data: { viewer: { login } } } }
         : message(403, 'Resource not accessible by integration');
     }
     const path = url.pathname.slice(this.#basePath.length);
-    if (path === '/version') return { status: 200, body: { version } };
     if (path === '/user' && isViewerKnown) return { status: 200, body: { login } };
     if (path === '/user') return message(403, 'Resource not accessible by integration');
     const prefix = `/repos/${repository}`;

@@ -9,7 +9,7 @@ import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
 import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
-import { MAX_COMMENT_CHARS, renderComment, resultSection } from '../../src/report/comment.ts';
+import { MAX_COMMENT_CHARS, renderComment, sectionOf } from '../../src/report/comment.ts';
 import { stateBlock, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
 import { type Failure, viewOf } from '../../src/report/view.ts';
@@ -180,7 +180,7 @@ export function commentOf(
       key: KEY,
       own,
       gone: [],
-      section: resultSection(viewOf(run), context),
+      section: (maxChars) => sectionOf(viewOf(run), context, maxChars),
       linkTo: () => context.runUrl,
     },
     earlier.length === 0 ? [] : [stateBlock(earlier, undefined)],

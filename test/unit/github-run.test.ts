@@ -54,12 +54,12 @@ const HOSTS: Record<string, Record<string, string>> = { GITHUB: ENV, GHES, GITEA
 describe('the workflow run', () => {
   test('has its host, its page and its place', () =>
     expectPairs('workflow-runs.txt', (line) => {
-      const { on, env, version, matrix = '' } = JSON.parse(line);
+      const { on, env, matrix = '' } = JSON.parse(line);
       const read = readWorkflowRun({ ...HOSTS[on], ...env }, matrix);
       if (read === undefined) return 'none';
       const { host, where, label } = read;
       const { name, hasSummary } = host;
-      return { name, hasSummary, where, label, url: runUrl(read, version) };
+      return { name, hasSummary, where, label, url: runUrl(read) };
     }));
 
   test('reads the payload of the event and when the job began, and does without', async () => {

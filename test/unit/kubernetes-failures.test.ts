@@ -48,15 +48,15 @@ test.each([
   { error: undefined, clause: 'unknown error', again: true },
 ])('$clause', ({ error, clause, again }) => {
   const described = networkFailure(error);
-  expect(described.failure.message).toBe(clause);
-  expect(described.isTransient).toBe(again);
+  expect(described.message).toBe(clause);
+  expect(described.again).toBe(again ? 'maybe' : undefined);
 });
 
 test('a connection that takes too long is a timeout, not a broken network', () => {
-  expect(networkFailure(coded('UND_ERR_CONNECT_TIMEOUT')).failure.kind).toBe('timeout');
-  expect(networkFailure(coded('ECONNRESET')).failure.kind).toBe('network');
+  expect(networkFailure(coded('UND_ERR_CONNECT_TIMEOUT')).kind).toBe('timeout');
+  expect(networkFailure(coded('ECONNRESET')).kind).toBe('network');
 });
 
 test('a long text is cut', () => {
-  expect(networkFailure(new Error('x'.repeat(10_000))).failure.message).toHaveLength(300);
+  expect(networkFailure(new Error('x'.repeat(10_000))).message).toHaveLength(300);
 });

@@ -1,14 +1,12 @@
 import { expect, test } from 'vitest';
-import { type Attempt, Throttle, withRetries } from '../../src/kubernetes/retry.ts';
+import { Throttle, type Try, type TryFailure, withRetries } from '../../src/kubernetes/retry.ts';
+import { failed } from '../../src/model/read.ts';
 
-const broken = {
-  ok: false,
-  failure: { kind: 'network', message: 'reset' },
-  isTransient: true,
-} as const;
+const RESET = { kind: 'network', message: 'reset' } as const;
+const broken = failed<TryFailure>({ ...RESET, again: 'maybe' });
 
 async function run(
-  attempts: readonly Attempt<string>[],
+  attempts: readonly Try<string>[],
   retries?: number,
   random = 1,
 ): Promise<{ result: unknown; slept: number[]; tries: number }> {
@@ -41,14 +39,14 @@ test('half of each pause is chance', async () => {
 });
 
 test('a busy server is asked more often than one that fails', async () => {
-  expect((await run([{ ...broken, isThrottled: true }])).tries).toBe(9);
+  expect((await run([failed({ ...RESET, again: 'busy' })])).tries).toBe(9);
   expect((await run([broken])).tries).toBe(4);
 });
 
 test('what cannot get better is not repeated', async () => {
-  const { slept, tries, result } = await run([{ ...broken, isTransient: false }], 5);
+  const { slept, tries, result } = await run([failed(RESET)], 5);
   expect({ slept, tries }).toEqual({ slept: [], tries: 1 });
-  expect(result).toEqual({ ok: false, failure: broken.failure });
+  expect(result).toEqual({ ok: false, failure: RESET });
 });
 
 test('stopping during a pause ends it, without another try', async () => {
@@ -69,8 +67,8 @@ test('stopping during a pause ends it, without another try', async () => {
 test('a wish of the server is kept, where it is longer than our own pause', async () => {
   const { slept } = await run(
     [
-      { ...broken, retryAfterMs: 3_000 },
-      { ...broken, retryAfterMs: 1 },
+      failed({ ...broken.failure, retryAfterMs: 3_000 }),
+      failed({ ...broken.failure, retryAfterMs: 1 }),
     ],
     2,
   );
@@ -78,20 +76,20 @@ test('a wish of the server is kept, where it is longer than our own pause', asyn
 });
 
 test('more than half a minute is for the caller to decide', async () => {
-  const { tries } = await run([{ ...broken, retryAfterMs: 31_000 }], 3);
+  const { tries } = await run([failed({ ...broken.failure, retryAfterMs: 31_000 })], 3);
   expect(tries).toBe(1);
 });
 
-const fine: Attempt<string> = { ok: true, value: 'fine' };
-const throttled: Attempt<string> = { ...broken, isThrottled: true };
+const fine: Try<string> = { ok: true, value: 'fine' };
+const throttled: Try<string> = failed({ ...RESET, again: 'busy' });
 
 /** Requests whose answers the test gives by hand, in any order. */
 function requests(throttle: Throttle): {
-  send: (signal?: AbortSignal) => Promise<Attempt<string>>;
-  underWay: ((answer: Attempt<string>) => void)[];
+  send: (signal?: AbortSignal) => Promise<Try<string>>;
+  underWay: ((answer: Try<string>) => void)[];
 } {
-  const underWay: ((answer: Attempt<string>) => void)[] = [];
-  const send = (signal?: AbortSignal): Promise<Attempt<string>> =>
+  const underWay: ((answer: Try<string>) => void)[] = [];
+  const send = (signal?: AbortSignal): Promise<Try<string>> =>
     throttle.run(() => new Promise((resolve) => underWay.push(resolve)), signal);
   return { send, underWay };
 }
@@ -137,7 +135,7 @@ test('what was turned away together halves the width once, the next time again, 
 test('answers widen it again, one for each round of answers, to what it was', async () => {
   const throttle = new Throttle(4);
   const { send, underWay } = requests(throttle);
-  const answer = async (how: Attempt<string>): Promise<void> => {
+  const answer = async (how: Try<string>): Promise<void> => {
     const sent = send();
     await settled();
     underWay.splice(0)[0]?.(how);
