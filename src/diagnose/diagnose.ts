@@ -13,6 +13,7 @@ import {
   type Context,
   contextOf,
   idOf,
+  isForeseen,
   listed,
   type Rule,
   type RuleResult,
@@ -55,7 +56,10 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const results = withServers([...found, ...deleting]);
   const moving = movementOf(context, isHeld);
   const blocking = results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
-  const trying = now.unread.length > 0 ? undefined : keepsTrying(context, blocking, moving);
+  // Nobody can have begun with what nobody has asked for.
+  const isAsked = !isForeseen(context, { since: now.namespace.deletionTimestamp ?? '' });
+  const trying =
+    isAsked && now.unread.length === 0 ? keepsTrying(context, blocking, moving) : undefined;
   const movement = trying ?? moving;
   const isStill = movement.kind === 'none' || movement.kind === 'unknown';
   const mayEnd = now.forecast === undefined && now.trouble === undefined;
