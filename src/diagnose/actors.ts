@@ -6,7 +6,7 @@ import type {
   PodFacts,
   WorkloadFacts,
 } from '../model/snapshot.ts';
-import { type Context, listed } from './context.ts';
+import { type Context, isInside, listed } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -276,6 +276,14 @@ export function isStatic({ kind, pods }: Actor): boolean {
 /** It exists, whether or not anything of it runs. */
 export function isPresent({ isGone }: Actor): boolean {
   return !isGone;
+}
+
+/** No pod of it is made any more, and a restart ends those that are left. */
+export function isEnding(context: Context, { namespace, deletionTimestamp }: Actor): boolean {
+  const { cluster, forecast } = context.now;
+  const home = listed(cluster.namespaces).find(({ name }) => name === namespace);
+  const isHere = forecast === undefined && isInside(context, namespace);
+  return isHere || deletionTimestamp !== undefined || home?.deletionTimestamp !== undefined;
 }
 
 export function actorSubject({ apiVersion, kind, namespace, name }: Actor): Subject {

@@ -1,9 +1,11 @@
 import {
+  type Certainty,
   type Diagnosis,
   type Edge,
   FINDING_CODES,
   type Finding,
   NAMESPACE,
+  type Remedy,
 } from '../model/finding.ts';
 import { idOf, type RuleResult } from './context.ts';
 
@@ -198,17 +200,36 @@ function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding 
   return { id, ...finding, waitsFor };
 }
 
-/** Two rules may find the same thing from different sides: their evidence adds up. */
-function merge(a: RuleResult, b: RuleResult): RuleResult {
+const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];
+
+/**
+ * Two rules may find the same thing from different sides, and one owner may fail at several types: evidence and
+ * duties add up, and the less certain one speaks.
+ */
+function merge(one: RuleResult, other: RuleResult): RuleResult {
+  const [a, b] = [one, other].toSorted(
+    (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),
+  ) as [RuleResult, RuleResult];
   const blocksNamespace = a.blocksNamespace ?? b.blocksNamespace;
   const waitsForNamespace = a.waitsForNamespace ?? b.waitsForNamespace;
+  const more = b.remedies.filter(
+    (duty) =>
+      isDuty(duty) &&
+      !a.remedies.some(({ text, command }) => text === duty.text && command === duty.command),
+  );
+  const last = a.remedies.findLastIndex(isDuty) + 1;
   return {
     ...a,
     evidence: [...new Set([...a.evidence, ...b.evidence])],
+    remedies: a.remedies.toSpliced(last, 0, ...more),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     ...(blocksNamespace === undefined ? {} : { blocksNamespace }),
     ...(waitsForNamespace === undefined ? {} : { waitsForNamespace }),
   };
+}
+
+function isDuty({ role = 'now' }: Remedy): boolean {
+  return role === 'now';
 }
 
 /** As the codes are listed, and within a code the largest first. */

@@ -14,7 +14,7 @@ export interface Rights {
   change: 'named' | 'everything' | undefined;
   /** It can list and watch them, as a controller does. */
   watch: 'named' | 'everything' | undefined;
-  /** A rule names the type's status or finalizers: its holder reconciles the type. */
+  /** A rule names the type's status or finalizers, or all of its group: its holder reconciles the type. */
   reconciles: boolean;
   /** It may act as somebody else, whose rights are then its own. */
   impersonates: boolean;
@@ -124,7 +124,7 @@ export function rightsOf(
     rights.servesGroup ||= isOwn && grant.namespace === undefined;
     const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
     if (isOwn && rule.verbs.some((verb) => verb !== 'watch' && verb !== 'list')) {
-      rights.reconciles ||= namesStatus(rule, type);
+      rights.reconciles ||= namesStatus(rule, type) || rule.resources.includes('*');
     }
     const all = subresource === undefined ? '*' : `*/${subresource}`;
     const isDirect = [resource, all, '*'].some((name) => rule.resources.includes(name));

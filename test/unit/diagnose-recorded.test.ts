@@ -154,3 +154,72 @@ test('a Lease that is called after something else is that of the program that wr
     expect(message).toContain('if it leads by Lease widget-system/csi-example-com, nobody does');
   }
 });
+
+/** Every command that the diagnosis prints of an operator that has lost its right, after the cluster was changed. */
+function commandsOf(scenario: string, change: (looks: RecordedLooks) => void): string[] {
+  const looks = readRecordedLook(scenario);
+  change(looks);
+  const found = diagnose(looks.now, looks.before).findings;
+  return found.flatMap(({ remedies }) => remedies.flatMap(({ command }) => command ?? []));
+}
+
+function workloadOf({ now: { cluster } }: RecordedLooks) {
+  const listed = cluster.deployments?.ok ? cluster.deployments.value : [];
+  const found = listed.find(({ name }) => name === 'widget-operator');
+  if (found === undefined) throw new Error('the operator was not recorded');
+  return found;
+}
+
+const RESTARTS = /rollout restart/;
+
+describe('who is on the way out is not restarted', () => {
+  const DELETED = '2026-01-01T00:00:00Z';
+  const ways: Record<string, (looks: RecordedLooks) => void> = {
+    'the workload is being deleted': (looks) => {
+      workloadOf(looks).deletionTimestamp = DELETED;
+    },
+    'its namespace is being deleted': (looks) => {
+      const { namespaces } = looks.now.cluster;
+      const { namespace } = workloadOf(looks);
+      for (const one of namespaces?.ok ? namespaces.value : []) {
+        if (one.name === namespace) one.deletionTimestamp = DELETED;
+      }
+    },
+  };
+  for (const scenario of ['S40', 'S42', 'lost-for-two-objects']) {
+    test.each(Object.entries(ways))(`${scenario}: %s`, (_, change) => {
+      expect(commandsOf(scenario, () => {}).some((one) => RESTARTS.test(one))).toBe(true);
+      expect(commandsOf(scenario, change).filter((one) => RESTARTS.test(one))).toEqual([]);
+    });
+  }
+});
+
+describe('a right is granted', () => {
+  const granted = (scenario: string, change: (looks: RecordedLooks) => void = () => {}): string =>
+    commandsOf(scenario, change).find((one) => one.includes('create clusterrole ')) ?? '';
+
+  test('for the objects that are held, where all of them are known', () => {
+    expect(granted('lost-for-two-objects')).toMatch(/--resource-name=db --resource-name=second /);
+    const many = granted('lost-for-two-objects', ({ now }) => {
+      for (const { read } of now.content) {
+        for (const group of read.ok ? read.value.terminating : []) group.count = 200;
+      }
+    });
+    expect(many).toMatch(/--resource=widgets\.example\.com /);
+    expect(many).not.toContain('--resource-name');
+  });
+
+  test('for all objects where it has to be to list them', () => {
+    const granting = granted('S86-role');
+    expect(granting).toContain("'--verb=list,watch,update,patch'");
+    expect(granting).not.toContain('--resource-name');
+  });
+
+  test('by a role for each of two types of one name', () => {
+    const roles = commandsOf('lost-for-two-types', () => {}).flatMap(
+      (one) => /create clusterrole (\S+)/.exec(one)?.[1] ?? [],
+    );
+    expect(roles).toHaveLength(2);
+    expect(new Set(roles).size).toBe(2);
+  });
+});

@@ -2,7 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { idOf, type RuleResult } from '../../src/diagnose/context.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
-import { FINDING_CODES, type FindingCode, NAMESPACE } from '../../src/model/finding.ts';
+import {
+  type Certainty,
+  FINDING_CODES,
+  type FindingCode,
+  NAMESPACE,
+} from '../../src/model/finding.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
 interface Sketch {
@@ -122,6 +127,28 @@ describe('buildGraph', () => {
     });
     expect(names(graph.blockers)).toEqual(['held']);
     expect(graph.edges).toHaveLength(2);
+  });
+
+  test('one owner that fails at two types has the duties of both, each once, before all that is instead of them', () => {
+    const charge = (type: string, certainty: Certainty): RuleResult => ({
+      ...resultOf({ name: 'operator', code: 'owner-failing', evidence: [type] }, new Map()),
+      certainty,
+      message: `${certainty} fails at ${type}`,
+      remedies: [
+        { text: 'Restart it' },
+        { text: `Grant ${type}`, role: 'now' },
+        { text: `Remove it from ${type}`, role: 'or' },
+      ],
+    });
+    const results = [charge('widgets', 'proven'), charge('gadgets', 'likely')];
+    for (const order of [results, results.toReversed()]) {
+      const [finding, ...others] = buildGraph(order).findings;
+      expect(others).toEqual([]);
+      expect(finding).toMatchObject({ certainty: 'likely', message: 'likely fails at gadgets' });
+      expect(finding?.remedies.map(({ text }) => text)).toEqual([
+        ...['Restart it', 'Grant gadgets', 'Grant widgets', 'Remove it from gadgets'],
+      ]);
+    }
   });
 
   test('ranks what stops the whole cluster before single objects, and the larger before the smaller', () => {

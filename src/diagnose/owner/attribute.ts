@@ -220,18 +220,21 @@ function isCalledAs(held: Held, { name }: Account): boolean {
  * it tried, or that it works on just this object), it does not look at this namespace, or it is what the owner
  * makes of such objects: a database is not its operator.
  */
-function isVetoed(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
+function isVetoed(context: Context, held: Held, candidate: Candidate): boolean {
+  const { actor, evidence, rights } = candidate;
   if (actor !== undefined && (!looksHere(context, held, actor) || isMadeOf(held, actor))) {
     return true;
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
   const tried = evidence.some(({ kind }) => kind === 'refusal');
+  // Who only reports in the status never had another right.
+  const telling = evidence.filter((one) => !isOfStatus(one) || !rights.reconciles);
   // By a rule for all types, a policy engine watches them as well: only the product itself, or who writes their
   // status, has lost a right. A namesake for another namespace has rights there, and none in the whole cluster.
   const worksOnIt =
-    (rights.watch === 'named' && evidence.some(isIdentity)) ||
+    (rights.watch === 'named' && telling.some(isIdentity)) ||
     (rights.watch !== undefined && evidence.some(isOfCatalogue)) ||
-    ((rights.watch !== undefined || rights.servesGroup) && evidence.some(isOfStatus));
+    ((rights.watch !== undefined || rights.servesGroup) && telling.some(isOfStatus));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -278,10 +281,11 @@ function chooseActing(
   context: Context,
   held: Held,
   candidates: readonly Candidate[],
-): ReturnType<typeof choose> {
+): Choice | undefined {
   const manager = writerOf(held)?.manager ?? '';
   const [candidate, ...others] = candidates.filter(
     (one) =>
+      one.rights.change === undefined &&
       isUnexplained(context, held, one) &&
       [one.actor?.name, one.account?.name, ...ownPrograms(one)].includes(manager),
   );
@@ -321,57 +325,161 @@ function isOfStatus({ kind }: Evidence): boolean {
   return kind === 'status';
 }
 
-/** `isClear`: nothing points to anybody else, and what points to this one is not only indirect. */
+/** They tell who serves the type. */
+const SERVING: readonly Evidence['kind'][] = ['webhook', 'conversion', 'server'];
+
+/** They tell who works on such objects, by the name that it does so. */
+const BY_NAME: readonly Evidence['kind'][] = ['status', 'event'];
+
+/** They tell who has to do with the type, not who has put this finalizer there. */
+const ON_THE_TYPE: readonly Evidence['kind'][] = [...SERVING, ...BY_NAME, 'lease', 'release'];
+
+/**
+ * What wrote the finalizer has another name than this one, under which it would have written that as well. A name
+ * with a slash is set by hand: by default it ends before the first (apiserver pkg/endpoints/handlers, managerOrUserAgent).
+ */
+function isByAnother(held: Held, { actor, evidence }: Candidate): boolean {
+  const writer = writerOf(held)?.manager ?? '';
+  const tells = tellingWriter(held) !== '' || isOfAnyController(writer);
+  const isIts =
+    actor?.programs.some((program) => isSameProgram(program, writer)) === true ||
+    evidence.some(({ kind }) => kind === 'writer');
+  return tells && !writer.includes('/') && !isIts;
+}
+
+interface Choice {
+  candidate: Candidate;
+  /** Nothing points to anybody else, and what points to this one is not only indirect. */
+  isClear: boolean;
+}
+
 function choose(
   context: Context,
   held: Held,
   candidates: readonly Candidate[],
-): { candidate: Candidate; isClear: boolean } | undefined {
+): Choice | undefined {
   const direct = candidates.filter(({ evidence }) =>
     evidence.some(({ strength }) => strength === 'direct'),
   );
   if (direct.length > 0) {
     const candidate = most(direct, 'direct') ?? most(direct, 'identity');
     if (candidate === undefined || isReplaced(held, candidate, candidates)) return undefined;
+    if (isPassedOn(context, held, candidate, candidates)) return undefined;
     const contradicts = candidates.some(
       (other) =>
         other !== candidate && kindsOf(other, 'identity') > kindsOf(candidate, 'identity') + 1,
     );
     return { candidate, isClear: direct.length === 1 && !contradicts };
   }
-  // Where the finalizer is not of the type's own domain, and a person or somebody with a name of its own has put it
-  // there, who works on the type has nothing to do with it.
-  const writer = writerOf(held)?.manager ?? '';
-  const isSomeoneElses =
-    meantBy(context, held).relation !== 'own' && writer !== '' && !isOfAnyController(writer);
-  const writers = candidates.filter((candidate) => isCalledAsWriter(held, candidate));
-  const isByAnother = (candidate: Candidate): boolean =>
-    isSomeoneElses || (writers.length > 0 && !writers.includes(candidate));
+  const writers = candidates.filter((candidate) => isCalledAsWriter(context, held, candidate));
   const called = candidates.filter((candidate) =>
     candidate.evidence.some(
-      (one) => isIdentity(one) && !(one.kind === 'status' && isByAnother(candidate)),
+      (one) =>
+        isIdentity(one) && !isRefuted(context, held, { candidate, one, candidates, writers }),
     ),
   );
   const known = called.filter(({ evidence }) =>
     evidence.some((one) => isIdentity(one) && one.kind !== 'name'),
   );
   const identified = known.length > 0 ? known : called;
-  if (identified.length > 0) {
-    const candidate = most(identified, 'identity');
-    if (candidate === undefined) return undefined;
-    const { relation } = meantBy(context, held);
-    // A domain that is not that of the object's type: who made either may not be who put it here.
-    const isContested =
-      relation !== 'own' && !isBuiltIn(held.type.group) && catalogued(held) === undefined;
-    return { candidate, isClear: known.length === 1 && !isContested };
+  return identified.length > 0
+    ? chooseIdentified(context, held, identified, candidates)
+    : guess(context, held, candidates, writers);
+}
+
+/**
+ * Who may change everything, and is not called after the type, may have written what somebody else had set: backup
+ * tools restore objects with their finalizers.
+ */
+function isPassedOn(
+  context: Context,
+  held: Held,
+  candidate: Candidate,
+  candidates: readonly Candidate[],
+): boolean {
+  const { rights, evidence } = candidate;
+  return (
+    rights.change === 'everything' &&
+    meantBy(context, held).relation === 'own' &&
+    evidence.every(({ kind, strength }) => strength === 'hint' || kind === 'writer') &&
+    !isCalledAfterType(held, writerOf(held)?.manager ?? '') &&
+    candidates.some((other) => other !== candidate && mayReconcile(context, held, other))
+  );
+}
+
+/** What speaks for it as somebody who has to do with the type, where something else wrote the finalizer. */
+function isRefuted(
+  context: Context,
+  held: Held,
+  given: {
+    candidate: Candidate;
+    one: Evidence;
+    candidates: readonly Candidate[];
+    writers: readonly Candidate[];
+  },
+): boolean {
+  const { candidate, one, candidates, writers } = given;
+  if (!ON_THE_TYPE.includes(one.kind)) return false;
+  if (writers.some(({ rights }) => changesByName(rights)) && !writers.includes(candidate)) {
+    return true;
   }
-  const isGuess = (candidate: Candidate): boolean =>
-    isDedicated(context, held, candidate) || writers.includes(candidate);
-  const [only, ...others] = candidates.filter(isGuess);
-  const isRuled = only?.rights.change === 'named' || isBuiltIn(held.type.group);
-  return only !== undefined && others.length === 0 && isRuled && only.rights.watch !== undefined
-    ? { candidate: only, isClear: false }
-    : undefined;
+  if (!BY_NAME.includes(one.kind)) return false;
+  // Where the finalizer is not of the type's own domain, and a person or somebody with a name of its own has put it
+  // there, who works on the type has nothing to do with it.
+  const writer = writerOf(held)?.manager ?? '';
+  const isNameless = isOfAnyController(writer);
+  if (meantBy(context, held).relation !== 'own' && writer !== '' && !isNameless) return true;
+  const isFamiliar = isNameless || isLabelled(candidate);
+  return isByAnother(held, candidate) && (!isFamiliar || hasRival(candidate, candidates));
+}
+
+/** By rules about the type somebody else could be the one as well. */
+function hasRival(candidate: Candidate, candidates: readonly Candidate[]): boolean {
+  return candidates.some((other) => other !== candidate && changesByName(other.rights));
+}
+
+function chooseIdentified(
+  context: Context,
+  held: Held,
+  identified: readonly Candidate[],
+  candidates: readonly Candidate[],
+): Choice | undefined {
+  const candidate = most(identified, 'identity');
+  if (candidate === undefined) return undefined;
+  const isBy = (kinds: readonly Evidence['kind'][]): boolean =>
+    candidate.evidence.every((one) => !isIdentity(one) || kinds.includes(one.kind));
+  // What only serves the type may stand beside the one that reconciles it.
+  const isServer = isBy(SERVING) && !isLabelled(candidate);
+  if (isServer && hasRival(candidate, candidates.filter(isLabelled))) return undefined;
+  // A domain that is not that of the object's type: who made either may not be who put it here.
+  const isContested =
+    meantBy(context, held).relation !== 'own' &&
+    !isBuiltIn(held.type.group) &&
+    catalogued(held) === undefined;
+  const isDoubtful = isContested || (isBy(ON_THE_TYPE) && isByAnother(held, candidate));
+  return { candidate, isClear: identified.length === 1 && !isDoubtful };
+}
+
+/** A name, or a label, tells only where nobody else has such rights. */
+function guess(
+  context: Context,
+  held: Held,
+  candidates: readonly Candidate[],
+  writers: readonly Candidate[],
+): Choice | undefined {
+  const [only, ...others] = candidates.filter(
+    (candidate) => isDedicated(context, held, candidate) || writers.includes(candidate),
+  );
+  if (only === undefined || others.length > 0 || only.rights.watch === undefined) return undefined;
+  const isUsual = isBuiltIn(held.type.group);
+  const isCommon = isUsual && meantBy(context, held).relation === 'unclear';
+  const isAlone = candidates.every(
+    (one) =>
+      one === only ||
+      !(isCommon ? one.rights.watch !== undefined : mayReconcile(context, held, one)),
+  );
+  const isRuled = isUsual || only.rights.change === 'named';
+  return isRuled && isAlone ? { candidate: only, isClear: false } : undefined;
 }
 
 /**
@@ -404,10 +512,12 @@ function isReplaced(
  * `manager` or `controller` is what any program may be called. Where rules about the type leave few, and the
  * finalizer's writer is called as just one of all who may write it, that one may be meant.
  */
-function isCalledAsWriter(held: Held, { actor, rights }: Candidate): boolean {
+function isCalledAsWriter(context: Context, held: Held, { actor, rights }: Candidate): boolean {
   const writer = writerOf(held)?.manager ?? '';
   if (!isOfAnyController(writer) || rights.change === undefined) return false;
-  return actor?.programs.includes(writer) ?? false;
+  if (actor?.programs.includes(writer) !== true) return false;
+  const { relation } = meantBy(context, held);
+  return relation !== 'other' || meantRights(context, held, actor).some(changesByName);
 }
 
 /** The one with the most kinds of evidence; undefined on a tie. */
@@ -429,12 +539,8 @@ function kindsOf({ evidence }: Candidate, strength: Evidence['strength']): numbe
  * Its rules are written for the reconciler of just this type (its status or finalizers, with a watch), and
  * it is called after the type or was labelled together with it. That is a hint and no more.
  */
-function isDedicated(
-  context: Context,
-  held: Held,
-  { actor, evidence, rights }: Candidate,
-): boolean {
-  const { now } = context;
+function isDedicated(context: Context, held: Held, candidate: Candidate): boolean {
+  const { actor, rights } = candidate;
   // What wrote the finalizer has a name of its own, which this one does not have.
   if (tellingWriter(held) !== '') return false;
   // A known product has other names.
@@ -442,16 +548,36 @@ function isDedicated(
   if (actor === undefined || rights.change === undefined || rights.watch === undefined)
     return false;
   if (sharesAccount(context, actor)) return false;
-  // Of a finalizer that is not the type's own, the reconciler of the type knows nothing: that of its domain does.
+  if (meantBy(context, held).relation === 'unclear') return false;
+  // The domain may be that of a company with an operator for each of its types.
+  const isForAll = meantRights(context, held, actor).every(({ watch }) => watch !== undefined);
+  const isMarked = isLabelled(candidate) || isCalledAfterType(held, actor.name);
+  return isMarked && isForAll && mayReconcile(context, held, candidate);
+}
+
+/** On each type that the finalizer speaks for: of one that is not the type's own, its reconciler knows nothing. */
+function meantRights(context: Context, held: Held, { account }: Actor): Rights[] {
+  const { discovery } = context.now;
   const { relation, groups } = meantBy(context, held);
-  if (relation === 'unclear') return false;
-  const types = now.discovery.ok ? now.discovery.value.types : [];
-  const isTheirs = [held.type, ...types]
-    .filter((type) => (relation === 'own' ? type === held.type : groups.includes(type.group)))
-    .map((type) => rightsOf(context, actor.account, type, []))
-    .some(({ change, reconciles }) => change === 'named' && reconciles);
-  const isCalledSo = isCalledAfterType(held, actor.name);
-  return isTheirs && (isCalledSo || evidence.some(({ kind }) => kind === 'labels'));
+  const types = discovery.ok ? discovery.value.types : [];
+  const meant =
+    relation === 'other' ? types.filter(({ group }) => groups.includes(group)) : [held.type];
+  return meant.map((type) => rightsOf(context, account, type, []));
+}
+
+function changesByName({ change, watch }: Rights): boolean {
+  return change === 'named' && watch !== undefined;
+}
+
+function mayReconcile(context: Context, held: Held, { actor }: Candidate): boolean {
+  return (
+    actor !== undefined &&
+    meantRights(context, held, actor).some((one) => changesByName(one) && one.reconciles)
+  );
+}
+
+function isLabelled({ evidence }: Candidate): boolean {
+  return evidence.some(({ kind }) => kind === 'labels');
 }
 
 /** Something that shows that somebody who may be the owner lives, or would if it had replicas. */
@@ -511,7 +637,7 @@ function signsOfLife(
     ...outsiders(context, held.type).map((who) => life(fromOutside(who))),
     ...outOfSight(context, held).map(life),
     ...lateWriters(context, held, candidates).map(life),
-    ...pointedTo(context, others, wasHere(context, held, gone)),
+    ...pointedTo(context, held, others, wasHere(context, held, gone)),
     ...mayHaveHadRights(context, held, gone).map(life),
     ...users.map((text) => ({ text, isLife: false })),
   ];
@@ -609,6 +735,7 @@ function wasHere(context: Context, held: Held, gone: Candidate | undefined): boo
  */
 function pointedTo(
   context: Context,
+  held: Held,
   candidates: readonly Candidate[],
   isGoneKnown: boolean,
 ): Sign[] {
@@ -616,10 +743,14 @@ function pointedTo(
     const { actor, account, evidence } = candidate;
     // Who is only called so is not named as the owner, and reason enough to keep hands off.
     const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
-    if (actor === undefined || !mayRun(actor) || pointer === undefined) return [];
+    if (actor === undefined || pointer === undefined) return [];
+    if (!mayRun(actor) && pointer.strength !== 'direct') return [];
     const isTold = pointer.strength === 'direct' || evidence.some(isOfCatalogue);
     const hadRight = account !== undefined && departedGrant(context, account) !== undefined;
-    const isLife = isTold && (hadRight || !isGoneKnown) && mayActOtherwise(candidate);
+    // Whose finalizer it is by its domain has no other business.
+    const isMeant = meantRights(context, held, actor).some(changesByName);
+    const mayHave = isMeant || mayActOtherwise(candidate);
+    const isLife = isTold && (hadRight || !isGoneKnown) && mayHave;
     return [{ text: `${stateText(actor)}, and ${pointer.text}`, isLife }];
   });
 }

@@ -234,27 +234,27 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): OwnerEvid
     .toLowerCase()
     .split(/[^a-z]+/)
     .filter((word) => !ANY_TASK.test(word));
-  const isTied = ({ component }: EventFacts): boolean => {
+  const strengthOf = ({ component }: EventFacts): Evidence['strength'] | undefined => {
     const name = component.toLowerCase();
     const isOfDomain = domain.includes('.') && name.includes(domain);
     const isOfType = isOwnType && words.some((word) => word.length > 3 && name.includes(word));
     const isOfTask = names.some((word) => word.length > 3 && name.includes(word));
-    return (
-      isOfDomain ||
-      isOfType ||
-      isOfTask ||
-      managers.some((manager) => isSameProgram(manager, component))
-    );
+    if (isOfDomain || isOfTask || managers.some((manager) => isSameProgram(manager, component))) {
+      return 'direct';
+    }
+    // Many that are called after a type report about its objects.
+    return isOfType ? 'identity' : undefined;
   };
-  return eventsAbout(context, held)
-    .filter(isTied)
-    .flatMap(({ component, instance }) =>
-      pointing(ofInstance(actorsOf(context), instance), {
-        strength: 'direct',
-        kind: 'event',
-        text: `it reports about the object: Event of ${component}, instance ${instance}`,
-      }),
-    );
+  return eventsAbout(context, held).flatMap((event) => {
+    const { component, instance } = event;
+    const strength = strengthOf(event);
+    if (strength === undefined) return [];
+    return pointing(ofInstance(actorsOf(context), instance), {
+      strength,
+      kind: 'event',
+      text: `it reports about the object: Event of ${component}, instance ${instance}`,
+    });
+  });
 }
 
 /** What any finalizer may be called after its slash. */

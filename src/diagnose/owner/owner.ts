@@ -8,6 +8,7 @@ import {
   actorsOf,
   actorText,
   isAlive,
+  isEnding,
   isPresent,
 } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
@@ -72,6 +73,7 @@ import {
 } from './partners.ts';
 import {
   cureRemedies,
+  installRemedy,
   knownRemedies,
   logRemedy,
   orderRemedies,
@@ -525,7 +527,7 @@ function running(charge: Charge): RuleResult[] {
         code: 'owner-failing',
         message: `${duty} and runs, but what it must do for that is refused${words}`,
         ...(first !== undefined && { quote: inShort(first.error.text) }),
-        evidence: [...common.evidence, ...said.slice(0, 10)],
+        evidence: [...common.evidence, ...said.slice(0, 10), ...(lacksRight ? [lack] : [])],
         remedies: [
           ...cureRemedies(charge, first, lacksRight, circle !== undefined),
           logRemedy(actor),
@@ -552,12 +554,15 @@ function running(charge: Charge): RuleResult[] {
       },
     ];
   }
-  const lease = lostLease(context, actor, leasesOf(context, meantBy(context, held)));
+  const isOver = isEnding(context, actor);
+  const lease = isOver
+    ? undefined
+    : lostLease(context, actor, leasesOf(context, meantBy(context, held)));
   if (lease !== undefined) {
     return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
   }
   if (isForeseen(context, held)) return needing(charge);
-  if (isEnding(context, actor)) {
+  if (isOver) {
     return [
       {
         ...common,
@@ -579,7 +584,7 @@ function running(charge: Charge): RuleResult[] {
         evidence: [...common.evidence, `${waiting.source}: ${waiting.text}`],
         quote: inShort(waiting.text),
       }),
-      remedies: [logRemedy(actor), moreTime(actor), ...restartRemedies(actor)],
+      remedies: [logRemedy(actor), moreTime(actor), ...restartRemedies(context, actor)],
     },
   ];
 }
@@ -599,7 +604,11 @@ function withoutLead(
       message: `${duty} and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`,
       remedies: [
         log,
-        ...restartRemedies(actor, `Restart ${actorText(actor)}, which leads and does nothing`),
+        ...restartRemedies(
+          context,
+          actor,
+          `Restart ${actorText(actor)}, which leads and does nothing`,
+        ),
       ],
     };
   }
@@ -620,20 +629,8 @@ function withoutLead(
       }
     : {
         message: `${duty} and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`,
-        remedies: [log, look, moreTime(actor), ...restartRemedies(actor)],
+        remedies: [log, look, moreTime(actor), ...restartRemedies(context, actor)],
       };
-}
-
-/** No pod of it is made any more, and a restart ends those that are left. */
-function isEnding({ now }: Context, { namespace, deletionTimestamp }: Actor): boolean {
-  const home = listed(now.cluster.namespaces).find(({ name }) => name === namespace);
-  return deletionTimestamp !== undefined || home?.deletionTimestamp !== undefined;
-}
-
-function installRemedy({ finalizer }: Held, what: string, isElsewhere = true): Remedy {
-  const place = isElsewhere ? ' in another namespace' : '';
-  const text = `Install ${what} again${place}: it removes ${finalizer}, and the namespace then goes within 10 s`;
-  return role('now', { text });
 }
 
 function moreTime(actor: Actor): Remedy {
@@ -818,7 +815,7 @@ function missing(
       ...(writer === undefined
         ? []
         : [
-            `${wroteText(writer)}${isGoing(context, gone?.namespace) ? '' : ', and nothing is called so'}`,
+            `${wroteText(writer)}${isGoing(context, gone?.namespace) || isThere(context, writer.manager) ? '' : ', and nothing is called so'}`,
           ]),
       ...purposeOf(held),
       ...(isGoing(context, gone?.namespace)
@@ -964,8 +961,11 @@ function departedText({ actor, account }: Candidate): string {
 /** It has a name of its own, which nobody who is there has. */
 function absentWriter(context: Context, held: Held): string | undefined {
   const name = tellingWriter(held);
-  const isThere = actorsOf(context).some((actor) => isPresent(actor) && goesBy(actor, name));
-  return name === '' || isThere ? undefined : name;
+  return name === '' || isThere(context, name) ? undefined : name;
+}
+
+function isThere(context: Context, name: string): boolean {
+  return actorsOf(context).some((actor) => isPresent(actor) && goesBy(actor, name));
 }
 
 /** A claim may wait for its volume to be detached. */

@@ -2,7 +2,7 @@ import { shellQuote } from '../../base/text.ts';
 import { NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Actor, actorsOf, actorText, isAlive } from '../actors.ts';
+import { type Actor, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import {
   beforehand,
   forceCommand,
@@ -101,9 +101,10 @@ export function logRemedy(actor: Actor): Remedy {
 }
 
 /** `because`: it is known to help; otherwise it is worth a try. */
-export function restartRemedies(actor: Actor, because?: string): Remedy[] {
+export function restartRemedies(context: Context, actor: Actor, because?: string): Remedy[] {
   const { kind, namespace, name } = actor;
   if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
+  if (isEnding(context, actor)) return [];
   return [
     role(because === undefined ? 'or' : 'now', {
       text:
@@ -138,6 +139,12 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   });
 }
 
+export function installRemedy({ finalizer }: Held, what: string, isElsewhere = true): Remedy {
+  const place = isElsewhere ? ' in another namespace' : '';
+  const text = `Install ${what} again${place}: it removes ${finalizer}, and the namespace then goes within 10 s`;
+  return role('now', { text });
+}
+
 export function cureRemedies(
   given: { context: Context; held: Held; candidate: Candidate; actor: Actor },
   refusal: Refusal | undefined,
@@ -158,33 +165,39 @@ export function cureRemedies(
       error === undefined || error.resource === '' ? typeName(held.type) : typeName(error);
     const who = error?.user ?? user;
     if (who !== undefined) {
-      const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       const types = error === undefined ? [type, ...waysToChange(held.type).slice(1)] : [type];
       const own =
         rights.watch === undefined ? ['list', 'watch', 'update', 'patch'] : ['update', 'patch'];
       const verbs = error?.verb === undefined ? own : [error.verb];
       const isLate = context.now.forecast === undefined;
-      const late = isLate
-        ? ': a Role inside cannot be made any more. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
-        : '';
+      const restarts = isLate ? restartRemedies(context, actor) : [];
+      const late = isLate ? ': a Role inside cannot be made any more' : '';
+      const soon =
+        restarts.length > 0
+          ? '. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
+          : '';
       // What an object says of itself is no reason to give anybody other rights than these.
       const isItsBusiness = who === user && type === typeName(held.type);
+      const names = isItsBusiness && types.length === 1 ? namesToGrant(held, verbs) : [];
+      const object = names.length > 0 ? `${type}/${names[0]}` : type;
+      const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
       return [
         role('now', {
-          text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding${late}`,
+          text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding${late}${soon}`,
           ...(isItsBusiness &&
             grant(
-              `${context.now.namespace.name}-${account?.name}-${held.type.resource}`,
-              verbs,
-              types,
-              who,
-              isLate ? restartRemedies(actor) : [],
+              `${context.now.namespace.name}-${account?.name}-${type}`,
+              { verbs, types, names, who },
+              restarts,
             )),
         }),
         role('look', {
           text: `See whether ${who} may do it now`,
-          command: `${kubectl('auth', 'can-i', verb, type, ...place, `--as=${who}`)} || true`,
+          command: `${kubectl('auth', 'can-i', verb, object, ...place, `--as=${who}`)} || true`,
         }),
+        ...(isLate && isEnding(context, actor)
+          ? [{ ...installRemedy(held, actorText(actor)), role: 'or' as const }]
+          : []),
         ...first,
       ];
     }
@@ -236,20 +249,29 @@ export function cureRemedies(
   }
 }
 
+/** Of the objects that are held, where a rule may name them: it cannot for requests that have no name. */
+function namesToGrant({ objects, count }: Held, verbs: readonly string[]): string[] {
+  const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
+  return isByName && objects.length === count ? [...new Set(objects.map(({ name }) => name))] : [];
+}
+
+/** What is there of an earlier run is added to: other objects may have been held then. */
 function grant(
   name: string,
-  verbs: readonly string[],
-  types: readonly string[],
-  who: string,
+  right: Record<'verbs' | 'types' | 'names', readonly string[]> & { who: string },
   restarts: readonly Remedy[],
 ): Pick<Remedy, 'command' | 'risk'> {
-  const [verb, resource] = [`--verb=${verbs}`, `--resource=${types}`];
+  const { verbs, types, names, who } = right;
+  const made = (kind: string, ...words: string[]): string =>
+    `${kubectl('create', kind, name, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
+  const only = names.map((one) => `--resource-name=${one}`);
   const commands = [
-    kubectl('create', 'clusterrole', name, verb, resource),
-    kubectl('create', 'clusterrolebinding', name, `--clusterrole=${name}`, `--user=${who}`),
+    made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
+    made('clusterrolebinding', `--clusterrole=${name}`, `--user=${who}`),
     ...restarts.flatMap(({ command }) => command ?? []),
   ];
-  const risk = 'it may then do so in every namespace, until both are deleted';
+  const what = only.length > 0 ? ' with objects of these names' : '';
+  const risk = `it may then do so${what} in every namespace, until both are deleted`;
   return { command: commands.join(' && '), risk };
 }
 

@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
 import { beyond } from './beyond.ts';
+import { contradicted } from './contradicted.ts';
 import { deadApis } from './dead-apis.ts';
 import { denials } from './denials.ts';
 import { extensionApis } from './extension-apis.ts';
@@ -44,6 +45,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...newcomers,
   ...rooted,
   ...latecomers,
+  ...contradicted,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,
