@@ -1026,6 +1026,11 @@ function admissionOf(context: Context, held: Held): string[] {
     ...(trial?.answer === 'undone'
       ? ['tried as a dry run, the finalizer is back at once: admission changes the object']
       : []),
+    ...(trial?.answer === 'unknown' && asked.length > 0
+      ? [
+          `whether ${listNames(asked.map(({ text }) => text))} would let it be removed could not be tried: ${inShort(trial.message)}`,
+        ]
+      : []),
     ...asked
       .filter((one) => one.dependsOnUser)
       .map(({ text }) => `admission asks ${text}, and what it answers depends on who removes it`),

@@ -542,9 +542,9 @@ export function askedAbout(
   const asked: Asked[] = [
     ...webhooks.map((webhook) => {
       const { kind, name } = webhook.configuration;
-      const { index, dependsOnUser } = webhook;
       const isMutating = kind === 'MutatingWebhookConfiguration';
-      return { text: `${kind} ${name}/${index}`, webhook, isMutating, dependsOnUser };
+      const text = `webhook ${webhook.name} of ${kind} ${name}`;
+      return { text, webhook, isMutating, dependsOnUser: webhook.dependsOnUser };
     }),
     ...bindings.flatMap((binding) =>
       policies
