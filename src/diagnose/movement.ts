@@ -8,7 +8,7 @@ import type {
   Snapshot,
   TypeContent,
 } from '../model/snapshot.ts';
-import { type Context, listed, typeName } from './context.ts';
+import { type Context, isBuiltIn, listed, typeName } from './context.ts';
 
 /** After the end of its grace period a pod is given this long to be confirmed by its kubelet. */
 const CONFIRMATION_MS = 5_000;
@@ -74,7 +74,9 @@ const TRANSIENT: ReadonlySet<string> = new Set([
 
 /**
  * Equal objects (type, set of finalizers) that are there in both snapshots and have become fewer, or those of another
- * type have: whoever removes the finalizer is at work.
+ * type have: whoever removes the finalizer there is at work. Not of another product's types, nor of the same one's in
+ * another API group: it may give all its finalizers one name, and has a controller for each. Built-in objects are
+ * held by either.
  */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map((content) => [typeName(content.type), content]));
@@ -84,14 +86,24 @@ export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
     if (TRANSIENT.has(name) || !content.read.ok || old === undefined || !old.read.ok) return [];
     return [{ content, old: old.read.value, count: content.read.value }];
   });
-  const had = bySet(pairs.flatMap(({ old }) => old.terminating));
-  const left = bySet(pairs.flatMap(({ count }) => count.terminating));
-  const isWorkedOn = (key: string): boolean => {
-    const stay = countOf(left, key);
-    return key !== NO_FINALIZER && stay > 0 && stay < countOf(had, key);
-  };
-  return pairs.flatMap(({ content, old, count }) => shrunkGroups(content, old, count, isWorkedOn));
+  const groups = Map.groupBy(pairs, ({ content: { type } }) =>
+    isBuiltIn(type.group) ? BUILT_IN : type.group,
+  );
+  return [...groups].flatMap(([name, group]) => {
+    const alike = name === BUILT_IN ? pairs : [...group, ...(groups.get(BUILT_IN) ?? [])];
+    const had = bySet(alike.flatMap(({ old }) => old.terminating));
+    const left = bySet(alike.flatMap(({ count }) => count.terminating));
+    const isWorkedOn = (key: string): boolean => {
+      const stay = countOf(left, key);
+      return key !== NO_FINALIZER && stay > 0 && stay < countOf(had, key);
+    };
+    return group.flatMap(({ content, old, count }) =>
+      shrunkGroups(content, old, count, isWorkedOn),
+    );
+  });
 }
+
+const BUILT_IN = '';
 
 function shrunkGroups(
   content: TypeContent,

@@ -123,7 +123,7 @@ export function rightsOf(
     const isOwn = isNamed && type.group !== '' && !EVERYBODY.includes(grant.subject.name);
     rights.servesGroup ||= isOwn && grant.namespace === undefined;
     const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
-    if (isOwn && rule.verbs.some((verb) => verb !== 'watch' && verb !== 'list')) {
+    if (isOwn && rule.verbs.some((verb) => !READING.includes(verb))) {
       rights.reconciles ||= namesStatus(rule, type) || rule.resources.includes('*');
     }
     const all = subresource === undefined ? '*' : `*/${subresource}`;
@@ -223,6 +223,9 @@ const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: 'kube-system', name: 'namespace-controller' },
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];
+
+/** Whoever only looks at a type's status reconciles nothing. */
+const READING: readonly string[] = ['get', 'list', 'watch'];
 
 /** To empty namespaces; to end them it has to update namespaces/finalize. */
 const EMPTYING: readonly string[] = ['list', 'deletecollection'];

@@ -1,5 +1,6 @@
 import { leakOf } from '../diagnose/catalogue.ts';
 import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
+import { isReporting } from '../diagnose/movement.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { KUBERNETES_FINALIZER, typeName } from '../model/facts.ts';
 import type { Diagnosis, Finding } from '../model/finding.ts';
@@ -349,7 +350,7 @@ export function nodeState(
   if (taints.includes(OUT_OF_SERVICE)) {
     return lost(`is not ready and has the taint ${OUT_OF_SERVICE}`);
   }
-  if (ready === 'False') {
+  if (isReporting(node.value)) {
     return keep(
       `its kubelet lives and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
     );

@@ -16,6 +16,7 @@ import {
   deployment,
   secret,
 } from './objects.ts';
+import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { createGuarded, type Operator } from './scenarios/operator.ts';
 import {
   available,
@@ -64,7 +65,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       await within('inside-at-once', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
-        const { result } = await gate(world, { delete: 'true', timeout: '20s' });
+        const { result } = await gate(world, { delete: 'true', timeout: DELETING_TIMEOUT });
         expect(result.outcome).toBe('stuck');
         expect(rootsOf(result)).toContainEqual(expect.stringContaining('owner-missing'));
       });
@@ -98,7 +99,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         });
         await within(`${name}-at-once`, async (world) => {
           await build(world);
-          const { result } = await gate(world, { delete: 'true', timeout: '15s' });
+          const { result } = await gate(world, { delete: 'true', timeout: DELETING_TIMEOUT });
           expect(result.outcome).toBe('stuck');
         });
       });
@@ -127,7 +128,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           expect(text).toMatch(
             /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only what is in it[\s\S]*kubectl delete namespace/,
           );
-          const ordered = await gate(world, { delete: 'ordered', timeout: '15s' });
+          const ordered = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
           expect(ordered.log).toMatch(
             /APIService .*; only who deletes it first lets the namespace go/,
           );
@@ -230,7 +231,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       await within('guarded-at-once', async (world) => {
         const operator = await guarded(world);
         await createGuarded(world, operator, 'a');
-        const { result } = await gate(world, { delete: 'true', timeout: '15s' });
+        const { result } = await gate(world, { delete: 'true', timeout: DELETING_TIMEOUT });
         expect(result.outcome).toBe('stuck');
       });
     });

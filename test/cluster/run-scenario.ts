@@ -9,6 +9,8 @@ import { World } from './world.ts';
 
 /** Long enough for two looks, short enough for a catalogue. */
 const TIMEOUT = '8s';
+/** The same where the gate itself deletes: the namespace controller begins 5 s later, and later still under load. */
+export const DELETING_TIMEOUT = '40s';
 /** The gate promises to end within its time-out and 60 s; this only ends a gate that breaks it. */
 export const LIMIT_MS = 200_000;
 const PASSES = new Set(['deleted', 'recreated', 'not-found', 'forced']);
@@ -64,12 +66,13 @@ export async function gateInputs(
   world: World,
   timeout = TIMEOUT,
 ): Promise<Record<string, string>> {
+  const own = typeof inputs === 'function' ? inputs(world) : inputs;
   return {
     namespace: world.namespace,
     kubeconfig: world.gateKubeconfig ?? (await world.kubeconfig(identity)),
-    timeout,
+    timeout: own?.['delete'] === undefined ? timeout : DELETING_TIMEOUT,
     comment: 'off',
-    ...(typeof inputs === 'function' ? inputs(world) : inputs),
+    ...own,
   };
 }
 

@@ -47,6 +47,11 @@ const widgets = (given: number | Group, finalizers = [CLEANUP]) =>
 const maps = (given: number | Group, finalizers = [CLEANUP]) =>
   group(CONFIG_MAPS, finalizers, typeof given === 'number' ? { count: given } : given);
 const W = (...groups: ObjectGroup[]): TypeContent => contentOf(WIDGETS, groups);
+/** So many of another API group. */
+const X = (count: number): TypeContent => {
+  const type = { ...WIDGETS, group: 'other.example.com' };
+  return contentOf(type, count === 0 ? [] : [group(type, [CLEANUP], { count })]);
+};
 /** ConfigMaps, so many of them queued. */
 const C = (queued: number, ...groups: ObjectGroup[]): TypeContent =>
   contentOf(CONFIG_MAPS, groups, queued);
@@ -77,6 +82,12 @@ describe('movementOf', () => {
       [W(widgets(2)), C(0, maps(1))],
       [W(), C(0, maps(1))],
       shrinking(3, 1),
+    ],
+    [
+      'the same, of another API group: a product gives all its finalizers one name',
+      [W(widgets(2)), X(2)],
+      [W(widgets(2)), X(0)],
+      NONE,
     ],
     [
       'another type went away that had another finalizer',

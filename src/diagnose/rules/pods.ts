@@ -128,7 +128,7 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${nodeState(node)}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
+      message: `${nodeWords(node)}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
       evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
       ...(node?.readySince === undefined ? {} : { since: node.readySince }),
       scope: 'cluster',
@@ -175,7 +175,7 @@ function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: strin
     : `${which} overdue: the grace period ended at ${end}`;
 }
 
-function nodeState(node: NodeFacts | undefined): string {
+function nodeWords(node: NodeFacts | undefined): string {
   if (node === undefined) return 'does not exist any more';
   return isReporting(node)
     ? `is not ready (${inShort(node.readyReason ?? 'no reason')})`

@@ -1,4 +1,4 @@
-import { apiServiceRef, deployment } from '../objects.ts';
+import { apiServiceRef, configMap, deployment } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import {
   available,
@@ -13,12 +13,21 @@ import { startHttpsServer } from '../servers/https.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { settledByDiscovery } from './dead-apis.ts';
-import { CONTENT_FAILURE, DISCOVERY, resourceType, stuck } from './links.ts';
+import {
+  CONTENT_FAILURE,
+  configMapRef,
+  DISCOVERY,
+  objectFinalizer,
+  ownerUnknown,
+  resourceType,
+  stuck,
+} from './links.ts';
 
 /** Extension APIs with a live backend that does not do its duty. */
 
 const GROUP = 'ledger.example.com';
 const BACKEND = 'ledger-system';
+const HELD = 'some.random/finalizer';
 const ENTRIES = resourceType(`${GROUP}/${EXTENSION_VERSION}`, `entries.${GROUP}`);
 
 /** Registered and answering; what it does from then on is for `fault` to say. */
@@ -147,6 +156,35 @@ const garbage: Scenario = {
     ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/extension-api/] }]),
     notInspected: [`entries.${GROUP}`],
   }),
+};
+
+/** The namespace controller waits for it, has said so in its conditions, and is held by something else. */
+const slow: Scenario = {
+  id: 'api-slow',
+  title: 'an extension API answers late, and a finalizer holds the namespace',
+  own: true,
+  setUp: async (world) => {
+    await installExtension(world, {
+      group: GROUP,
+      namespace: BACKEND,
+      fault: (_method, path) => (path.endsWith('/entries') ? 'slow' : undefined),
+    });
+    await world.create(configMap(world.namespace, 'precious', { finalizers: [HELD] }));
+  },
+  settle: (world) =>
+    world.client.waitFor(
+      world.namespaceRef,
+      'has been gone through',
+      (namespace) => JSON.stringify(namespace?.['status'] ?? '').includes(`${HELD} in 1 resource`),
+      { timeoutMs: 150_000 },
+    ),
+  expect: (world) => {
+    const held = configMapRef(world.namespace, 'precious');
+    return {
+      ...stuck([objectFinalizer(held, HELD), ownerUnknown(held, HELD)]),
+      notInspected: [`entries.${GROUP}`],
+    };
+  },
 };
 
 const keeps: Scenario = {
@@ -295,6 +333,7 @@ export const extensionApis = [
   seed4d403,
   seed5f,
   garbage,
+  slow,
   keeps,
   untrusted,
 ];

@@ -14,6 +14,7 @@ import {
   resourceType,
   stuck,
 } from './links.ts';
+import { situation } from './situation.ts';
 
 /** Objects of which nobody removes the finalizer. */
 
@@ -87,34 +88,64 @@ const s43: Scenario = {
 
 const WIDGET_KINDS = ['Bucket', 'Database', 'Queue', 'Topic', 'Zone'];
 
-/** One object of each of five types goes after the other, as composed resources do. */
+/** One object of each of five types, as composed resources are. */
+async function createKinds(world: World, group: string, finalizer: string): Promise<void> {
+  for (const kind of WIDGET_KINDS) {
+    await world.createType(customType({ group, kind }));
+    const finalizers = [finalizer];
+    await world.create(customObject(`${group}/v1`, kind, world.namespace, 'shop', { finalizers }));
+  }
+}
+
+/** Somebody is at work: while the gate waits, three of them go, one after the other. */
+const releasesKinds =
+  (group: (world: World) => string): NonNullable<Scenario['meanwhile']> =>
+  async (world, gate) => {
+    await gate.says(new RegExp(world.namespace));
+    for (const kind of WIDGET_KINDS.slice(0, 3)) {
+      await sleep(5_000);
+      const held = ref(`${group(world)}/v1`, kind, world.namespace, 'shop');
+      await world.client.patch(held, { metadata: { finalizers: null } });
+    }
+  };
+
+const cloud = (world: World): string => world.domain('cloud.example.com');
+
 const s43Kinds: Scenario = {
   id: 'S43-kinds',
   title: 'one object of each of five types, whose finalizers a process removes one by one',
   setUp: async (world) => {
-    const group = world.domain('cloud.example.com');
     await world.createNamespace();
-    for (const kind of WIDGET_KINDS) {
-      await world.createType(customType({ group, kind }));
-      const finalizers = ['slow.example.com/cleanup'];
-      await world.create(
-        customObject(`${group}/v1`, kind, world.namespace, 'shop', { finalizers }),
-      );
-    }
+    await createKinds(world, cloud(world), 'slow.example.com/cleanup');
   },
   settle: (world) =>
     world.settled({ [FINALIZERS]: ['True', /slow\.example\.com\/cleanup in 5 resource/] }),
   inputs: { timeout: '20s' },
-  meanwhile: async (world, gate) => {
-    await gate.says(new RegExp(world.namespace));
-    for (const kind of WIDGET_KINDS.slice(0, 3)) {
-      const held = ref(`${world.domain('cloud.example.com')}/v1`, kind, world.namespace, 'shop');
-      await sleep(5_000);
+  meanwhile: releasesKinds(cloud),
+  expect: () => ({ outcome: 'progressing', chains: 'any', never: [{ code: 'owner-unknown' }] }),
+};
+
+/** Several controllers of a product share a finalizer: that one of them works says nothing of the one that sleeps. */
+const s43Shared = situation({
+  id: 'S43-shared',
+  title: 'the operator sleeps; another product goes on removing a finalizer of the same name',
+  operator: (world) => ({ finalizer: `finalizers.${world.domain('example.com')}`, replicas: 0 }),
+  afterwards: async (world, { finalizer }) => {
+    await createKinds(world, cloud(world), finalizer);
+    const held = ref(`${cloud(world)}/v1`, 'Zone', world.namespace, 'shop');
+    await world.client.patch(held, { metadata: { finalizers: null } });
+  },
+  inputs: { timeout: '20s' },
+  meanwhile: async (world) => {
+    await sleep(4_000);
+    for (const kind of WIDGET_KINDS.slice(0, 4)) {
+      await sleep(3_000);
+      const held = ref(`${cloud(world)}/v1`, kind, world.namespace, 'shop');
       await world.client.patch(held, { metadata: { finalizers: null } });
     }
   },
-  expect: () => ({ outcome: 'progressing', chains: 'any', never: [{ code: 'owner-unknown' }] }),
-};
+  owner: 'owner-scaled-to-zero',
+});
 
 /** What is left when an add-on was uninstalled before its objects were. */
 export const KIALI_FINALIZER = 'kiali.io/finalizer';
@@ -183,4 +214,4 @@ function nthName(index: number): string {
   return `item-${String(index).padStart(3, '0')}`;
 }
 
-export const finalizers = [s1, seed5d, s43, s43Kinds, seed1c, seed4b];
+export const finalizers = [s1, seed5d, s43, s43Kinds, s43Shared, seed1c, seed4b];

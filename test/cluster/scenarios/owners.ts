@@ -97,7 +97,7 @@ const s4Watched: Scenario = {
   identity: 'teardown-gate',
   setUp: (world) => setUpPreview(world, 'namespace').then(() => {}),
   delete: false,
-  inputs: { delete: 'true', timeout: '40s' },
+  inputs: { delete: 'true' },
   expect: (world) => {
     const operator = operatorOf(world);
     const { name, finalizer } = operator;
@@ -141,7 +141,7 @@ const grantedHere = (id: string, inside: OperatorOptions, title: string): Scenar
     title,
     identity: 'teardown-gate',
     delete: false,
-    inputs: { delete: 'true', timeout: '30s' },
+    inputs: { delete: 'true' },
     operator: { rules: [] },
     behaviour: HANGS,
     before: async (world, { group, kind, namespace, account }) => {

@@ -421,7 +421,7 @@ const needs: Scenario[] = [
     // Only who asked before the namespace was deleted can know of the RoleBinding.
     identity: 'teardown-gate',
     delete: false,
-    inputs: { delete: 'true', timeout: '30s' },
+    inputs: { delete: 'true' },
     expect: ({ namespace }) => ({
       deadlock: true,
       also: offersNoRestoring,

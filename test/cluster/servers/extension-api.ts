@@ -5,7 +5,7 @@ import { conditionsOf, type World } from '../world.ts';
 import { type HttpsServer, startHttpsServer } from './https.ts';
 
 /** What it does instead of its duty. */
-export type Fault = { status: number; message: string } | 'never answers' | 'garbage';
+export type Fault = { status: number; message: string } | 'never answers' | 'garbage' | 'slow';
 
 export interface ExtensionApi {
   group: string;
@@ -16,7 +16,7 @@ export interface ExtensionApi {
   /** Its entries go when they are deleted; unless given, they stay. */
   deletes?: boolean;
   /** Undefined: it does its duty. */
-  fault?: (method: string, path: string) => Fault | undefined;
+  fault?: ((method: string, path: string) => Fault | undefined) | undefined;
 }
 
 export const EXTENSION_VERSION = 'v1';
@@ -95,6 +95,11 @@ function respond(api: ExtensionApi, request: IncomingMessage, answer: ServerResp
   if (fault === 'never answers') return;
   if (fault === 'garbage') {
     answer.setHeader('content-type', 'application/json').end('<html>not an API</html>');
+    return;
+  }
+  if (fault === 'slow') {
+    // Longer than the gate waits, and not as long as the namespace controller does.
+    setTimeout(() => respond({ ...api, fault: undefined }, request, answer), 20_000).unref();
     return;
   }
   const [status, body] = fault
