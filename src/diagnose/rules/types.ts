@@ -270,14 +270,13 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
     const retired = retiredVersion(context, type);
     return retired === undefined ? [] : [retired];
   }
-  // Other types are answered by the API server itself: what says nothing, or no JSON, is behind it. The namespace
+  // Other types are answered by the API server itself: what sends no JSON, or nothing, is behind it. The namespace
   // controller waits longer than the gate, and says if that was in vain.
-  const { present, contentFailure } = context.conditions;
   const isBroken =
-    (kind === 'unreadable' || kind === 'timeout') &&
     isAggregated(context, type) &&
     context.now.content.some((other) => other.read.ok) &&
-    (!present || contentFailure !== undefined);
+    (kind === 'unreadable' ||
+      (kind === 'timeout' && context.conditions.contentFailure !== undefined));
   if (kind !== 'server-error' && kind !== 'throttled' && !isBroken) return [];
   const retired = asksForVersion(message) && retiredVersion(context, type, message);
   if (retired) return [retired];

@@ -167,7 +167,7 @@ const slow: Scenario = {
     await installExtension(world, {
       group: GROUP,
       namespace: BACKEND,
-      fault: (_method, path) => (path.endsWith('/entries') ? 'slow' : undefined),
+      fault: (method, path) => (method === 'GET' && path.endsWith('/entries') ? 'slow' : undefined),
     });
     await world.create(configMap(world.namespace, 'precious', { finalizers: [HELD] }));
   },

@@ -99,7 +99,7 @@ function respond(api: ExtensionApi, request: IncomingMessage, answer: ServerResp
   }
   if (fault === 'slow') {
     // Longer than the gate waits, and not as long as the namespace controller does.
-    setTimeout(() => respond({ ...api, fault: undefined }, request, answer), 20_000).unref();
+    setTimeout(() => respond({ ...api, fault: undefined }, request, answer), 18_000).unref();
     return;
   }
   const [status, body] = fault
