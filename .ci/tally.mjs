@@ -1,5 +1,5 @@
-// node .ci/tally.mjs REPORT: adds up a JSON report of vitest. Prints what failed, how, and what was skipped,
-// and as its last line "PASSED FAILED SKIPPED".
+// node .ci/tally.mjs REPORT: adds up a JSON report of vitest. Prints what failed, how, also what passed only when it
+// was tried again, and what was skipped, and as its last line "PASSED FAILED SKIPPED".
 import { readFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -17,15 +17,18 @@ const failed = tests.filter(({ status }) => status === 'failed');
 const skipped = tests.filter(({ status }) => status !== 'passed' && status !== 'failed');
 
 const lines = [
-  ...failed.flatMap(({ fullName, failureMessages }) => told(fullName, failureMessages.join('\n'))),
-  ...brokenFiles.flatMap(({ name, message }) => told(name, message)),
+  ...failed.flatMap((test) => told('failed', test.fullName, test.failureMessages.join('\n'))),
+  ...brokenFiles.flatMap(({ name, message }) => told('failed', name, message)),
+  ...passed
+    .filter(({ failureMessages }) => failureMessages.length > 0)
+    .flatMap((test) => told('only the second try passed', test.fullName, test.failureMessages[0])),
   // A skipped test says why in its title.
   ...skipped.map(({ fullName }) => `  skipped: ${fullName}`),
   `${passed.length} ${failed.length + brokenFiles.length} ${skipped.length}`,
 ];
 process.stdout.write(`${lines.join('\n')}\n`);
 
-function told(name, how) {
+function told(what, name, how) {
   const lines = stripVTControlCharacters(how).trim().split('\n').slice(0, LINES_OF_A_FAILURE);
-  return [`  failed: ${name}`, ...lines.map((line) => `    ${line}`)];
+  return [`  ${what}: ${name}`, ...lines.map((line) => `    ${line}`)];
 }
