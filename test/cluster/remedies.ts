@@ -118,7 +118,7 @@ async function follow(
   const { meanwhile } = scenario;
   const shell = await openShell(world, person);
   try {
-    const run = await runGate(await gateInputs(scenario, world, '5s'), {
+    const run = await runGate(await gateInputs(scenario, world), {
       ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}),
       limitMs: LIMIT_MS,
     });

@@ -64,13 +64,12 @@ export async function runScenario(
 export async function gateInputs(
   { identity = 'teardown-reader', inputs }: Scenario,
   world: World,
-  timeout = TIMEOUT,
 ): Promise<Record<string, string>> {
   const own = typeof inputs === 'function' ? inputs(world) : inputs;
   return {
     namespace: world.namespace,
     kubeconfig: world.gateKubeconfig ?? (await world.kubeconfig(identity)),
-    timeout: own?.['delete'] === undefined ? timeout : DELETING_TIMEOUT,
+    timeout: own?.['delete'] === undefined ? TIMEOUT : DELETING_TIMEOUT,
     comment: 'off',
     ...own,
   };

@@ -197,6 +197,16 @@ describe('movementOf', () => {
     ])('%s', (_, now, is) => {
       expect(diagnose(now).movement).toEqual(is);
     });
+
+    test('nobody is told to shorten what is over', () => {
+      const [runs, isOver] = [LATER, '2026-03-02T10:01:26Z'].map((time) =>
+        diagnose(end(time)).findings.find(({ code }) => code === 'pod-grace-period'),
+      );
+      expect(runs).toMatchObject({ message: expect.stringContaining(`runs until ${LATER}`) });
+      expect(runs?.remedies.map(({ command }) => command).join()).toContain('--grace-period=1');
+      expect(isOver).toMatchObject({ message: expect.stringContaining('ended at 2026') });
+      expect(isOver?.remedies.filter(({ command }) => command !== undefined)).toEqual([]);
+    });
   });
 });
 

@@ -35,11 +35,27 @@ export function podGracePeriod(context: Context): RuleResult[] {
   if (last === undefined) return [];
   const until = last.deletionTimestamp ?? '';
   const seconds = last.deletionGracePeriodSeconds ?? 0;
+  const isOver = Date.parse(until) <= context.nowMs;
+  const end = isOver
+    ? `ended at ${until}, and its kubelet is given a moment to confirm that`
+    : `runs until ${until}`;
+  const shorten = role('or', {
+    text: `Shorten the grace period of Pod ${last.name} now`,
+    command: kubectl(
+      'delete',
+      ...named('pod', last.name),
+      '-n',
+      last.namespace,
+      '--grace-period=1',
+      '--wait=false',
+    ),
+    risk: 'its containers are killed before they have finished shutting down',
+  });
   return [
     {
       code: 'pod-grace-period',
       ...foldSubjects(pods),
-      message: `is still shutting down: its grace period of ${seconds} s runs until ${until}`,
+      message: `is still shutting down: its grace period of ${seconds} s ${end}`,
       evidence: [
         `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
         ...(isLost(context.now, last) ? [`node ${last.nodeName} is not ready`] : []),
@@ -53,20 +69,9 @@ export function podGracePeriod(context: Context): RuleResult[] {
           context,
           `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
         ),
-        role('or', {
-          text: `Shorten the grace period of Pod ${last.name} now`,
-          command: kubectl(
-            'delete',
-            ...named('pod', last.name),
-            '-n',
-            last.namespace,
-            '--grace-period=1',
-            '--wait=false',
-          ),
-          risk: 'its containers are killed before they have finished shutting down',
-        }),
+        ...(isOver ? [] : [shorten]),
       ],
-      blocksNamespace: 'pods are deleted first, and its grace period still runs',
+      blocksNamespace: 'pods are deleted first, and its containers may still run',
     },
   ];
 }
