@@ -3,8 +3,11 @@ import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 
-/** What both a diagnosis and report.json have. */
-type Graph = Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'>;
+/** A namespace with as much of its diagnosis as report.json has, too. */
+interface Explained {
+  name: string;
+  diagnosis: Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'> | undefined;
+}
 
 /** A root cause of one namespace, with the way that leads from the namespace to it. */
 export interface Root<N = NamespaceResult> {
@@ -14,12 +17,12 @@ export interface Root<N = NamespaceResult> {
   links: Finding[];
   /** Everything that holds the namespace and ends here, `links[0]` among it. */
   blockers: Finding[];
-  /** The same for causes that need the same cure, in whatever namespace. */
-  key: string;
 }
 
 /** Every root cause, in the diagnosis's order. One that no blocker leads to is a chain of its own. */
-export function rootsOf<N extends { name: string }>(graph: Graph, namespace: N): Root<N>[] {
+export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
+  const { diagnosis: graph } = namespace;
+  if (graph === undefined) return [];
   const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
   const cameFrom = new Map<string, string | undefined>(graph.blockers.map((id) => [id, undefined]));
   const waiting = new Map<string, string[]>();
@@ -50,24 +53,23 @@ export function rootsOf<N extends { name: string }>(graph: Graph, namespace: N):
         finding,
         links,
         blockers: [...reaching].flatMap((one) => (blockers.has(one) ? (byId.get(one) ?? []) : [])),
-        key: causeKey(finding, links.at(-2), namespace.name),
       },
     ];
   });
 }
 
 /**
- * Two causes are one where the same thing is wrong: an add-on of the cluster, the owner of a finalizer, or
+ * The same for causes that need the same cure. Two are one where the same thing is wrong: an add-on of the cluster, the owner of a finalizer, or
  * in each namespace an owner of its own that went in the same way. What is inside of the namespace counts
  * by what is said about it, since its name is another one everywhere.
  */
-function causeKey(root: Finding, waits: Finding | undefined, home: string): string {
-  const { code, finalizer = '', subject } = root;
+function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): string {
+  const { code, finalizer = '', message, subject } = finding;
   const parts = (): string[] => {
-    if (isOwnerOfItself(root, waits)) return ['itself'];
+    if (isOwnerOfItself(finding, links.at(-2))) return ['itself'];
     if (subject.kind === 'Namespace' && subject.name === home) return ['the namespace'];
     if (subject.namespace !== home) return [subject.kind, subject.namespace ?? '', subject.name];
-    return code.startsWith('owner-') ? [subject.kind, '', subject.name] : [root.message];
+    return code.startsWith('owner-') ? [subject.kind, '', subject.name] : [message];
   };
   return [code, finalizer, ...parts()].join('\n');
 }
@@ -86,13 +88,12 @@ function isSameSubject(a: Subject, b: Subject): boolean {
   return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
-/** Equal root causes, with everywhere they are. */
-export interface Cause<N = NamespaceResult> {
-  roots: [Root<N>, ...Root<N>[]];
-  /** Namespaces that it holds. */
-  namespaces: N[];
-  /** Objects that wait for it. */
-  objects: number;
+/** Equal root causes, everywhere they are. */
+export type Cause<N = NamespaceResult> = [Root<N>, ...Root<N>[]];
+
+/** The namespaces that it holds. */
+export function namespacesOf<N>(cause: Cause<N>): N[] {
+  return [...new Set(cause.map(({ namespace }) => namespace))];
 }
 
 const GONE: readonly Outcome[] = ['clear', 'deleted', 'not-found', 'recreated', 'forced'];
@@ -106,32 +107,16 @@ export function isHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
  * What holds these namespaces: what holds most of them first; then as the diagnosis ranks kinds of causes,
  * and within a kind by how many objects wait.
  */
-export function causesOf<N extends { name: string; diagnosis: Graph | undefined }>(
-  namespaces: readonly N[],
-): Cause<N>[] {
-  const byKey = new Map<string, Cause<N>>();
-  for (const namespace of namespaces) {
-    if (namespace.diagnosis === undefined) continue;
-    for (const root of rootsOf(namespace.diagnosis, namespace)) {
-      const objects = root.blockers.reduce((sum, { count = 1 }) => sum + count, 0);
-      const known = byKey.get(root.key);
-      if (known === undefined) {
-        byKey.set(root.key, { roots: [root], namespaces: [namespace], objects });
-        continue;
-      }
-      known.roots.push(root);
-      known.objects += objects;
-      if (known.namespaces.at(-1) !== namespace) known.namespaces.push(namespace);
-    }
-  }
-  const causes = [...byKey.values()];
-  const codeOf = ({ roots }: Cause<N>): string => roots[0].finding.code;
-  const codes = [...new Set(causes.map(codeOf))];
-  const rank = new Map(codes.map((code, at) => [code, at]));
+export function causesOf<N extends Explained>(namespaces: readonly N[]): Cause<N>[] {
+  const roots = namespaces.flatMap((namespace) => rootsOf(namespace));
+  const causes = [...Map.groupBy(roots, keyOf).values()] as Cause<N>[];
+  const ranks = [...new Set(causes.map(([{ finding }]) => finding.code))];
+  const waiting = (cause: Cause<N>): number =>
+    cause.flatMap(({ blockers }) => blockers).reduce((sum, { count = 1 }) => sum + count, 0);
   return causes.sort(
     (a, b) =>
-      b.namespaces.length - a.namespaces.length ||
-      (rank.get(codeOf(a)) ?? 0) - (rank.get(codeOf(b)) ?? 0) ||
-      b.objects - a.objects,
+      namespacesOf(b).length - namespacesOf(a).length ||
+      ranks.indexOf(a[0].finding.code) - ranks.indexOf(b[0].finding.code) ||
+      waiting(b) - waiting(a),
   );
 }

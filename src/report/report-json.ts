@@ -1,6 +1,6 @@
 import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import { causesOf, isHeld } from './causes.ts';
+import { causesOf, isHeld, namespacesOf } from './causes.ts';
 import type { View } from './view.ts';
 
 export function reportJson({ run }: View): string {
@@ -23,11 +23,11 @@ export function buildReport(result: RunResult) {
     namespaces: result.namespaces.map(namespaceReport),
     // What holds more than one namespace, the most namespaces first.
     sharedCauses: causesOf(result.namespaces.filter(isHeld))
-      .filter(({ namespaces }) => namespaces.length > 1)
-      .map(({ roots: [{ finding }], namespaces }) => ({
-        finding: findingReport(finding),
-        namespaces: namespaces.map(({ name }) => name),
-      })),
+      .map((cause) => ({
+        finding: findingReport(cause[0].finding),
+        namespaces: namespacesOf(cause).map(({ name }) => name),
+      }))
+      .filter(({ namespaces }) => namespaces.length > 1),
     // Namespaces that a limit kept out of the run; absent where there was none.
     ...(leftOut === undefined ? {} : { leftOut: leftOut.map(withoutGrant) }),
   };

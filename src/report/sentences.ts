@@ -8,7 +8,7 @@ import {
 } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
-import { type Cause, isOwnerOfItself } from './causes.ts';
+import { type Cause, isOwnerOfItself, namespacesOf } from './causes.ts';
 import {
   capitalized,
   counted,
@@ -175,7 +175,7 @@ const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'p
  * these namespaces were deleted: a cause in the cluster can be this change's.
  */
 export function attributionOf(cause: Cause, run: RunResult): Words {
-  const [{ namespace, finding }] = cause.roots;
+  const [{ namespace, finding }] = cause;
   const { diagnosis } = namespace;
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
   const isCluster = finding.scope === 'cluster';
@@ -190,7 +190,7 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
     return joinWords([[strong(answer)], [circle], also], ' ');
   }
   if (isCluster) {
-    const these = cause.namespaces.length > 1 ? 'these namespaces' : 'this namespace';
+    const these = namespacesOf(cause).length > 1 ? 'these namespaces' : 'this namespace';
     const where = `The cause lies in the cluster, outside of ${these}.`;
     const isInnocent =
       others.some(({ since }) => isBefore(since, cause, run)) &&
@@ -207,20 +207,22 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
 }
 
 /** What the run was not asked about. */
-function othersHeld({ namespaces }: Cause, run: RunResult): Diagnosis['alsoHeld'] {
+function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
   const own = new Set(run.namespaces.map(({ name: one }) => one));
-  const held = namespaces.flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? []);
+  const held = namespacesOf(cause).flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? []);
   return [...new Map(held.map((one) => [one.name, one])).values()].filter(
     (one) => !own.has(one.name),
   );
 }
 
-function isBefore(since: string, { roots, namespaces }: Cause, run: RunResult): boolean {
+function isBefore(since: string, cause: Cause, run: RunResult): boolean {
   const start = Math.min(
     Date.parse(run.finishedAt) - run.elapsedMs,
-    ...namespaces.flatMap(({ deletionTimestamp }) => Date.parse(deletionTimestamp ?? '') || []),
+    ...cause.flatMap(
+      ({ namespace: { deletionTimestamp } }) => Date.parse(deletionTimestamp ?? '') || [],
+    ),
   );
-  const began = Date.parse(roots[0].finding.since ?? since);
+  const began = Date.parse(cause[0].finding.since ?? since);
   return Date.parse(since) < start && !(began >= start);
 }
 

@@ -2,7 +2,7 @@ import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
-import { type Cause, causesOf } from './causes.ts';
+import { type Cause, causesOf, namespacesOf } from './causes.ts';
 import { table } from './markdown.ts';
 import type { Report, ReportNamespace } from './report-json.ts';
 import {
@@ -20,30 +20,23 @@ import {
 const NO_TEARDOWN: readonly Outcome[] = ['not-found', 'not-terminating', 'clear', 'would-hang'];
 
 /** One namespace that somebody waited for. */
-interface Seen {
-  name: string;
-  report: Report;
-  namespace: ReportNamespace;
-  diagnosis: ReportNamespace;
-}
+type Seen = ReportNamespace & { report: Report; diagnosis: ReportNamespace };
 
 /** What many reports say together: how deletions end, how long they take, what holds them. */
 export function summarizeReports(reports: readonly Report[]) {
   const teardowns = reports.flatMap((report) =>
     report.namespaces
       .filter(({ outcome }) => !NO_TEARDOWN.includes(outcome))
-      .map((namespace): Seen => {
-        return { name: namespace.name, report, namespace, diagnosis: namespace };
-      }),
+      .map((namespace): Seen => ({ ...namespace, report, diagnosis: namespace })),
   );
   const gone = teardowns
-    .filter(({ namespace }) => namespace.outcome === 'deleted' || namespace.outcome === 'recreated')
-    .map(({ namespace }) => namespace.elapsedSeconds);
+    .filter(({ outcome }) => outcome === 'deleted' || outcome === 'recreated')
+    .map(({ elapsedSeconds }) => elapsedSeconds);
   return {
     reports: reports.length,
     /** Namespaces that somebody waited for. */
     teardowns: teardowns.length,
-    outcomes: countBy(teardowns.map(({ namespace }) => namespace.outcome)),
+    outcomes: countBy(teardowns.map(({ outcome }) => outcome)),
     /** Of teardowns that ended in `deleted` or `recreated`. */
     deletionSeconds:
       gone.length === 0
@@ -65,23 +58,25 @@ export function summarizeReports(reports: readonly Report[]) {
   };
 }
 
-function causeCount({ roots: [{ finding }], namespaces: seen }: Cause<Seen>, teardowns: number) {
+function causeCount(cause: Cause<Seen>, teardowns: number) {
+  const [{ finding }] = cause;
+  const seen = namespacesOf(cause);
   const unique = (values: unknown[]): number => new Set(values).size;
   const times = seen.map(({ report }) => report.generatedAt).sort();
-  const began = seen.flatMap(({ namespace }) => namespace.deletionTimestamp ?? []).sort();
+  const began = seen.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
   return {
     code: finding.code,
     /** The finalizer where there is one, else the thing itself. */
     what: whatOf(finding, seen[0]?.name ?? ''),
     /** One that is in the report of every week is one. */
-    namespaces: unique(seen.map(({ namespace }) => `${namespace.name} ${namespace.uid}`)),
+    namespaces: unique(seen.map(({ name, uid }) => `${name} ${uid}`)),
     reports: unique(seen.map(({ report }) => report)),
     /** Teardowns in which it was a root cause, and their share of all, 0 to 1. */
     hangs: seen.length,
     share: seen.length / teardowns,
     /** What those teardowns took before the gate gave up on them. */
     medianSeconds: percentile(
-      seen.map(({ namespace }) => namespace.elapsedSeconds),
+      seen.map(({ elapsedSeconds }) => elapsedSeconds),
       0.5,
     ),
     /** Since when it has held anything, as far as the reports know: ISO 8601. */

@@ -11,7 +11,14 @@ import {
 } from '../model/finding.ts';
 import { OUTCOMES, protectedBecause } from '../model/outcome.ts';
 import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
-import { type Cause, causesOf, isHeld, isOwnerOfItself, type Root } from './causes.ts';
+import {
+  type Cause,
+  causesOf,
+  isHeld,
+  isOwnerOfItself,
+  namespacesOf,
+  type Root,
+} from './causes.ts';
 import {
   asSentence,
   attributionOf,
@@ -191,10 +198,10 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
  * namespace, since what is wrong in the cluster is not put right by an order.
  */
 function orderFor(cause: Cause, all: readonly Cause[]): readonly OrderEntry[] {
-  const [{ namespace }] = cause.roots;
+  const [{ namespace }] = cause;
   if (namespace.order === undefined) return [];
-  const mine = all.filter(({ namespaces }) => namespaces.includes(namespace));
-  const isHere = ({ roots: [{ finding }] }: Cause): boolean => finding.scope === 'namespace';
+  const mine = all.filter((one) => one.some((root) => root.namespace === namespace));
+  const isHere = ([{ finding }]: Cause): boolean => finding.scope === 'namespace';
   return cause === (mine.find(isHere) ?? mine[0]) ? namespace.order : [];
 }
 
@@ -273,12 +280,13 @@ function distinct(views: readonly CauseView[]): CauseView[] {
 }
 
 function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
-  const [{ namespace, finding, links }] = cause.roots;
+  const [{ namespace, finding, links }] = cause;
+  const names = namespacesOf(cause).map(({ name }) => name);
   const scene: Scene = { home: namespace.name, now: run.finishedAt };
   const isLocal = links.some(
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
   );
-  const isMany = cause.namespaces.length > 1;
+  const isMany = names.length > 1;
   const isGone = !isHeld(namespace);
   return {
     heldKind: links[0]?.subject.kind ?? '',
@@ -286,16 +294,17 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
     example: isMany && isLocal ? ['for example in ', exact(scene.home), ', '] : [],
-    also: isMany ? [] : alsoHere(cause.roots),
+    also: isMany ? [] : alsoHere(cause),
     attribution: isGone ? [] : attributionOf(cause, run),
     // What was forced went: there is nothing left to do about it.
-    remedies: isGone ? [] : remediesOf(cause.roots, run, order),
+    remedies: isGone ? [] : remediesOf(cause, run, order),
     proofs: links.map((link, at) => proofOf(link, links[at - 1], scene)),
-    namespaces: cause.namespaces.map((one) => one.name),
+    namespaces: names,
   };
 }
 
-function extentOf({ namespaces }: Cause, run: RunResult): Words {
+function extentOf(cause: Cause, run: RunResult): Words {
+  const namespaces = namespacesOf(cause);
   const [first, ...others] = namespaces;
   const who: Words =
     others.length === 0 && first !== undefined
@@ -308,9 +317,9 @@ function extentOf({ namespaces }: Cause, run: RunResult): Words {
 }
 
 /** Other things in the namespace that wait for the same. */
-function alsoHere(roots: Cause['roots']): Words {
-  const [{ namespace, links }] = roots;
-  const all = new Set(roots.flatMap(({ blockers }) => blockers));
+function alsoHere(cause: Cause): Words {
+  const [{ namespace, links }] = cause;
+  const all = new Set(cause.flatMap(({ blockers }) => blockers));
   all.delete(links[0] as Finding);
   const others = [...all].map(({ subject }) => subjectWords(subject, namespace.name));
   if (others.length === 0) return [];
@@ -370,12 +379,8 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
  * What to do, by what it is for: the root cause before what waits for it. The remedies of equal causes
  * stand at the same place of the same rule, so the commands of the other places go with the first one's.
  */
-function remediesOf(
-  roots: Cause['roots'],
-  run: RunResult,
-  order: readonly OrderEntry[],
-): Remedies[] {
-  const [first, ...rest] = roots;
+function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]): Remedies[] {
+  const [first, ...rest] = cause;
   const scene: Scene = { home: first.namespace.name, now: run.finishedAt };
   const found: ByRole = { now: [], or: [], look: [], next: [] };
   const known = new Map<string, Action>();
@@ -592,15 +597,12 @@ function namespaceView(
   const { diagnosis, name: home } = result;
   const scene: Scene = { home, now: run.finishedAt };
   const [state, detail] = stateOf(result, run);
-  const mine = causes.filter(({ namespaces }) => namespaces.includes(result));
-  const roots = mine
-    .slice(0, 2)
-    .flatMap((cause) => cause.roots.find(({ namespace }) => namespace === result) ?? []);
+  const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
   const situation = situations.find(({ namespaces }) => namespaces.includes(home));
-  const more = mine.length > 1 ? [` (and ${counted(mine.length - 1, 'more cause')})`] : [];
-  const titles = roots.map(({ finding }) => titleWords(finding, home));
-  const left = mine.length - titles.length;
+  const more = roots.length > 1 ? [` (and ${counted(roots.length - 1, 'more cause')})`] : [];
+  const titles = roots.slice(0, 2).map(({ finding }) => titleWords(finding, home));
+  const left = roots.length - titles.length;
   const others = left > 0 ? [`, and ${counted(left, 'more cause')}`] : [];
   return {
     result,
@@ -718,7 +720,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
 
 /** Words of the trade that the author of a change need not know. At most one line each. */
 function termsOf(causes: readonly Cause[]): Words[] {
-  const links = causes.flatMap(({ roots: [{ links }] }) => links);
+  const links = causes.flatMap(([{ links }]) => links);
   return TERMS.filter(({ isUsed }) => links.some(isUsed)).map(({ term }) => [term]);
 }
 

@@ -38,7 +38,7 @@ function clauses(...links: Link[]): Words[] {
     const next = findings[at + 1];
     if (next !== undefined) link.waitsFor = [next.id];
   });
-  const [only] = rootsOf(diagnosis(findings), { name: HOME });
+  const [only] = rootsOf({ name: HOME, diagnosis: diagnosis(findings) });
   return chainClauses(only?.links ?? [], SCENE);
 }
 
