@@ -13,7 +13,7 @@ import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { type CommentInputs, createActionLog, Publisher } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
-import { renderLogLines } from './report/plain-text.ts';
+import { tellInLog } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
@@ -69,7 +69,7 @@ async function runWithInputs(parts: Parts): Promise<number> {
 }
 
 async function finish(view: View, publisher: Publisher, parts: Parts): Promise<number> {
-  writeLog(view, parts.log);
+  tellInLog(view, parts.log);
   await publish(view, publisher, parts);
   return view.run.verdict === 'fail' ? 1 : 0;
 }
@@ -152,13 +152,6 @@ function commentInputs(inputs: Inputs | undefined): CommentInputs | undefined {
     namespaces: inputs?.namespaces ?? [],
     selector: inputs?.selector ?? '',
   };
-}
-
-function writeLog(view: View, log: Log): void {
-  const end = renderLogLines(view);
-  for (const line of end.lines) log.line(line);
-  for (const { title, lines } of end.groups) log.group(title, lines);
-  for (const { level, message, title } of end.annotations) log[level](message, title);
 }
 
 /** Two gates in one job must not overwrite each other's report. */

@@ -1,5 +1,5 @@
 import { plainText, shorten } from './base/text.ts';
-import { type Finding, findingsOf } from './model/finding.ts';
+import { findingsOf } from './model/finding.ts';
 import type { NamespaceResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/plain-text.ts';
 import type { View } from './report/view.ts';
@@ -41,73 +41,63 @@ export function outputsOf(
   files: { reportJsonPath: string; reportMarkdownPath: string },
   elapsedMs: number,
 ): Record<OutputName, string> {
-  const result = view?.run;
-  const blocking = blockersOf(result?.namespaces ?? []);
-  const subjects = blocking.map(({ subject }) => subject);
+  const { namespaces = [], outcome = 'error' } = view?.run ?? {};
+  const blockers = namespaces.flatMap(blockersOf);
+  const subjects = blockers.map(({ subject }) => subject);
   // One that somebody could look at: not a registration, a type, or the namespace itself.
   const object = subjects.find(
     ({ kind }) => !['APIService', 'APIResource', 'Namespace'].includes(kind),
   );
+  const leftBehind = (view?.leftBehind ?? []).map(
+    ({ breaksOthers: _b, isGoing: _g, why, ...entry }) => ({
+      ...entry,
+      why: shorten(why, MAX_MESSAGE_CHARS),
+    }),
+  );
   return {
-    outcome: result?.outcome ?? 'error',
-    outcomes: outcomesJson(result?.namespaces ?? []),
+    outcome,
+    outcomes: outcomesJson(namespaces),
     'elapsed-seconds': String(Math.round(elapsedMs / 1_000)),
     'root-cause': view === undefined ? '' : rootCauseSentence(view),
     'summary-text':
       view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
-    blockers: boundedJson(blocking.map(blockerEntry), MAX_LIST_BYTES),
-    'blocking-finalizer': one(blocking.find(({ finalizer }) => finalizer !== undefined)?.finalizer),
+    blockers: boundedJson(blockers),
+    'blocking-finalizer': one(blockers.find(({ finalizer }) => finalizer !== undefined)?.finalizer),
     'blocking-resource': one(object && `${object.kind}/${object.name}`),
     'blocking-apiservice': one(subjects.find(({ kind }) => kind === 'APIService')?.name),
-    'left-behind': boundedJson((view?.leftBehind ?? []).map(leftBehindEntry), MAX_LIST_BYTES),
+    'left-behind': boundedJson(leftBehind),
     'report-json': files.reportJsonPath,
     'report-markdown': files.reportMarkdownPath,
     // Set once it is written: a host that does not answer may take time.
     'comment-url': '',
-    forced: String(result?.namespaces.some(({ outcome }) => outcome === 'forced') ?? false),
+    forced: String(namespaces.some((namespace) => namespace.outcome === 'forced')),
   };
 }
 
-interface Blocking extends Finding {
-  home: string;
-  isRootCause: boolean;
-}
-
-/** What the namespaces wait for themselves, in the order of the diagnosis. */
-function blockersOf(namespaces: readonly NamespaceResult[]): Blocking[] {
-  return namespaces.flatMap(({ name: home, diagnosis }) => {
-    if (diagnosis === undefined) return [];
-    const roots = new Set(diagnosis.rootCauses);
-    const blockers = findingsOf(diagnosis, diagnosis.blockers);
-    return blockers.map((one) => ({ ...one, home, isRootCause: roots.has(one.id) }));
-  });
-}
-
-function blockerEntry({ home, code, subject, finalizer, message, count, isRootCause }: Blocking) {
-  return {
-    namespace: home,
-    code,
-    subject,
-    ...(finalizer === undefined ? {} : { finalizer }),
-    message: shorten(message, MAX_MESSAGE_CHARS),
-    count: count ?? 1,
-    rootCause: isRootCause,
-  };
-}
-
-function leftBehindEntry({ namespace, entry }: View['leftBehind'][number]): object {
-  const { apiVersion, kind, name, why } = entry;
-  return { namespace, apiVersion, kind, name, why: shorten(why, MAX_MESSAGE_CHARS) };
+/** What a namespace waits for itself, in the order of the diagnosis. */
+function blockersOf({ name, diagnosis }: NamespaceResult) {
+  if (diagnosis === undefined) return [];
+  return findingsOf(diagnosis, diagnosis.blockers).map(
+    ({ id, code, subject, finalizer, message, count = 1 }) => ({
+      namespace: name,
+      code,
+      subject,
+      ...(finalizer === undefined ? {} : { finalizer }),
+      message: shorten(message, MAX_MESSAGE_CHARS),
+      count,
+      rootCause: diagnosis.rootCauses.includes(id),
+    }),
+  );
 }
 
 /** Whole entries only, so that the text stays JSON however much has to be left out. */
-function boundedJson(entries: readonly object[], maxBytes: number): string {
+function boundedJson(entries: readonly object[]): string {
   const kept: string[] = [];
   let bytes = 2;
   for (const entry of entries) {
     const text = JSON.stringify(entry);
     bytes += Buffer.byteLength(text) + 1;
-    if (bytes > maxBytes) break;
+    if (bytes > MAX_LIST_BYTES) break;
     kept.push(text);
   }
   return `[${kept.join(',')}]`;

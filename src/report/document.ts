@@ -280,11 +280,11 @@ function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail
 
 function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const table = tableOf([], leftBehind, detail.rows, {
-    what: ({ entry: { breaksOthers, kind, name } }) => [
+    what: ({ breaksOthers, kind, name }) => [
       ...(breaksOthers ? [strong('breaks others:'), ' '] : []),
       exact(`${kind} ${name}`),
     ],
-    'how it points there': ({ entry }) => [said(entry.why)],
+    'how it points there': ({ why }) => [said(why)],
     ...(namespaces.length > 1 ? { namespace: ({ namespace }) => [exact(namespace)] } : {}),
   });
   return fold('left behind', [leftBehindTitle(leftBehind, run)], table);

@@ -1,3 +1,4 @@
+import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
 import type { NamespaceResult } from '../model/result.ts';
 import { type Block, type Detail, documentOf, SMALL_TABLE } from './document.ts';
@@ -25,28 +26,17 @@ export function renderText(view: View): string {
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
-interface Annotation {
-  level: 'error' | 'warning' | 'notice';
-  title: string;
-  message: string;
-}
-
 /** What the step log ends with: what became of each namespace, why, what is behind it folded, annotations. */
-export function renderLogLines(view: View) {
-  const { namespaces } = view;
-  const isMany = namespaces.length > 1;
-  const looked = namespaces.filter(({ result }) => result.diagnosis !== undefined);
-  return {
-    lines: [
-      namespaces.length === 1 ? namespaces.map(stateLine).join('') : toPlain(view.headline),
-      ...explanation(view, false),
-    ],
-    groups: looked.slice(0, MAX_LOOKS).map(({ result }) => ({
-      title: lookTitle(result, isMany),
-      lines: lookLines(result),
-    })),
-    annotations: annotationsOf(view),
-  };
+export function tellInLog(view: View, log: Log): void {
+  const [only, ...others] = view.namespaces;
+  const isOne = only !== undefined && others.length === 0;
+  log.line(isOne ? plainText(`${only.result.name} ${only.state}`) : toPlain(view.headline));
+  for (const line of explanation(view, false)) log.line(line);
+  const looked = view.namespaces.filter(({ result }) => result.diagnosis !== undefined);
+  for (const { result } of looked.slice(0, MAX_LOOKS)) {
+    log.group(lookTitle(result, !isOne), lookLines(result));
+  }
+  annotate(view, log);
 }
 
 /**
@@ -160,31 +150,31 @@ function statesOf(namespaces: readonly NamespaceView[]): string[] {
 export function treeLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
-  const shown = rows.slice(0, MAX_TREE_LINES).map((row) => {
-    const lead = row.depth.map((more, at) =>
-      at < row.depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
+  const shown = rows.slice(0, MAX_TREE_LINES);
+  const left = ({ depth, isSelf, message, toWords }: Row): string => {
+    const lead = depth.map((more, at) =>
+      at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
     );
     // What has nothing to name but what waits for it is told by its message alone.
-    const left = `${lead.join('')}${toPlain(row.isSelf ? row.message : row.toWords)}`;
-    const right = row.isKnown ? '(see above)' : row.isSelf ? '' : toPlain(row.message);
-    return { left, right, mark: row.isRootCause && !row.isKnown ? '   ← root cause' : '' };
-  });
-  const widths = shown.filter(({ right }) => right !== '').map(({ left }) => left.length);
+    return `${lead.join('')}${toPlain(isSelf ? message : toWords)}`;
+  };
+  const right = ({ isKnown, isSelf, message }: Row): string =>
+    isKnown ? '(see above)' : isSelf ? '' : toPlain(message);
+  const widths = shown.flatMap((row) => (right(row) === '' ? [] : left(row).length));
   const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(0, ...widths));
   return [
     toPlain(first.fromWords),
-    ...shown.map(({ left, right, mark }) =>
-      right === '' ? `${left}${mark}` : `${left.padEnd(width)}  ${right}${mark}`,
-    ),
+    ...shown.map((row) => {
+      const line = right(row) === '' ? left(row) : `${left(row).padEnd(width)}  ${right(row)}`;
+      return `${line}${row.isRootCause && !row.isKnown ? '   ← root cause' : ''}`;
+    }),
     ...(rows.length > shown.length ? ['… more in report.json'] : []),
   ];
 }
 
 /** One for namespaces that tell the same, unless they simply went; the worst of what is left behind. */
-function annotationsOf({ headline, namespaces, leftBehind, run }: View): Annotation[] {
-  if (namespaces.length === 0 && run.verdict === 'fail') {
-    return [{ level: 'error', title: TITLE, message: toPlain(headline) }];
-  }
+function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): void {
+  if (namespaces.length === 0 && run.verdict === 'fail') log.error(toPlain(headline), TITLE);
   const told = namespaces.filter(({ result }) => result.verdict !== 'pass');
   const groups = [
     ...Map.groupBy(told, ({ result, sentence }) =>
@@ -192,39 +182,26 @@ function annotationsOf({ headline, namespaces, leftBehind, run }: View): Annotat
     ).values(),
   ];
   const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
-  const annotations = shown.map(annotationOf);
+  const levelOf = (some: readonly NamespaceView[]) =>
+    some.some(({ result }) => result.verdict === 'fail') ? 'error' : 'warning';
+  for (const group of shown) {
+    const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
+    const more = others.length > 0 ? ` (and ${formatCount(others.length)} more)` : '';
+    const title = plainText(`${TITLE}: ${first.result.name}${more}`);
+    log[levelOf(group)](shorten(namespaceLine(first, more), MAX_ANNOTATION_CHARS), title);
+  }
   const left = groups.slice(shown.length).flat();
   if (left.length > 0) {
-    const isFailure = left.some(({ result }) => result.verdict === 'fail');
     const message = `and ${left.length} more namespaces that did not simply go; the log has them`;
-    annotations.push({ level: isFailure ? 'error' : 'warning', title: TITLE, message });
+    log[levelOf(left)](message, TITLE);
   }
   const [worst] = leftBehind;
   if (worst !== undefined) {
-    const { kind, name: object, why, breaksOthers } = worst.entry;
+    const { kind, name, why, breaksOthers } = worst;
     const title = `${leftBehindTitle(leftBehind, run)}${leftBehind.length > 1 ? '; the first:' : ':'}`;
-    const message = plainText(`${title} ${kind} ${object}: ${why}`);
-    annotations.push({
-      level: breaksOthers ? 'warning' : 'notice',
-      title: TITLE,
-      message: shorten(message, MAX_ANNOTATION_CHARS),
-    });
+    const message = plainText(`${title} ${kind} ${name}: ${why}`);
+    log[breaksOthers ? 'warning' : 'notice'](shorten(message, MAX_ANNOTATION_CHARS), TITLE);
   }
-  return annotations;
-}
-
-function annotationOf(group: readonly NamespaceView[]): Annotation {
-  const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
-  const more = others.length > 0 ? ` (and ${formatCount(others.length)} more)` : '';
-  return {
-    level: first.result.verdict === 'fail' ? 'error' : 'warning',
-    title: plainText(`${TITLE}: ${first.result.name}${more}`),
-    message: shorten(namespaceLine(first, more), MAX_ANNOTATION_CHARS),
-  };
-}
-
-function stateLine({ result, state }: NamespaceView): string {
-  return plainText(`${result.name} ${state}`);
 }
 
 /** "preview-pr-42 is stuck: Widget db is held by …", "preview-pr-42 was gone after 38 s". */

@@ -305,10 +305,10 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
 
 /** "Left behind: 3 things outside of the namespace, 1 of which breaks others". */
 export function leftBehindTitle(
-  all: readonly { entry: LeftBehind }[],
+  all: readonly LeftBehind[],
   { kind }: Pick<RunResult, 'kind'>,
 ): string {
-  const breaking = all.filter(({ entry }) => entry.breaksOthers).length;
+  const breaking = all.filter(({ breaksOthers }) => breaksOthers).length;
   const worse =
     breaking === 0 ? '' : `, ${breaking} of which ${breaking === 1 ? 'breaks' : 'break'} others`;
   return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind: ${counted(all.length, 'thing')} outside of the namespace${worse}`;

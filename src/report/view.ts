@@ -186,9 +186,9 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** What breaks others first. */
     leftBehind: ordered
       .flatMap(({ name: namespace, leftBehind = [] }) =>
-        leftBehind.map((entry) => ({ namespace, entry })),
+        leftBehind.map((entry) => ({ namespace, ...entry })),
       )
-      .sort((a, b) => Number(b.entry.breaksOthers) - Number(a.entry.breaksOthers)),
+      .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
 }

@@ -10,10 +10,11 @@ import { readInputs } from '../../src/inputs.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { renderSummary } from '../../src/report/markdown.ts';
-import { renderLogLines, renderText, rootCauseSentence } from '../../src/report/plain-text.ts';
+import { renderText, rootCauseSentence } from '../../src/report/plain-text.ts';
 import { buildReport } from '../../src/report/report-json.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { startApiServer } from '../stub/api-server.ts';
+import { endOfLog } from '../stub/publishing.ts';
 import { readRecording, recordedAt, recordedScenarios } from '../stub/recordings.ts';
 import { renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
@@ -67,7 +68,7 @@ describe.each(recordedScenarios())('the report of the recorded cluster %s', (sce
 
     const view = viewOf(result);
     const summary = renderSummary(view, {}, 900 * 1_024);
-    const { lines, groups, annotations } = renderLogLines(view);
+    const { lines, groups, annotations } = endOfLog(view);
     const texts = [
       summary,
       renderText(view),

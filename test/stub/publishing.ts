@@ -12,7 +12,8 @@ import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-ru
 import { MAX_COMMENT_CHARS, renderComment, sectionOf } from '../../src/report/comment.ts';
 import { stateBlock, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
-import { type Failure, viewOf } from '../../src/report/view.ts';
+import { tellInLog } from '../../src/report/plain-text.ts';
+import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
@@ -146,6 +147,26 @@ function recordingLog(said: string[]): Log {
     error: (message) => void said.push(`error: ${message}`),
     debug: () => undefined,
   };
+}
+
+/** What the step log ends with. */
+export function endOfLog(view: View) {
+  const lines: string[] = [];
+  const groups: { title: string; lines: readonly string[] }[] = [];
+  const annotations: { level: string; title: string; message: string }[] = [];
+  const annotate =
+    (level: string) =>
+    (message: string, title = ''): void =>
+      void annotations.push({ level, title, message });
+  tellInLog(view, {
+    line: (text) => void lines.push(text),
+    group: (title, inside) => void groups.push({ title, lines: inside }),
+    notice: annotate('notice'),
+    warning: annotate('warning'),
+    error: annotate('error'),
+    debug: () => undefined,
+  });
+  return { lines, groups, annotations };
 }
 
 export const KEY = '0123456789abcdef';

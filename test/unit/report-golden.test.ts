@@ -5,14 +5,9 @@ import {
   renderMarkdownReport,
   renderSummary,
 } from '../../src/report/markdown.ts';
-import {
-  renderLogLines,
-  renderText,
-  rootCauseSentence,
-  summaryText,
-} from '../../src/report/plain-text.ts';
+import { renderText, rootCauseSentence, summaryText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
-import { commentOf } from '../stub/publishing.ts';
+import { commentOf, endOfLog } from '../stub/publishing.ts';
 import {
   deadApiService,
   deadlock,
@@ -136,7 +131,7 @@ test('forty namespaces fit on a screen, and into a comment', async () => {
 
 function asText(run: RunResult): string {
   const view = viewOf(run);
-  const { lines, groups, annotations } = renderLogLines(view);
+  const { lines, groups, annotations } = endOfLog(view);
   return [
     renderText(view),
     `==== first line of the step log, its groups and annotations`,

@@ -7,11 +7,11 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
 import { hasMarker, MAX_COMMENT_CHARS } from '../../src/report/comment.ts';
 import { renderMarkdownReport, renderSummary } from '../../src/report/markdown.ts';
-import { renderLogLines, renderText } from '../../src/report/plain-text.ts';
+import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport } from '../../src/report/report-json.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { toMarkdown } from '../../src/report/words.ts';
-import { commentOf, KEY } from '../stub/publishing.ts';
+import { commentOf, endOfLog, KEY } from '../stub/publishing.ts';
 import { MICROMARK, renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
 import {
@@ -80,7 +80,7 @@ describe('a namespace with 20,000 blocked objects', () => {
     const comment = commentOf(CROWD, CONTEXT);
     const outputs = outputsOf(view, WHERE, 1_000);
     const text = renderText(view);
-    const log = renderLogLines(view);
+    const log = endOfLog(view);
     const file = renderMarkdownReport(view, CONTEXT);
     const errors = schemaErrors(buildReport(CROWD));
     // Not the time on the wall: other tests run at the same time.
@@ -237,13 +237,13 @@ describe('annotations', () => {
     { namespaces: 11, annotations: 10 },
     { namespaces: 300, annotations: 10 },
   ])('$namespaces namespaces have $annotations', ({ namespaces, annotations }) => {
-    const shown = renderLogLines(viewOf(runOf(failing(namespaces)))).annotations;
+    const shown = endOfLog(viewOf(runOf(failing(namespaces)))).annotations;
     expect(shown).toHaveLength(annotations);
     for (const { message } of shown) expect(message.length).toBeLessThanOrEqual(500);
   });
 
   test('say how many more there are', () => {
-    const last = renderLogLines(viewOf(runOf(failing(12)))).annotations.at(-1);
+    const last = endOfLog(viewOf(runOf(failing(12)))).annotations.at(-1);
     expect(last).toMatchObject({ level: 'error', message: expect.stringContaining('3 more') });
   });
 });

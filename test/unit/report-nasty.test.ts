@@ -6,14 +6,14 @@ import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
 import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
-import { renderLogLines, renderText } from '../../src/report/plain-text.ts';
+import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport } from '../../src/report/report-json.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { exact, said, toMarkdown } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
-import { commentOf, KEY, teardown } from '../stub/publishing.ts';
+import { commentOf, endOfLog, KEY, teardown } from '../stub/publishing.ts';
 import { JUDGES, type Judge, MICROMARK, type Page, renderPage } from '../stub/rendered.ts';
 import {
   diagnosis,
@@ -201,7 +201,7 @@ describe('the marker of the comment', () => {
 
 /** What log and terminal show, before the logger has made lines of it. */
 function linesOf(run: RunResult): string[] {
-  const { lines, groups, annotations } = renderLogLines(viewOf(run));
+  const { lines, groups, annotations } = endOfLog(viewOf(run));
   return [
     ...lines,
     ...groups.flatMap(({ title, lines: inside }) => [title, ...inside]),
