@@ -5,13 +5,13 @@ import * as core from '@actions/core';
 import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import { type Cancellation, type Environment, onCancel } from './base/process.ts';
-import { createRedactor, type Redactor } from './base/redact.ts';
+import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
-import { COMMENT_MODES, type Inputs, PR_NUMBER, readInputs } from './inputs.ts';
+import { commentInputs, type Given, INPUT_ROWS, type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
-import { type CommentInputs, createActionLog, Publisher } from './publish/publish.ts';
+import { createActionLog, Publisher } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
 import { tellInLog } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
@@ -19,6 +19,7 @@ import { GATE_VERSION } from './version.ts';
 
 interface Parts {
   env: Environment;
+  given: Given;
   redactor: Redactor;
   log: Log;
   cancellation: Cancellation;
@@ -29,15 +30,19 @@ interface Parts {
 /** Reads the inputs, builds the real parts, runs the gate, publishes. Returns the exit code. */
 export async function runAction(env: Environment = process.env): Promise<number> {
   const redactor = createRedactor(core.setSecret);
+  const given: Given = Object.fromEntries(
+    INPUT_ROWS.map(([name]) => [name, core.getInput(name)] as const),
+  );
+  redactor.add(given['github-token']);
   const parts: Parts = {
     env,
+    given,
     redactor,
     log: createActionLog(redactor),
     cancellation: onCancel(),
-    run: readWorkflowRun(env, core.getInput('matrix')),
+    run: readWorkflowRun(env, given.matrix ?? ''),
     startedAt: systemClock.now(),
   };
-  redactor.add(core.getInput('github-token'));
   try {
     return await runWithInputs(parts);
   } finally {
@@ -48,7 +53,7 @@ export async function runAction(env: Environment = process.env): Promise<number>
 async function runWithInputs(parts: Parts): Promise<number> {
   let publisher = createPublisher(undefined, parts);
   try {
-    const inputs = readInputs((name) => core.getInput(name));
+    const inputs = readInputs(parts.given);
     publisher = createPublisher(inputs, parts);
     const told = publisher;
     const { cancellation, ...face } = parts;
@@ -76,7 +81,7 @@ async function finish(view: View, publisher: Publisher, parts: Parts): Promise<n
 
 /** The gate could not work at all: one sentence, what to do, and all outputs. */
 async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise<number> {
-  const { log, run, startedAt } = parts;
+  const { log, redactor, run, startedAt } = parts;
   const isKnown = error instanceof ActionError;
   const message = isKnown ? error.message : `internal error: ${describeError(error)}`;
   const hint = run === undefined ? undefined : secretsHint(run);
@@ -85,8 +90,8 @@ async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise
   for (const text of hints) log.line(text);
   if (error instanceof Error) log.debug(error.stack ?? '');
   const now = systemClock.now();
-  const at = new Date(now).toISOString();
-  await publish({ message, hints, at, elapsedMs: now - startedAt }, publisher, parts);
+  const failure = { message, hints, at: new Date(now).toISOString(), elapsedMs: now - startedAt };
+  await publish(redactDeep(failure, redactor.redact), publisher, parts);
   return 1;
 }
 
@@ -124,34 +129,16 @@ function nothingRead({ startedAt }: Parts): RunResult {
 }
 
 function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
-  const { env, log, redactor, run, cancellation } = parts;
+  const { env, given, log, redactor, run, cancellation } = parts;
   return new Publisher({
     log,
     redactor,
     summaryFile: env['GITHUB_STEP_SUMMARY'],
     reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir, env),
     run,
-    comment: commentInputs(inputs),
+    comment: commentInputs(given, inputs),
     cancelled: cancellation.signal,
   });
-}
-
-/** Those for the comment are read each for itself: a wrong input is told there as well. */
-function commentInputs(inputs: Inputs | undefined): CommentInputs | undefined {
-  const asked = core.getInput('comment');
-  const mode = COMMENT_MODES.find((legal) => legal === asked) ?? 'on-failure';
-  const token = core.getInput('github-token');
-  const number = core.getInput('pr-number');
-  const isWrong = number !== '' && !PR_NUMBER.test(number);
-  if (mode === 'off' || isWrong) return undefined;
-  return {
-    mode,
-    token,
-    prNumber: Number(number) || undefined,
-    key: core.getInput('comment-key'),
-    namespaces: inputs?.namespaces ?? [],
-    selector: inputs?.selector ?? '',
-  };
 }
 
 /** Two gates in one job must not overwrite each other's report. */

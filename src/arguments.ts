@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { ActionError, describeError } from './base/errors.ts';
 import {
   choicesOf,
+  type Given,
   INPUT_ROWS,
   INPUTS,
   type InputName,
@@ -22,7 +23,7 @@ export type Command =
   | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
   | {
       run: 'gate';
-      inputs: Partial<Record<InputName, string>>;
+      inputs: Given;
       format: (typeof FORMATS)[number];
       now: boolean;
     };

@@ -21,7 +21,7 @@ type GateCommand = Extract<Command, { run: 'gate' }>;
 
 /** One run of the gate. Returns the exit code; throws an `ActionError` when it could not work. */
 export async function gate(command: GateCommand, redactor: Redactor, log: Log): Promise<number> {
-  const given = readInputs((name) => command.inputs[name] ?? '');
+  const given = readInputs(command.inputs);
   const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
   const { signal, dispose } = onCancel();
   const face = { env: process.env, redactor, log, signal };

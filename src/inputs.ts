@@ -2,7 +2,7 @@ import { ActionError } from './base/errors.ts';
 import { parseDuration } from './base/time.ts';
 import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
-export const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
+const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
 const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
@@ -187,13 +187,13 @@ export function choicesOf({ legal }: InputRow): readonly string[] {
 
 export type Inputs = ReturnType<typeof readInputs>;
 
-/**
- * Reads every input through `get` (an empty text means "not given") and validates them all; those of the
- * comment are read again by who writes it, since a wrong input is told there as well.
- */
-export function readInputs(get: (name: InputName) => string) {
+/** As they were written, by name; empty or absent is not given. */
+export type Given = Readonly<Partial<Record<InputName, string>>>;
+
+/** Validates every input; those of the comment are read by `commentInputs`. */
+export function readInputs(given: Given) {
   const raw = Object.fromEntries(
-    INPUT_ROWS.map(([name, row]) => [name, get(name).trim() || row.default]),
+    INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
   ) as Record<InputName, string>;
   const pick = <N extends InputName>(name: N): Choice<N> => choice(name, raw[name]);
   const yes = (name: InputName): boolean => (pick(name) as string) === 'true';
@@ -207,8 +207,8 @@ export function readInputs(get: (name: InputName) => string) {
   const deletion = pick('delete');
   const isAsked = yes('terminating');
   if (!isAsked && raw['terminating-for'] !== '') {
-    const given = shown(raw['terminating-for']);
-    throw invalid(`input "terminating-for" is "${given}" but "terminating" is false`);
+    const age = shown(raw['terminating-for']);
+    throw invalid(`input "terminating-for" is "${age}" but "terminating" is false`);
   }
   pick('comment');
   shaped('pr-number', PR_NUMBER, 'use the number of a pull request, digits only');
@@ -253,7 +253,29 @@ export function readInputs(get: (name: InputName) => string) {
   return inputs;
 }
 
-export const PR_NUMBER = /^[1-9]\d{0,9}$/;
+const PR_NUMBER = /^[1-9]\d{0,9}$/;
+
+export type CommentInputs = NonNullable<ReturnType<typeof commentInputs>>;
+
+/**
+ * How to comment; undefined for not at all. That another input is wrong is told there as well: then there are no
+ * `inputs`.
+ */
+export function commentInputs(given: Given, inputs: Inputs | undefined) {
+  const mode = COMMENT_MODES.find((legal) => legal === given.comment) ?? INPUTS.comment.default;
+  const number = given['pr-number'] ?? '';
+  if (mode === 'off' || (number !== '' && !PR_NUMBER.test(number))) return undefined;
+  return {
+    mode,
+    /** Empty as what comes of a secret that this run does not get. */
+    token: given['github-token'] ?? '',
+    prNumber: Number(number) || undefined,
+    key: given['comment-key'] ?? '',
+    /** As the workflow has them, not what they matched; empty when they could not be read. */
+    namespaces: inputs?.namespaces ?? [],
+    selector: inputs?.selector ?? '',
+  };
+}
 
 /** Rules that concern more than one input. */
 function checkTogether(inputs: Inputs): void {

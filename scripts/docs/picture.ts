@@ -53,7 +53,7 @@ async function diagnoseRecorded(): Promise<RunResult> {
   const folder = await mkdtemp(join(tmpdir(), 'teardown-docs-'));
   const server = await startApiServer({ recording });
   try {
-    const inputs = readInputs((name) => (name === 'namespace' ? recording.namespace : ''));
+    const inputs = readInputs({ namespace: recording.namespace });
     const api = await connect({
       kubeconfig: await server.kubeconfig(join(folder, 'kubeconfig')),
       env: {},

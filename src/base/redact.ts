@@ -80,7 +80,7 @@ function anyOf(secrets: ReadonlySet<string>): RegExp {
 export function redactDeep<T>(
   value: T,
   redact: Redactor['redact'],
-  except: ReadonlySet<string>,
+  except: ReadonlySet<string> = new Set(),
 ): T {
   const clean = (one: unknown): unknown => {
     if (typeof one === 'string') return redact(one);

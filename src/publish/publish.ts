@@ -8,10 +8,11 @@ import { makeFolder } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
+import type { CommentInputs } from '../inputs.ts';
 import type { RunResult } from '../model/result.ts';
 import { isHeld } from '../report/causes.ts';
 import { failureSection, sectionOf } from '../report/comment.ts';
-import { isPassed, type Teardown, teardownOf } from '../report/comment-state.ts';
+import { endOf, isPassed, type Teardown } from '../report/comment-state.ts';
 import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
 import { reportJson } from '../report/report-json.ts';
 import type { Ending, View } from '../report/view.ts';
@@ -48,19 +49,6 @@ export interface PublisherDeps {
   connect?: typeof connectHost;
 }
 
-export interface CommentInputs {
-  mode: 'on-failure' | 'always';
-  /** Empty as what comes of a secret that this run does not get. */
-  token: string;
-  /** The input `pr-number`. */
-  prNumber: number | undefined;
-  /** The input `comment-key`. */
-  key: string;
-  /** As the workflow has them, not what they matched; empty when they could not be read. */
-  namespaces: readonly string[];
-  selector: string;
-}
-
 /**
  * Writes the report files, the job summary and the comment. Never throws and never changes the
  * verdict: what cannot be published is a warning that says what would help.
@@ -78,8 +66,7 @@ export class Publisher {
   }
 
   /** Report files and job summary. Paths of what was written; empty for what could not be. */
-  async files(given: Ending) {
-    const ending = this.#redacted(given);
+  async files(ending: Ending) {
     const context = this.#context();
     const write = async (name: string, text: (view: View) => string): Promise<string> =>
       'run' in ending ? await this.#writeReport(name, () => text(ending)) : '';
@@ -92,9 +79,8 @@ export class Publisher {
   }
 
   /** The pull request comment; resolves to its address, or to nothing. */
-  async comment(given: Ending, isAnnouncement = false): Promise<string> {
+  async comment(ending: Ending, isAnnouncement = false): Promise<string> {
     const { comment, run, cancelled } = this.#deps;
-    const ending = this.#redacted(given);
     // A cancelled run knows less than the comment that may be there already.
     const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
@@ -184,13 +170,11 @@ export class Publisher {
     const named = await withName(run, api);
     const context = this.#context();
     const end = await putComment({
-      content: {
-        key: commentKey(inputs.key, named),
-        own: this.#teardown(ending, inputs, named),
-        gone: 'run' in ending ? goneIn(ending.run) : [],
-        section: (maxChars) => sectionOf(ending, context, maxChars),
-        linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
-      },
+      key: commentKey(inputs.key, named),
+      own: this.#teardown(ending, inputs, named),
+      gone: 'run' in ending ? goneIn(ending.run) : [],
+      section: (maxChars) => sectionOf(ending, context, maxChars),
+      linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       issue: found.number,
       mayCreate: mayCreate(ending, inputs),
       ...{ token, host, api, clock, signal },
@@ -205,14 +189,15 @@ export class Publisher {
     const isKnown = namespaces.length > 0 || selector !== '';
     const { redact } = this.#deps.redactor;
     const about = redact([...namespaces, selector].filter(Boolean).join(', '));
-    return teardownOf(ending, {
+    return {
+      ...endOf(ending),
       ...{ run: id, attempt, number, workflow, job },
       where: redact(where),
       scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
       about: shorten(about, MAX_ABOUT_CHARS),
       address: 'run' in ending ? hash(ending.run.cluster.server) : '',
       isOwnCluster: 'run' in ending && isYounger(ending.run, startedAt),
-    });
+    };
   }
 
   #context(): RenderContext {
@@ -220,14 +205,6 @@ export class Publisher {
     if (run === undefined) return {};
     const url = runUrl(run);
     return { runLabel: run.label, ...(url === undefined ? {} : { runUrl: url }) };
-  }
-
-  /** A message of a failure comes from anywhere. */
-  #redacted(ending: Ending): Ending {
-    if ('run' in ending) return ending;
-    const { redact } = this.#deps.redactor;
-    const { message, hints } = ending;
-    return { ...ending, message: redact(message), hints: hints.map((hint) => redact(hint)) };
   }
 
   #warn(message: string, fix: readonly string[] = []): void {

@@ -6,8 +6,7 @@ import { signatureIn } from '../report/comment-state.ts';
 import type { ApiFailure, Comment, HostApi } from './host-api.ts';
 import type { Host } from './workflow-run.ts';
 
-export interface CommentTask {
-  content: CommentContent;
+interface CommentTask extends CommentContent {
   /** Number of the pull request. */
   issue: number;
   /** Whether a new comment may be written where there is none. */
@@ -42,7 +41,7 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
 
 /** Somebody else may have created one at the same moment; and now the host has told who we are. */
 async function create(task: CommentTask): Promise<Read<Comment[], ApiFailure>> {
-  const body = renderComment(task.content, [], undefined);
+  const body = renderComment(task, [], undefined);
   const made = await task.api.createComment(task.issue, body);
   if (!made.ok) return made;
   const all = await ownComments(task, made.value.author);
@@ -56,16 +55,16 @@ async function edit(
   duplicates: readonly Comment[],
   task: CommentTask,
 ): Promise<CommentOutcome> {
-  const { api, clock, content, host, signal, token } = task;
+  const { api, clock, host, key, signal, token } = task;
   const signature = needsSignature(host, target.author) ? sign(token, target.author) : undefined;
   const isWhole = (body: string): boolean =>
-    isIn(body, content) && signatureIn(body) === signature && hasMarker(body, content.key);
+    isIn(body, task) && signatureIn(body) === signature && hasMarker(body, key);
   let current = target.body;
   let earlier = [target, ...duplicates].map(({ body }) => body);
   let { url } = target;
   for (let round = 1; ; round++) {
     if (!isWhole(current) || earlier.length > 1) {
-      const put = await api.updateComment(target.id, renderComment(content, earlier, signature));
+      const put = await api.updateComment(target.id, renderComment(task, earlier, signature));
       if (!put.ok) return refused(put.failure, earlier, task);
       url = put.value.url;
       if (earlier.length > 1) for (const { id } of duplicates) await api.deleteComment(id);
@@ -88,11 +87,12 @@ async function edit(
 async function refused(
   failure: ApiFailure,
   earlier: readonly string[],
-  { api, content, issue, mayCreate }: CommentTask,
+  task: CommentTask,
 ): Promise<CommentOutcome> {
+  const { api, issue, mayCreate } = task;
   const isNotOurs = failure.kind === 'forbidden' || failure.kind === 'not-found';
   if (isNotOurs && mayCreate) {
-    const made = await api.createComment(issue, renderComment(content, earlier, undefined));
+    const made = await api.createComment(issue, renderComment(task, earlier, undefined));
     return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
   }
   return failure.kind === 'not-found' ? { url: '' } : { what: 'write', failure };
@@ -106,7 +106,7 @@ async function ownComments(
   let viewer: Promise<string | undefined> | undefined =
     author === undefined ? undefined : Promise.resolve(author);
   return task.api.comments(task.issue, async (comment) => {
-    if (!hasMarker(comment.body, task.content.key)) return false;
+    if (!hasMarker(comment.body, task.key)) return false;
     viewer ??= task.api.viewer().then((got) => (got.ok ? got.value : undefined));
     return isOurs(comment, await viewer, task);
   });

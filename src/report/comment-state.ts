@@ -13,9 +13,6 @@ export type Teardown = {
   [K in keyof typeof FIELDS]: Exclude<ReturnType<(typeof FIELDS)[K]>, undefined>;
 };
 
-/** Who reports, and about which cluster. */
-export type Speaker = Omit<Teardown, 'at' | 'outcome' | 'seconds' | keyof typeof NOTHING_KNOWN>;
-
 /** Runs of the same workflow that may pass over a job before nobody waits for its word any longer. */
 const MISSED_RUNS = 3;
 const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
@@ -30,10 +27,11 @@ export function isPassed({ verdict, namespaces }: RunResult): boolean {
   return verdict !== 'fail' && !namespaces.some(isHeld);
 }
 
-export function teardownOf(ending: Ending, speaker: Speaker): Teardown {
+/** What became of a run, as far as a teardown remembers it. */
+export function endOf(ending: Ending) {
   if (!('run' in ending)) {
     const seconds = Math.round(ending.elapsedMs / 1_000);
-    return { ...speaker, ...NOTHING_KNOWN, at: ending.at, outcome: 'error', seconds };
+    return { ...NOTHING_KNOWN, at: ending.at, outcome: 'error' as const, seconds };
   }
   const { run, namespaces } = ending;
   const diagnosis = namespaces[0]?.result.diagnosis;
@@ -41,7 +39,6 @@ export function teardownOf(ending: Ending, speaker: Speaker): Teardown {
   // The blocking object says more to the reader of a history than the controller behind it.
   const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
   return {
-    ...speaker,
     at: run.finishedAt,
     outcome: run.outcome,
     isPass: isPassed(run),
@@ -63,7 +60,7 @@ function namesOf(namespaces: readonly { name: string }[]): string[] {
 const NOTHING_KNOWN = {
   isPass: false,
   cluster: '',
-  left: [],
+  left: [] as string[],
   isSettled: false,
   code: '',
   subject: '',

@@ -113,7 +113,7 @@ export interface Row {
   isKnown: boolean;
 }
 
-/** The gate could not work: there is no result, but somebody who wants to know. */
+/** The gate could not work: there is no result, but somebody who wants to know. Its texts hold no secrets. */
 export interface Failure {
   message: string;
   /** What to do. */

@@ -127,7 +127,7 @@ export async function force(
   };
   const startedAt = Date.now();
   const { namespaces: results } = await runGate(
-    readInputs((name) => all[name] ?? ''),
+    readInputs(all),
     {
       api: meddling(api, options),
       clock: systemClock,

@@ -65,7 +65,7 @@ export async function gate(
   };
   try {
     const run = await runGate(
-      readInputs((name) => all[name] ?? ''),
+      readInputs(all),
       {
         api: {
           ...api,

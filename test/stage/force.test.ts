@@ -58,21 +58,18 @@ async function force(
     ...inputs,
   };
   const run = await clock.run(
-    runGate(
-      readInputs((name) => all[name] ?? ''),
-      {
-        api: cluster,
-        clock,
-        log: recordTo(lines),
-        signal: cancel.signal,
-        gateVersion: '1.0.0',
-        announce: async (result) => {
-          announced.push(result);
-          expect(cluster.writes).toEqual([]);
-          await announce?.();
-        },
+    runGate(readInputs(all), {
+      api: cluster,
+      clock,
+      log: recordTo(lines),
+      signal: cancel.signal,
+      gateVersion: '1.0.0',
+      announce: async (result) => {
+        announced.push(result);
+        expect(cluster.writes).toEqual([]);
+        await announce?.();
       },
-    ),
+    }),
   );
   return { run, one: run.namespaces[0] as NamespaceResult, lines, announced };
 }

@@ -34,8 +34,7 @@ export function stage(...namespaces: string[]): Stage {
     signal: cancel.signal,
     gateVersion: '1.0.0',
   };
-  const inputs: Stage['inputs'] = (given) =>
-    readInputs((name) => ({ namespace: DEMO, ...given })[name] ?? '');
+  const inputs: Stage['inputs'] = (given) => readInputs({ namespace: DEMO, ...given });
   const run: Stage['run'] = (given = {}) => clock.run(runGate(inputs(given), deps));
   const runOne: Stage['runOne'] = async (given) => {
     const { namespaces: results } = await run(given);

@@ -42,16 +42,13 @@ async function lookAt(scenario: string): Promise<RunResult> {
       homeDir: home,
     });
     const given: Record<string, string> = { namespace: recording.namespace, timeout: '0s' };
-    const result = await runGate(
-      readInputs((name) => given[name] ?? ''),
-      {
-        api,
-        clock: systemClock,
-        log: QUIET,
-        signal: new AbortController().signal,
-        gateVersion: '1.0.0',
-      },
-    );
+    const result = await runGate(readInputs(given), {
+      api,
+      clock: systemClock,
+      log: QUIET,
+      signal: new AbortController().signal,
+      gateVersion: '1.0.0',
+    });
     await api.close();
     return result;
   } finally {

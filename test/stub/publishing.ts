@@ -10,7 +10,7 @@ import { connectHost } from '../../src/publish/host-api.ts';
 import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
 import { MAX_COMMENT_CHARS, renderComment, sectionOf } from '../../src/report/comment.ts';
-import { stateBlock, type Teardown, teardownOf } from '../../src/report/comment-state.ts';
+import { endOf, stateBlock, type Teardown } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
 import { tellInLog } from '../../src/report/plain-text.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
@@ -132,7 +132,7 @@ function commentInputs(options: DeskOptions): PublisherDeps['comment'] {
     token: options.token ?? github.token,
     prNumber: options.prNumber,
     key: options.commentKey ?? '',
-    namespaces: options.namespaces ?? ['preview-pr-42'],
+    namespaces: [...(options.namespaces ?? ['preview-pr-42'])],
     selector: options.selector ?? '',
   };
 }
@@ -173,7 +173,7 @@ export const KEY = '0123456789abcdef';
 
 /** Of a run, as far as the comment needs it. */
 export function teardown(result: RunResult, given: Partial<Teardown> = {}): Teardown {
-  const speaker = {
+  const job = {
     run: '9001',
     attempt: 1,
     number: '812',
@@ -185,7 +185,7 @@ export function teardown(result: RunResult, given: Partial<Teardown> = {}): Tear
     address: 'd'.repeat(16),
     isOwnCluster: false,
   };
-  return { ...teardownOf(viewOf(result), speaker), ...given };
+  return { ...job, ...endOf(viewOf(result)), ...given };
 }
 
 /** The comment of one run, after what earlier ones have left in it. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { ActionError } from '../../src/base/errors.ts';
-import { INPUTS, type InputName, readInputs } from '../../src/inputs.ts';
+import { type InputName, readInputs } from '../../src/inputs.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
 type Given = Partial<Record<InputName, string>>;
 
 function inputs(given: Given) {
-  return readInputs((name) => given[name] ?? '');
+  return readInputs(given);
 }
 
 /** With a namespace, so that only the input under test can be wrong. */
@@ -47,15 +47,6 @@ describe('readInputs', () => {
       failOnLeftBehind: false,
       reportDir: '',
     });
-  });
-
-  test('reads every input of the table', () => {
-    const asked: string[] = [];
-    readInputs((name) => {
-      asked.push(name);
-      return name === 'namespace' ? 'preview-7' : '';
-    });
-    expect(asked.sort()).toEqual(Object.keys(INPUTS).sort());
   });
 
   test('reads what is legal, and refuses the rest with one sentence: what, and what is legal', () =>

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createRedactor } from '../../src/base/redact.ts';
+import { createRedactor, redactDeep } from '../../src/base/redact.ts';
 import { teardownsIn } from '../../src/report/comment-state.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
@@ -110,12 +110,12 @@ describe('a secret in any text', () => {
   };
   const redactor = createRedactor();
   redactor.add(SECRET);
-  // A view is made of texts without secrets; names and messages are the publisher's own to clean.
+  // What is told is made of texts without secrets; names are the publisher's own to clean.
   const clean = viewOf(poison(RED, secret), redactor.redact);
 
   test.each<{ what: string; given: View | Failure }>([
     { what: 'of the cluster', given: clean },
-    { what: 'of a failure', given: failure },
+    { what: 'of a failure', given: redactDeep(failure, redactor.redact) },
   ])('$what is in no file, no summary, no comment and no log line', async ({ given }) => {
     const github = await startGithub();
     try {
