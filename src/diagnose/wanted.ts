@@ -304,7 +304,7 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   if (!hasStatus || inside.length === 0) return;
   const content = now.content.find((entry) => typeName(entry.type) === typeName(type));
   const total = content?.read.ok === true ? content.read.value.total : inside.length;
-  wanted.details.push({ type, objects: inside, total });
+  wanted.details.push(...inside.map((object) => ({ type, object, total })));
   if (type.group === '' && type.resource === 'persistentvolumeclaims') {
     wanted.cluster.push('volumeAttachments');
   }

@@ -1,10 +1,10 @@
 import { stringAt } from '../base/json.ts';
 import { listNames } from '../diagnose/context.ts';
-import { keeping, type ResourceType } from '../kubernetes/api.ts';
+import { keeping } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
 import { type Read, read } from '../model/read.ts';
-import type { ServiceRef } from '../model/snapshot.ts';
+import type { ResourceType, ServiceRef } from '../model/snapshot.ts';
 import { CLUSTER, type Source } from '../model/sources.ts';
 import { type Reading, readSource } from '../observe/collections.ts';
 

@@ -1,8 +1,6 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Read } from '../model/read.ts';
-import type { FailedGroup, ResourceType } from '../model/snapshot.ts';
-
-export type { FailedGroup, ResourceType } from '../model/snapshot.ts';
+import type { Discovery } from '../model/snapshot.ts';
 
 /** What the gate needs of a Kubernetes API server. Paths are those of the API, without the server. */
 export interface KubernetesApi {
@@ -106,12 +104,6 @@ export interface Mutation {
   path: string;
   body?: JsonObject | JsonObject[];
   dryRun?: boolean;
-}
-
-export interface Discovery {
-  types: ResourceType[];
-  /** Group-versions whose resources could not be read. */
-  failedGroups: FailedGroup[];
 }
 
 /** The same API, and how many requests were sent through it: several namespaces share one connection. */

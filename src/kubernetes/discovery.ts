@@ -8,7 +8,7 @@ import {
   stringsAt,
 } from '../base/json.ts';
 import { failed, type Read, read } from '../model/read.ts';
-import type { Discovery, ResourceType } from './api.ts';
+import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
 /** v2 since Kubernetes 1.30, v2beta1 before; servers demand the parameters in the order g, v, as. */

@@ -29,7 +29,7 @@ export interface Snapshot {
   namespace: NamespaceFacts;
   /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
   trouble?: ReadFailure;
-  discovery: Read<{ types: ResourceType[]; failedGroups: FailedGroup[] }>;
+  discovery: Read<Discovery>;
   /** One entry per resource type that can be listed and deleted; pods among them. */
   content: TypeContent[];
   /** The namespace's pods, in full; at most `MAX_PODS`. */
@@ -70,11 +70,13 @@ export interface Forecast {
 export const MAX_EXAMPLES = 10;
 export const MAX_PODS = 2_000;
 
-export interface FailedGroup {
-  group: string;
-  version: string;
-  /** `freshness: Stale` in aggregated discovery, or the error of `/apis/<group>/<version>`. */
-  reason: string;
+export interface Discovery {
+  types: ResourceType[];
+  /**
+   * Group-versions whose resources could not be read: `freshness: Stale` in aggregated discovery, or the error of
+   * `/apis/<group>/<version>`.
+   */
+  failedGroups: { group: string; version: string; reason: string }[];
 }
 
 /** What a namespace holds of one type. */
@@ -145,8 +147,8 @@ export interface Wanted {
   nodes: string[];
   /** CRDs by name. */
   definitions: string[];
-  /** Held objects whose status may say why, and how many there are of their type. */
-  details: { type: ResourceType; objects: ObjectFacts[]; total: number }[];
+  /** Held objects whose status may say why, each with how many there are of its type. */
+  details: { type: ResourceType; object: ObjectFacts; total: number }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
   /** Cluster-scoped objects that the Namespace owns. */
   dependents: boolean;

@@ -1,5 +1,11 @@
 import { at, isObject, type JsonObject, stringAt } from '../base/json.ts';
-import { type Fold, type KubernetesApi, keeping, type ListOptions } from '../kubernetes/api.ts';
+import {
+  type Fold,
+  type KubernetesApi,
+  keeping,
+  type Listed,
+  type ListOptions,
+} from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
 import {
   apiVersionOf,
@@ -45,39 +51,24 @@ export async function inParallel<T, R>(
   return answers;
 }
 
-interface WholeOptions {
-  /** Page size. */
-  limit: number;
-  metadataOnly?: boolean;
-  /** So many requests are never too many. */
-  few?: number;
-}
-
-/** One list instead of `many` requests; undefined where it would cost more than they. */
+/** One list instead of `many` requests; undefined where it would cost more than they, as `few` always do not. */
 export async function listTogether<T>(
   path: string,
   many: number,
   begin: () => Fold<T>,
-  { limit, metadataOnly = false, few = FEW }: WholeOptions,
+  page: { limit: number; metadataOnly?: boolean; few?: number },
   { api, signal }: Reading,
 ): Promise<Read<T | undefined>> {
+  const { few = FEW, ...options } = { ...page, signal };
   if (many <= few) return read(undefined);
-  const options = { signal, limit, metadataOnly };
-  const first = await api.list(path, begin, { ...options, maxItems: limit });
+  const first = await api.list(path, begin, { ...options, maxItems: page.limit });
   if (!first.ok) return first;
   if (first.value.complete) return read(first.value.kept);
   // The first page is read again; how many more there are is the server's estimate, where it gives one.
-  const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / limit);
+  const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / page.limit);
   if (pages * PAGE_COST > many) return read(undefined);
   const all = await api.list(path, begin, options);
   return all.ok ? read(all.value.kept) : all;
-}
-
-interface Share<T> {
-  /** Undefined until there is something for it. */
-  fold?: Fold<T>;
-  count: number;
-  complete: boolean;
 }
 
 /**
@@ -89,38 +80,39 @@ export async function listIn<T>(
   namespaces: readonly string[],
   begin: () => Fold<T>,
   options: Pick<ListOptions, 'metadataOnly' | 'limit' | 'maxItems'> & { maxInAll?: number },
-  { api, signal }: Reading,
-): Promise<Map<string, Read<{ kept: T | undefined; complete: boolean }>>> {
-  const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = options;
-  const { maxInAll = Number.POSITIVE_INFINITY } = options;
-  const shares = new Map<string, Share<T>>();
+  deps: Reading,
+): Promise<Map<string, Read<Listed<T | undefined>>>> {
+  const { maxInAll = Number.POSITIVE_INFINITY, ...limits } = options;
+  const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = limits;
+  const shares = new Map<string, { fold: Fold<T>; count: number; complete: boolean }>();
   let inAll = 0;
-  const start = (name: string): void => {
+  const forget = (name: string): void => {
     inAll -= shares.get(name)?.count ?? 0;
-    shares.set(name, { count: 0, complete: true });
+    shares.delete(name);
   };
+  const wanted = new Set(namespaces);
   const take = (namespace: string, item: JsonObject): void => {
-    const share = shares.get(namespace);
-    if (share === undefined) return; // a foreign one
     // No request can reach it; only a broken extension API server lists such a thing.
-    if (!isPathSegment(stringAt(item, 'metadata', 'name') ?? '')) return;
+    const isReal = isPathSegment(stringAt(item, 'metadata', 'name') ?? '');
+    if (!wanted.has(namespace) || !isReal) return;
+    const share = shares.get(namespace) ?? { fold: begin(), count: 0, complete: true };
+    shares.set(namespace, share);
     if (share.count >= maxItems || inAll >= maxInAll) {
       share.complete = false;
       return;
     }
     share.count++;
     inAll++;
-    share.fold ??= begin();
     share.fold.add(item);
   };
-  const keptOf = (name: string, isWhole = true) => {
-    const { fold, complete } = shares.get(name) as Share<T>;
+  const shareOf = (name: string, isWhole = true): Read<Listed<T | undefined>> => {
+    const { fold, complete = true } = shares.get(name) ?? {};
     return read({ kept: fold?.kept, complete: complete && isWhole });
   };
 
   let isTold = true;
   const beginAll = (): Fold<true> => {
-    namespaces.forEach(start);
+    namespaces.forEach(forget);
     const add = (item: JsonObject): void => {
       const namespace = stringAt(item, 'metadata', 'namespace');
       // Some extension API servers leave it out: then only a list of its own says whose it is.
@@ -130,16 +122,20 @@ export async function listIn<T>(
     return { add, kept: true };
   };
   const whole = metadataOnly ? { limit: PAGE.small, metadataOnly, few: 1 } : { limit: PAGE.full };
-  const deps = { api, signal };
-  const path = collectionPath(type);
-  const together = await listTogether(path, namespaces.length, beginAll, whole, deps);
+  const together = await listTogether(
+    collectionPath(type),
+    namespaces.length,
+    beginAll,
+    whole,
+    deps,
+  );
   if (together.ok && together.value && isTold) {
-    return new Map(namespaces.map((name) => [name, keptOf(name)]));
+    return new Map(namespaces.map((name) => [name, shareOf(name)]));
   }
-  namespaces.forEach(start);
+  namespaces.forEach(forget);
   const listOne = async (name: string) => {
     const beginOne = (): Fold<true> => {
-      start(name);
+      forget(name);
       const add = (item: JsonObject): void => {
         const { metadata } = item;
         if (isObject(metadata)) metadata['namespace'] ??= name;
@@ -148,13 +144,12 @@ export async function listIn<T>(
       };
       return { add, kept: true };
     };
-    const end = await api.list(collectionPath(type, name), beginOne, {
-      signal,
-      metadataOnly,
-      ...(options.limit === undefined ? {} : { limit: options.limit }),
+    const end = await deps.api.list(collectionPath(type, name), beginOne, {
+      ...limits,
+      signal: deps.signal,
       maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
     });
-    return [name, end.ok ? keptOf(name, end.value.complete) : end] as const;
+    return [name, end.ok ? shareOf(name, end.value.complete) : end] as const;
   };
   // A type that does not answer must not take the turns of all the others.
   const isSlow = !together.ok && together.failure.kind === 'timeout';
@@ -240,7 +235,7 @@ export async function readPlaces<T>(
 function answerOf<T>(
   key: string,
   { label, type, options }: Source<T>,
-  end: Read<{ kept: T[] | undefined; complete: boolean }>,
+  end: Read<Listed<T[] | undefined>>,
   namespace?: string,
 ): Gathered<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;

@@ -13,7 +13,7 @@ import {
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
-import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
+import { partnerKey, type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
 import {
   type Gathered,
   inParallel,
@@ -40,7 +40,7 @@ const TOO_MANY = failed({
   message: `only ${MAX_BY_NAME} objects are read one by one`,
 });
 
-type Detailed = Pick<Wanted['details'][number], 'type' | 'total'> & { object: ObjectFacts };
+type Detailed = Wanted['details'][number];
 
 /** What held objects say beyond their metadata, by UID. */
 export async function readDetails(
@@ -94,9 +94,13 @@ function isMany(total: number): boolean {
   return total > MAX_DETAILED;
 }
 
-type WantedPartner = Wanted['partners'][number] & { key: string };
+type WantedPartner = Wanted['partners'][number];
 
-/** Objects outside that held ones name, by `key`. */
+export function partnerId({ type, namespace, name }: WantedPartner): string {
+  return partnerKey({ ...type, namespace, name });
+}
+
+/** Objects outside that held ones name, by `partnerId`. */
 export async function readPartners(
   items: readonly WantedPartner[],
   { api, signal }: Reading,
@@ -119,7 +123,8 @@ export async function readPartners(
     const page = { limit: PAGE.full, metadataOnly };
     const deps = { api, signal };
     const whole = await listTogether(collectionPath(type), group.length, begin, page, deps);
-    await inParallel(group, async ({ namespace, name, key }) => {
+    await inParallel(group, async (one) => {
+      const { namespace, name } = one;
       const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
       const end =
         whole.ok && whole.value !== undefined
@@ -128,7 +133,7 @@ export async function readPartners(
       const found = end.ok
         ? end.value.kept.findLast(({ place }) => place === placeOf(namespace, name))
         : { value: end };
-      answers.set(key, {
+      answers.set(partnerId(one), {
         ...(found ?? { value: read(undefined) }),
         unread: unreadOf('partners', `${type.kind} ${name}`, end, type),
       });

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
-import type { Discovery } from '../kubernetes/api.ts';
 import { isPathSegment, objectPath } from '../kubernetes/paths.ts';
 import {
   definitionDetail,
@@ -15,7 +14,7 @@ import type { NotInspected } from '../model/finding.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
-  partnerKey,
+  type Discovery,
   type Snapshot,
   trialKey,
   type Wanted,
@@ -29,7 +28,14 @@ import {
   readSource,
   unreadOf,
 } from './collections.ts';
-import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
+import {
+  partnerId,
+  readDependents,
+  readDetails,
+  readPartners,
+  readTrials,
+  tryDeletions,
+} from './objects.ts';
 import { NO_PODS, sweep } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
@@ -76,15 +82,10 @@ export async function observe(
   await sweep(snapshots, types, deps);
   const shelves = shelvesFor(types, deps);
   for (let round = 0; round < ROUNDS && !signal.aborted; round++) {
-    const wishes = snapshots.map((snapshot) => ({ snapshot, wanted: want(snapshot) }));
+    const wishes = new Map(snapshots.map((snapshot) => [snapshot, want(snapshot)]));
     await Promise.all(shelves.map((fill) => fill(wishes)));
   }
   return snapshots;
-}
-
-interface Wish {
-  snapshot: Snapshot;
-  wanted: Wanted;
 }
 
 /** One kind of thing that snapshots want beyond their content. */
@@ -101,7 +102,7 @@ interface Shelf<Item, Value> {
   limit?: { most: number; what: string; beyond: Value };
 }
 
-type Fill = (wishes: readonly Wish[]) => Promise<void>;
+type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<void>;
 
 /** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
 function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
@@ -110,18 +111,18 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
   const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
     placeOf(snapshot, item) as Record<string, unknown>;
   return async (wishes) => {
-    const asked = wishes.map(({ snapshot, wanted }) => {
+    const asked = [...wishes].map(([snapshot, wanted]) => {
       const lacking = wants(wanted, snapshot).filter(
         (item) => holderOf(snapshot, item)[keyOf(item)] === undefined,
       );
-      return { snapshot, items: new Map(lacking.map((item) => [idOf(item), item])) };
+      return [snapshot, new Map(lacking.map((item) => [idOf(item), item]))] as const;
     });
-    const fresh = new Map(asked.flatMap(({ items }) => [...items]));
+    const fresh = new Map(asked.flatMap(([, items]) => [...items]));
     for (const id of known.keys()) fresh.delete(id);
     const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
     const answers = await read([...fresh.values()].slice(0, Math.max(0, room)));
     for (const [id, answer] of answers) known.set(id, answer);
-    for (const { snapshot, items } of asked) {
+    for (const [snapshot, items] of asked) {
       let beyond = 0;
       for (const [id, item] of items) {
         const answer = known.get(id) ?? (limit && { value: limit.beyond });
@@ -204,18 +205,14 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       read: (uids) => readDependents(uids, types, deps),
     }),
     shelf({
-      wants: ({ details }) =>
-        details.flatMap(({ type, objects, total }) =>
-          objects.map((object) => ({ type, object, total })),
-        ),
+      wants: ({ details }) => details,
       idOf: ({ object }) => object.uid,
       placeOf: ({ details }) => details,
       read: (items) => readDetails(items, deps),
     }),
     shelf({
-      wants: ({ partners }) =>
-        partners.map((one) => ({ ...one, key: partnerKey({ ...one.type, ...one }) })),
-      idOf: ({ key }) => key,
+      wants: ({ partners }) => partners,
+      idOf: partnerId,
       placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
     }),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { Discovery } from '../../src/kubernetes/api.ts';
 import type { Read } from '../../src/model/read.ts';
+import type { Discovery } from '../../src/model/snapshot.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { failure, sendJson } from './servers/answers.ts';

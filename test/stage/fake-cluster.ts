@@ -1,18 +1,17 @@
 import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
 import type {
   CallOptions,
-  Discovery,
   Fold,
   KubernetesApi,
   Listed,
   ListOptions,
   Mutation,
-  ResourceType,
   WatchEvent,
   WatchOptions,
 } from '../../src/kubernetes/api.ts';
 import { collectionPath, namespacePath, objectPath } from '../../src/kubernetes/paths.ts';
 import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
+import type { Discovery, ResourceType } from '../../src/model/snapshot.ts';
 import type { FakeClock } from './fake-clock.ts';
 
 export const PODS = type('', 'pods', 'Pod');

@@ -648,17 +648,15 @@ export function look(world: World): Snapshot {
         seen[source] ??= answer(source, all.places[namespace]?.[source] ?? []);
     }
     for (const name of wanted.definitions) now.definitions[name] ??= read(all.details[name]);
-    for (const { objects } of wanted.details) {
-      for (const { uid } of objects) {
-        now.details[uid] ??= read({
-          conditions: [],
-          observedGeneration: undefined,
-          texts: [],
-          suspended: undefined,
-          references: [],
-          mentions: [],
-        });
-      }
+    for (const { object } of wanted.details) {
+      now.details[object.uid] ??= read({
+        conditions: [],
+        observedGeneration: undefined,
+        texts: [],
+        suspended: undefined,
+        references: [],
+        mentions: [],
+      });
     }
   }
   return now;
