@@ -71,7 +71,7 @@ async function readContent(
   deps: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
   const options = { metadataOnly: true };
-  const ends = await listIn(type, namespaces, () => new Tally(type), options, deps);
+  const ends = await listIn(type, namespaces, () => tally(type), options, deps);
   const countIn = (kept: ContentCount | undefined): Read<ContentCount> =>
     kept === undefined ? NOTHING : read(kept);
   return new Map([...ends].map(([name, end]) => [name, end.ok ? countIn(end.value.kept) : end]));
@@ -81,40 +81,34 @@ async function readContent(
  * Folds the objects of one type in one namespace while they are being read: memory depends on how many
  * kinds of blockage there are, not on how many objects.
  */
-class Tally implements Fold<ContentCount> {
-  private readonly type: ResourceType;
-  private readonly groups = new Map<string, ObjectGroup>();
-  readonly kept: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
-
-  constructor(type: ResourceType) {
-    this.type = type;
-  }
-
-  add(item: JsonObject): void {
-    const { kept: count } = this;
-    count.total++;
+function tally(type: ResourceType): Fold<ContentCount> {
+  const groups = new Map<string, ObjectGroup>();
+  const kept: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
+  const add = (item: JsonObject): void => {
+    kept.total++;
     const metadata = (item['metadata'] ?? {}) as JsonObject;
     const since = metadata['deletionTimestamp'];
     const isTerminating = typeof since === 'string';
-    if (!isTerminating) count.queued++;
+    if (!isTerminating) kept.queued++;
     const finalizers = metadata['finalizers'];
     const isGuarded = Array.isArray(finalizers) && finalizers.length > 0;
-    const isSample = !isTerminating && count.sample === undefined;
+    const isSample = !isTerminating && kept.sample === undefined;
     if (!isTerminating && !isGuarded && !isSample) return;
-    const facts = objectFacts(item, this.type);
-    if (isSample) count.sample = facts;
+    const facts = objectFacts(item, type);
+    if (isSample) kept.sample = facts;
     if (!isTerminating && !isGuarded) return;
     const writers = facts.writers.map(({ finalizer, manager }) => [finalizer, manager]);
     const key = JSON.stringify([isTerminating, facts.finalizers, writers]);
-    let group = this.groups.get(key);
+    let group = groups.get(key);
     if (group === undefined) {
       const began = isTerminating ? since : '';
       group = { finalizers: facts.finalizers, count: 0, since: began, examples: [] };
-      this.groups.set(key, group);
-      (isTerminating ? count.terminating : count.guarded).push(group);
+      groups.set(key, group);
+      (isTerminating ? kept.terminating : kept.guarded).push(group);
     }
     group.count++;
     if (isTerminating && since < group.since) group.since = since;
     if (group.examples.length < MAX_EXAMPLES) group.examples.push(facts);
-  }
+  };
+  return { add, kept };
 }

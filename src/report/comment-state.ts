@@ -34,7 +34,7 @@ export function endOf(ending: Ending) {
     return { ...NOTHING_KNOWN, at: ending.at, outcome: 'error' as const, seconds };
   }
   const { run, namespaces } = ending;
-  const diagnosis = namespaces[0]?.result.diagnosis;
+  const diagnosis = namespaces[0]?.diagnosis;
   const [root] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
   // The blocking object says more to the reader of a history than the controller behind it.
   const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];

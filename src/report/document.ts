@@ -244,19 +244,22 @@ function tableOf<T>(
 
 function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
   return tableOf([], namespaces, detail.rows, {
-    namespace: (one) => [`${one.mark} `, exact(one.result.name)],
+    namespace: (one) => [`${one.mark} `, exact(one.name)],
     outcome: (one) => [one.state],
     'because of': (one) => one.titles,
   });
 }
 
 /** What forcing did or would do, and what that left behind, are never folded away. */
-function forcedBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { forced } = result;
+function forcedBlocks(
+  { forced, name: home }: NamespaceView,
+  isMany: boolean,
+  detail: Detail,
+): Block[] {
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title: Words = isMany ? [`${what} in `, exact(result.name)] : [what];
+  const title: Words = isMany ? [`${what} in `, exact(home)] : [what];
   const left: Words = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
   return [
     ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
@@ -291,8 +294,11 @@ function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail)
 }
 
 /** What an ordered deletion deleted inside, before the namespace itself. */
-function deletionBlocks({ result }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { deletions = [], name: home } = result;
+function deletionBlocks(
+  { deletions = [], name: home }: NamespaceView,
+  isMany: boolean,
+  detail: Detail,
+): Block[] {
   const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
   const table = tableOf([], deletions, detail.rows, {
     object: ({ kind, name }) => [exact(`${kind} ${name}`)],
@@ -324,7 +330,7 @@ function detailBlocks(view: View, detail: Detail): Block[] {
     .flatMap((one) =>
       fold(
         'details',
-        [exact(one.result.name)],
+        [exact(one.name)],
         [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
       ),
     );
@@ -335,9 +341,9 @@ function detailBlocks(view: View, detail: Detail): Block[] {
 }
 
 /** Every link with its reason, what contradicts, and the graph as a picture. */
-function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
+function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
   if (!detail.hasEvidence || rows.length === 0) return [];
-  const items = (result.diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [said(one)]);
+  const items = (diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [said(one)]);
   return [
     ...tableOf(
       [],
@@ -349,7 +355,7 @@ function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
           isRootCause ? [...toWords, ' (', strong('root cause'), ')'] : toWords,
         because: ({ because }) => because,
       },
-      result.diagnosis?.edges.length,
+      diagnosis?.edges.length,
     ),
     ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
     ...(detail.hasRawData ? [{ kind: 'graph', rows } as const] : []),
@@ -357,11 +363,11 @@ function chainBlocks({ rows, result }: NamespaceView, detail: Detail): Block[] {
 }
 
 /** What else was found and read; most readers never look. */
-function readBlocks({ result, rows }: NamespaceView, { run }: View, detail: Detail): Block[] {
-  const { diagnosis, conditions, timeline, verdict, forced } = result;
+function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Block[] {
+  const { name: home, diagnosis, conditions, timeline, verdict, forced, rows } = namespace;
   // One that went has nothing to unfold.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
-  const scene = { home: result.name, now: run.finishedAt };
+  const scene = { home, now: run.finishedAt };
   const most = detail.rows;
   const raw = detail.hasRawData ? most : 0;
   const told = new Set(rows.map(({ to }) => to));
@@ -371,7 +377,7 @@ function readBlocks({ result, rows }: NamespaceView, { run }: View, detail: Deta
   return [
     ...tableOf(['Other findings'], findings, most, {
       code: ({ code }) => [exact(code)],
-      what: ({ subject }) => subjectWords(subject, scene.home),
+      what: ({ subject }) => subjectWords(subject, home),
       why: (finding) => messageWords(finding, scene),
     }),
     ...tableOf(

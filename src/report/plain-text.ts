@@ -30,12 +30,10 @@ export function renderText(view: View): string {
 export function tellInLog(view: View, log: Log): void {
   const [only, ...others] = view.namespaces;
   const isOne = only !== undefined && others.length === 0;
-  log.line(isOne ? plainText(`${only.result.name} ${only.state}`) : toPlain(view.headline));
+  log.line(isOne ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
   for (const line of explanation(view, false)) log.line(line);
-  const looked = view.namespaces.filter(({ result }) => result.diagnosis !== undefined);
-  for (const { result } of looked.slice(0, MAX_LOOKS)) {
-    log.group(lookTitle(result, !isOne), lookLines(result));
-  }
+  const looked = view.namespaces.filter(({ diagnosis }) => diagnosis !== undefined);
+  for (const one of looked.slice(0, MAX_LOOKS)) log.group(lookTitle(one, !isOne), lookLines(one));
   annotate(view, log);
 }
 
@@ -58,7 +56,7 @@ function explanation(view: View, hasEvidence: boolean): string[] {
     hasRawData: false,
   };
   const [, ...blocks] = documentOf(view, detail, () => 0);
-  const hasLooked = namespaces.some(({ result }) => result.diagnosis !== undefined);
+  const hasLooked = namespaces.some(({ diagnosis }) => diagnosis !== undefined);
   return [
     only === undefined ? [] : treeLines(only.rows),
     ...blocks.map((block) => blockLines(block, detail.remedies === 1)),
@@ -139,9 +137,9 @@ function actionLines({ text, risk, command, rules, others }: Action, lead: strin
 
 /** "stuck: a, b and 38 more". */
 function statesOf(namespaces: readonly NamespaceView[]): string[] {
-  const byOutcome = Map.groupBy(namespaces, ({ result }) => result.outcome);
+  const byOutcome = Map.groupBy(namespaces, (one) => one.outcome);
   return [...byOutcome].map(([outcome, list]) => {
-    const names = list.map(({ result }): Words => [exact(result.name)]);
+    const names = list.map(({ name }): Words => [exact(name)]);
     return `${outcome}: ${toPlain(listWords(names, MAX_PLACES))}`;
   });
 }
@@ -175,19 +173,19 @@ export function treeLines(rows: readonly Row[]): string[] {
 /** One for namespaces that tell the same, unless they simply went; the worst of what is left behind. */
 function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): void {
   if (namespaces.length === 0 && run.verdict === 'fail') log.error(toPlain(headline), TITLE);
-  const told = namespaces.filter(({ result }) => result.verdict !== 'pass');
+  const told = namespaces.filter(({ verdict }) => verdict !== 'pass');
   const groups = [
-    ...Map.groupBy(told, ({ result, sentence }) =>
-      [result.verdict, result.outcome, toPlain(sentence) || result.name].join('\n'),
+    ...Map.groupBy(told, ({ name, outcome, verdict, sentence }) =>
+      [verdict, outcome, toPlain(sentence) || name].join('\n'),
     ).values(),
   ];
   const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
   const levelOf = (some: readonly NamespaceView[]) =>
-    some.some(({ result }) => result.verdict === 'fail') ? 'error' : 'warning';
+    some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
   for (const group of shown) {
     const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
     const more = others.length > 0 ? ` (and ${formatCount(others.length)} more)` : '';
-    const title = plainText(`${TITLE}: ${first.result.name}${more}`);
+    const title = plainText(`${TITLE}: ${first.name}${more}`);
     log[levelOf(group)](shorten(namespaceLine(first, more), MAX_ANNOTATION_CHARS), title);
   }
   const left = groups.slice(shown.length).flat();
@@ -205,8 +203,8 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
 }
 
 /** "preview-pr-42 is stuck: Widget db is held by …", "preview-pr-42 was gone after 38 s". */
-function namespaceLine({ result, state, sentence }: NamespaceView, more = ''): string {
-  const line = `${result.name}${more} ${state}`;
+function namespaceLine({ name, state, sentence }: NamespaceView, more = ''): string {
+  const line = `${name}${more} ${state}`;
   return plainText(sentence.length === 0 ? line : `${line}: ${toPlain(sentence)}`);
 }
 

@@ -59,8 +59,6 @@ const MAX_BLOCKERS_WITH_REMEDIES = 20;
 /** Equal causes, told once for everywhere they are. */
 export interface CauseView {
   title: Words;
-  /** What it holds first: the kind of object. */
-  heldKind: string;
   /** "5 namespaces, for up to 2 days". */
   extent: Words;
   /** Clauses that follow the chain to its end, as they are in the first place. */
@@ -168,7 +166,10 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
     /** What holds most namespaces first; then what needs telling although nothing holds it. */
     causes: [
-      ...distinct(told.map((cause) => causeView(cause, run, orderFor(cause, all)))),
+      ...toldApart(
+        told.map((cause) => causeView(cause, run, orderFor(cause, all))),
+        told,
+      ),
       ...situations,
     ],
     /** How many there are, told or not. */
@@ -261,12 +262,13 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
  * One finalizer may have a cause per kind of object that it is on; and where one object has several
  * finalizers, the commands for one of them do for all.
  */
-function distinct(views: readonly CauseView[]): CauseView[] {
+function toldApart(views: readonly CauseView[], causes: readonly Cause[]): CauseView[] {
   const alike = Map.groupBy(views, ({ title }) => toPlain(title));
   const byCommands = new Map<string, number>();
   return views.map((view, at) => {
     const isOne = alike.get(toPlain(view.title))?.length === 1;
-    const title = isOne ? view.title : [...view.title, ' on ', said(view.heldKind)];
+    const held = causes[at]?.[0].links[0]?.subject.kind ?? '';
+    const title = isOne ? view.title : [...view.title, ' on ', said(held)];
     const actions = view.remedies.flatMap((group) => group.actions);
     const commands = actions.map(({ command }) => command ?? '');
     const first = byCommands.get(commands.join('\n'));
@@ -289,7 +291,6 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
   const isMany = names.length > 1;
   const isGone = !isHeld(namespace);
   return {
-    heldKind: links[0]?.subject.kind ?? '',
     title: titleWords(finding, scene.home),
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
@@ -467,7 +468,6 @@ function situationsOf(
     const key = JSON.stringify([title, clauses]);
     const known = found.get(key) ?? {
       title: [title],
-      heldKind: '',
       extent: [],
       clauses,
       example: [],
@@ -605,7 +605,7 @@ function namespaceView(
   const left = roots.length - titles.length;
   const others = left > 0 ? [`, and ${counted(left, 'more cause')}`] : [];
   return {
-    result,
+    ...result,
     mark: markOf(result.outcome, result.verdict),
     state,
     headline: ['Namespace ', exact(home), ` ${state}${detail}`],
