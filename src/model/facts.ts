@@ -258,7 +258,7 @@ export function removalPatch(
 }
 
 /** What may run a controller, from its pod template or from the pod itself. */
-export type TemplateFacts = ReturnType<typeof templateFacts>;
+type TemplateFacts = ReturnType<typeof templateFacts>;
 
 function templateFacts(template: Json | undefined, namespace: string) {
   const containers = arrayAt(template, 'spec', 'containers');
@@ -470,7 +470,7 @@ function replicasOf(
 const INSTALLED = { labels: record('metadata.labels'), annotations: tellingAnnotations };
 
 /** Of a CRD, without its schemas. */
-export type DefinitionFacts = ReturnType<typeof definitionFacts>;
+type DefinitionFacts = ReturnType<typeof definitionFacts>;
 export const definitionFacts = shape({
   /** `widgets.example.com` */
   ...NAME,

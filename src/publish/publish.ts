@@ -56,25 +56,27 @@ export interface PublisherDeps {
 export class Publisher {
   readonly #deps: PublisherDeps;
   readonly #clock: Clock;
+  readonly #context: RenderContext;
   #leftMs = PUBLISHING_MS;
   /** How long the summary was before this run: telling again replaces what was told before. */
   #summaryStart: number | undefined;
 
   constructor(deps: PublisherDeps) {
+    const { clock = systemClock, run } = deps;
     this.#deps = deps;
-    this.#clock = deps.clock ?? systemClock;
+    this.#clock = clock;
+    this.#context = { runUrl: run && runUrl(run), runLabel: run?.label };
   }
 
   /** Report files and job summary. Paths of what was written; empty for what could not be. */
   async files(ending: Ending) {
-    const context = this.#context();
     const write = async (name: string, text: (view: View) => string): Promise<string> =>
       'run' in ending ? await this.#writeReport(name, () => text(ending)) : '';
     const reportJsonPath = await write('report.json', reportJson);
     const reportMarkdownPath = await write('report.md', (view) =>
-      renderMarkdownReport(view, context),
+      renderMarkdownReport(view, this.#context),
     );
-    await this.#writeSummary(ending, context);
+    await this.#writeSummary(ending);
     return { reportJsonPath, reportMarkdownPath };
   }
 
@@ -122,7 +124,7 @@ export class Publisher {
     }
   }
 
-  async #writeSummary(ending: Ending, context: RenderContext): Promise<void> {
+  async #writeSummary(ending: Ending): Promise<void> {
     const { summaryFile } = this.#deps;
     if (summaryFile === undefined || summaryFile === '') return;
     try {
@@ -134,8 +136,8 @@ export class Publisher {
       const room = MAX_SUMMARY_BYTES - size - lead.length;
       const text =
         'run' in ending
-          ? renderSummary(ending, context, room)
-          : `${failureSection(ending, context)}\n`;
+          ? renderSummary(ending, this.#context, room)
+          : `${failureSection(ending, this.#context)}\n`;
       this.#summaryStart = size;
       if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
       else this.#warn('the job summary of this step is full; the report is only in its files');
@@ -168,12 +170,11 @@ export class Publisher {
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
     const named = await withName(run, api);
-    const context = this.#context();
     const end = await putComment({
       key: commentKey(inputs.key, named),
       own: this.#teardown(ending, inputs, named),
       gone: 'run' in ending ? goneIn(ending.run) : [],
-      section: (maxChars) => sectionOf(ending, context, maxChars),
+      section: (maxChars) => sectionOf(ending, this.#context, maxChars),
       linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       issue: found.number,
       mayCreate: mayCreate(ending, inputs),
@@ -198,13 +199,6 @@ export class Publisher {
       address: 'run' in ending ? hash(ending.run.cluster.server) : '',
       isOwnCluster: 'run' in ending && isYounger(ending.run, startedAt),
     };
-  }
-
-  #context(): RenderContext {
-    const { run } = this.#deps;
-    if (run === undefined) return {};
-    const url = runUrl(run);
-    return { runLabel: run.label, ...(url === undefined ? {} : { runUrl: url }) };
   }
 
   #warn(message: string, fix: readonly string[] = []): void {

@@ -34,10 +34,8 @@ export type Block =
   | { kind: 'terms'; terms: Words[] }
   /** What belongs together: all about one cause. */
   | { kind: 'section'; blocks: Block[] }
-  | { kind: 'fold'; fold: Fold; title: Words; blocks: Block[] };
-
-/** What is not seen at once. */
-export type Fold = 'more' | 'causes' | 'namespaces' | 'left behind' | 'evidence' | 'details';
+  /** Not seen at once. Where nothing folds, only what `inText` names of it is told. */
+  | { kind: 'fold'; title: Words; blocks: Block[]; inText: 'all' | 'proofs' | 'nothing' };
 
 /**
  * How much of the report is written, from everything to the bare verdict. Space runs out in whole blocks:
@@ -98,15 +96,12 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
     ...causes,
     ...tail,
     ...folds,
-    ...(isSmall
-      ? []
-      : fold('namespaces', [`All ${counted(namespaces.length, 'namespace')}`], table)),
+    ...(isSmall ? [] : fold([`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
     ...namespaces.flatMap((one) => deletionBlocks(one, isMany, detail)),
     ...(detail.rows === 0 || view.rules.length === 0
       ? []
       : fold(
-          'details',
           ['Rights that would show what was not inspected'],
           [{ kind: 'commands', language: 'yaml', lines: view.rules }],
         )),
@@ -118,8 +113,12 @@ function line(...parts: Words[]): Block {
   return { kind: 'line', words: joinWords(parts, ' ') };
 }
 
-function fold(what: Fold, title: Words, blocks: Block[]): Block[] {
-  return blocks.length === 0 ? [] : [{ kind: 'fold', fold: what, title, blocks }];
+function fold(
+  title: Words,
+  blocks: Block[],
+  inText: 'all' | 'proofs' | 'nothing' = 'nothing',
+): Block[] {
+  return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, inText }];
 }
 
 /** Why, in one line per cause, where there are several. */
@@ -162,7 +161,7 @@ function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Bl
   if (hidden.length === 0) return [[...visible, ...rest], folds];
   const count = hidden.filter(({ kind }) => kind === 'section').length + untold;
   const title = `${counted(count, 'more cause')}, with what to do`;
-  return [visible, [...folds, ...fold('causes', [title], [...hidden, ...rest])]];
+  return [visible, [...folds, ...fold([title], [...hidden, ...rest])]];
 }
 
 /** What is told about one cause; `number` is its place in the list, which says why already. */
@@ -199,7 +198,6 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
   if (detail.remedies <= 1) return [];
   const others = remedies.flatMap(({ actions }) => actions.filter((one) => one.others.length > 0));
   return fold(
-    'more',
     ['More about ', ...title],
     [
       ...remedies.flatMap((group, at) => {
@@ -290,7 +288,7 @@ function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail)
     'how it points there': ({ why }) => [said(why)],
     ...(namespaces.length > 1 ? { namespace: ({ namespace }) => [exact(namespace)] } : {}),
   });
-  return fold('left behind', [leftBehindTitle(leftBehind, run)], table);
+  return fold([leftBehindTitle(leftBehind, run)], table, 'all');
 }
 
 /** What an ordered deletion deleted inside, before the namespace itself. */
@@ -306,7 +304,7 @@ function deletionBlocks(
     uid: ({ uid }) => [exact(uid)],
     result: (one) => [said(one.result)],
   });
-  return fold('details', isMany ? [...title, ' of ', exact(home)] : title, table);
+  return fold(isMany ? [...title, ' of ', exact(home)] : title, table);
 }
 
 /** Everything that is there for whoever wants to check or to dig. */
@@ -321,22 +319,18 @@ function detailBlocks(view: View, detail: Detail): Block[] {
       : [];
   if (only !== undefined && others.length === 0) {
     return [
-      ...fold('evidence', ['The chain, with evidence'], [...chainBlocks(only, detail), ...proven]),
-      ...fold('details', ['Details'], readBlocks(only, view, detail)),
+      ...fold(['The chain, with evidence'], [...chainBlocks(only, detail), ...proven], 'proofs'),
+      ...fold(['Details'], readBlocks(only, view, detail)),
     ];
   }
   const each = view.namespaces
     .slice(0, detail.namespaces)
     .flatMap((one) =>
-      fold(
-        'details',
-        [exact(one.name)],
-        [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
-      ),
+      fold([exact(one.name)], [...chainBlocks(one, detail), ...readBlocks(one, view, detail)]),
     );
   return [
-    ...fold('evidence', ['The evidence'], proven),
-    ...fold('details', ['Details of each namespace'], each),
+    ...fold(['The evidence'], proven, 'proofs'),
+    ...fold(['Details of each namespace'], each),
   ];
 }
 

@@ -15,9 +15,9 @@ import {
 
 export interface RenderContext {
   /** Address of this run, for links; ours, never from the cluster. */
-  runUrl?: string;
+  runUrl?: string | undefined;
   /** "run 812, attempt 1". */
-  runLabel?: string;
+  runLabel?: string | undefined;
 }
 
 const FULL: Detail = {

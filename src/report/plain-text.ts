@@ -100,14 +100,14 @@ function blockLines(block: Block, isBrief: boolean): string[] {
     case 'commands':
       return block.lines.map((line) => `  ${plainText(line)}`);
     case 'fold':
-      if (block.fold === 'left behind') {
+      if (block.inText === 'all') {
         return [
           `${toPlain(block.title)}:`,
           ...block.blocks.flatMap((one) => blockLines(one, true)),
         ];
       }
       // The tree says what the table of the chain says.
-      return block.fold === 'evidence'
+      return block.inText === 'proofs'
         ? block.blocks.flatMap((one) => (one.kind === 'proofs' ? blockLines(one, isBrief) : []))
         : [];
     case 'section': {
