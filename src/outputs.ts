@@ -48,12 +48,10 @@ export function outputsOf(
   const object = subjects.find(
     ({ kind }) => !['APIService', 'APIResource', 'Namespace'].includes(kind),
   );
-  const leftBehind = (view?.leftBehind ?? []).map(
-    ({ breaksOthers: _b, isGoing: _g, why, ...entry }) => ({
-      ...entry,
-      why: shorten(why, MAX_MESSAGE_CHARS),
-    }),
-  );
+  const leftBehind = (view?.leftBehind ?? []).map(({ namespace, apiVersion, kind, name, why }) => ({
+    ...{ namespace, apiVersion, kind, name },
+    why: shorten(why, MAX_MESSAGE_CHARS),
+  }));
   return {
     outcome,
     outcomes: outcomesJson(namespaces),

@@ -1,7 +1,7 @@
 import type { LeftBehind, NamespaceResult } from '../model/result.ts';
 import type { Identity } from '../model/snapshot.ts';
 import { readNamespaces } from '../observe/namespaces.ts';
-import { type Pointer, readPointers } from '../observe/pointers.ts';
+import { readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
 
 /** It is a bonus: nobody waits long for it. */
@@ -57,20 +57,19 @@ function leftBehind(
   { name: own, createdAt = '' }: NamespaceResult,
   fate: Fate,
   claims: readonly Identity[],
-  pointers: readonly Pointer[],
+  pointers: readonly LeftBehind[],
 ): LeftBehind[] {
-  const staysBehind = ({ object, claim, namespace, released }: Pointer): boolean => {
+  const staysBehind = ({ claim, isGoing, namespace, released }: LeftBehind): boolean => {
     // A claim of an earlier namespace of the same name has left it, or one that was made again.
     const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt);
     const isAnothers =
       Boolean(claim?.uid) &&
       claims.some(({ name, uid }) => name === claim?.name && uid !== claim.uid);
     if (namespace !== own || isOlder || isAnothers) return false;
-    return fate === 'gone' || (fate === 'replaced' ? released !== undefined : !object.isGoing);
+    return fate === 'gone' || (fate === 'replaced' ? released !== undefined : !isGoing);
   };
   return pointers
     .filter(staysBehind)
-    .map(({ object }) => object)
     .toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers))
     .filter(
       ({ kind, name }, index, all) =>

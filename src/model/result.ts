@@ -1,7 +1,7 @@
 import type { TimelineEntry } from '../base/time.ts';
 import type { Diagnosis, NotInspected } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
-import type { Condition } from './snapshot.ts';
+import type { Condition, Identity } from './snapshot.ts';
 
 /** What one run found out: the one model behind log, summary, comment, outputs and report.json. */
 export interface RunResult {
@@ -21,17 +21,23 @@ export interface RunResult {
   leftOut?: NotInspected[];
 }
 
-/** Something outside of a namespace that still points into it. */
+/** Something outside of a namespace that still points into it. What report.json has of it comes first. */
 export interface LeftBehind {
   apiVersion: string;
   kind: string;
   name: string;
   /** By which field it points there, and what that means. */
   why: string;
-  /** Whether something else in the cluster stops working because of it. Not in report.json. */
+  /** Into which it points. */
+  namespace: string;
+  /** Whether something else in the cluster stops working because of it. */
   breaksOthers: boolean;
-  /** Its controller takes it away in time, or has been asked to. Not in report.json. */
+  /** Its controller takes it away in time, or has been asked to. */
   isGoing: boolean;
+  /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
+  released?: { at: string | undefined };
+  /** Of a volume: the claim that it is for; without a UID until it is bound. */
+  claim?: Identity;
 }
 
 /** An object that an ordered deletion asked to go before its namespace. */

@@ -2,7 +2,6 @@ import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '..
 import { keeping } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
-  type Identity,
   identity,
   isOnlyFor,
   type TypeRef,
@@ -14,16 +13,6 @@ import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
 import { MANY, typeNamed } from '../model/sources.ts';
 import { grantFor, type Reading } from './collections.ts';
-
-/** Something cluster-scoped that points into a namespace. */
-export interface Pointer {
-  namespace: string;
-  object: LeftBehind;
-  /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
-  released?: { at: string | undefined };
-  /** Of a volume: the claim that it is for; without a UID until it is bound. */
-  claim?: Identity;
-}
 
 /** One field that points into a namespace. */
 interface Pointed {
@@ -184,7 +173,7 @@ const MAX_POINTERS = 500;
 export async function readPointers(
   namespaces: readonly { name: string; uid: string }[],
   { api, signal }: Reading,
-): Promise<{ pointers: Pointer[]; unread: NotInspected[] }> {
+): Promise<{ pointers: LeftBehind[]; unread: NotInspected[] }> {
   const names = new Set(namespaces.map(({ name }) => name));
   const owners = new Map(namespaces.map(({ name, uid }) => [uid, name]));
   const unread: NotInspected[] = [];
@@ -231,15 +220,14 @@ export async function readPointers(
   }
   const pointers = lists.flat();
   const volumes = new Map(
-    pointers.flatMap((one) => (one.claim === undefined ? [] : [[one.object.name, one]])),
+    pointers.flatMap((one) => (one.claim === undefined ? [] : [[one.name, one]])),
   );
   for (const item of attachments) {
     const volume = stringAt(item, 'spec', 'source', 'persistentVolumeName') ?? '';
     const of = volumes.get(volume);
     if (of === undefined) continue;
     const how = `its spec.source names PersistentVolume ${volume}, whose claim was in the namespace`;
-    const { object, namespace } = pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, how }]);
-    pointers.push({ ...of, namespace, object });
+    pointers.push({ ...of, ...pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, how }]) });
   }
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length > MAX_POINTERS) {
@@ -250,7 +238,7 @@ export async function readPointers(
 }
 
 /** The worst of what points from an object into one namespace. */
-function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): Pointer {
+function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): LeftBehind {
   const worst = points.find((point) => point.breaksOthers) ?? (points[0] as Pointed);
   const { namespace, how, breaksOthers = false } = worst;
   const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
@@ -266,7 +254,7 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
   const why = `${how}${state === '' ? '' : ` (${state})`}${meaning === '' ? '' : `: ${meaning}`}`;
   const { apiVersion, kind } = type;
   const name = stringAt(item, 'metadata', 'name') ?? '';
-  const pointer = { namespace, object: { apiVersion, kind, name, why, breaksOthers, isGoing } };
+  const pointer = { apiVersion, kind, name, why, namespace, breaksOthers, isGoing };
   if (kind !== 'PersistentVolume') return pointer;
   const claim = identity({ metadata: at(item, 'spec', 'claimRef') });
   const isReleased = !['Bound', undefined].includes(phaseOf(item));
@@ -318,7 +306,7 @@ class Reconcilers {
   }
 
   /** CRDs whose only controllers ran as accounts of one of these namespaces. */
-  left(namespaces: ReadonlySet<string>): Pointer[] {
+  left(namespaces: ReadonlySet<string>): LeftBehind[] {
     const holders = [...this.bindings.values()].flatMap(({ role, places }) =>
       (this.roles.get(role) ?? []).flatMap((type) =>
         places.map((place) => ({ type, role, place })),

@@ -54,7 +54,12 @@ function namespaceReport(namespace: NamespaceResult) {
     conditions: namespace.conditions,
     timeline: namespace.timeline,
     forced: namespace.forced,
-    leftBehind: leftBehind.map(({ breaksOthers: _b, isGoing: _g, ...entry }) => entry),
+    leftBehind: leftBehind.map(({ apiVersion, kind, name, why }) => ({
+      apiVersion,
+      kind,
+      name,
+      why,
+    })),
     ...(order === undefined ? {} : { order }),
     ...(deletions === undefined ? {} : { deletions }),
   };

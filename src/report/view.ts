@@ -186,9 +186,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     terms: termsOf(told),
     /** What breaks others first. */
     leftBehind: ordered
-      .flatMap(({ name: namespace, leftBehind = [] }) =>
-        leftBehind.map((entry) => ({ namespace, ...entry })),
-      )
+      .flatMap(({ leftBehind = [] }) => leftBehind)
       .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
