@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as core from '@actions/core';
 import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
-import { type Cancellation, type Environment, onCancel } from './base/process.ts';
+import { type Environment, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
@@ -22,7 +22,8 @@ interface Parts {
   given: Given;
   redactor: Redactor;
   log: Log;
-  cancellation: Cancellation;
+  /** Of the run being cancelled. */
+  signal: AbortSignal;
   run: WorkflowRun | undefined;
   startedAt: number;
 }
@@ -34,42 +35,33 @@ export async function runAction(env: Environment = process.env): Promise<number>
     INPUT_ROWS.map(([name]) => [name, core.getInput(name)] as const),
   );
   redactor.add(given['github-token']);
+  const { signal, dispose } = onCancel();
   const parts: Parts = {
     env,
     given,
     redactor,
     log: createActionLog(redactor),
-    cancellation: onCancel(),
+    signal,
     run: readWorkflowRun(env, given.matrix ?? ''),
     startedAt: systemClock.now(),
   };
-  try {
-    return await runWithInputs(parts);
-  } finally {
-    parts.cancellation.dispose();
-  }
-}
-
-async function runWithInputs(parts: Parts): Promise<number> {
   let publisher = createPublisher(undefined, parts);
   try {
-    const inputs = readInputs(parts.given);
+    const inputs = readInputs(given);
     publisher = createPublisher(inputs, parts);
     const told = publisher;
-    const { cancellation, ...face } = parts;
-    const { signal } = cancellation;
     const announce = async (planned: View): Promise<void> => {
       await told.files(planned);
       await told.comment(planned, true);
     };
-    return await runInCluster(inputs, { ...face, signal, announce }, (view) =>
-      finish(view, told, parts),
-    );
+    return await runInCluster(inputs, { ...parts, announce }, (view) => finish(view, told, parts));
   } catch (error) {
     // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
-    return parts.cancellation.signal.aborted
+    return signal.aborted
       ? await finish(viewOf(nothingRead(parts)), publisher, parts)
       : await fail(error, publisher, parts);
+  } finally {
+    dispose();
   }
 }
 
@@ -129,7 +121,7 @@ function nothingRead({ startedAt }: Parts): RunResult {
 }
 
 function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
-  const { env, given, log, redactor, run, cancellation } = parts;
+  const { env, given, log, redactor, run, signal } = parts;
   return new Publisher({
     log,
     redactor,
@@ -137,7 +129,7 @@ function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
     reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir, env),
     run,
     comment: commentInputs(given, inputs),
-    cancelled: cancellation.signal,
+    cancelled: signal,
   });
 }
 

@@ -23,11 +23,12 @@ export async function runInCluster<T>(
   tell: (view: View) => Promise<T>,
 ): Promise<T> {
   const { kubeconfig, context } = inputs;
-  const userAgent = `namespace-teardown-gate/${GATE_VERSION}`;
-  const homeDir = homeDirectory();
-  const { debug } = log;
-  const given = { kubeconfig, context, env, redactor, debug, userAgent, homeDir, signal };
-  const api = await connect(given);
+  const api = await connect({
+    ...{ kubeconfig, context, env, redactor, signal },
+    debug: log.debug,
+    homeDir: homeDirectory(),
+    userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
+  });
   try {
     const result = await runGate(inputs, {
       ...{ api, clock: systemClock, log, signal, gateVersion: GATE_VERSION },

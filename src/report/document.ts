@@ -6,7 +6,7 @@ import {
   subjectWords,
   withAges,
 } from './sentences.ts';
-import type { Action, CauseView, NamespaceView, Proof, Remedies, Row, View } from './view.ts';
+import type { CauseView, NamespaceView, Proof, Remedies, Row, View } from './view.ts';
 import {
   capitalized,
   counted,
@@ -25,7 +25,7 @@ export type Block =
   | { kind: 'line'; words: Words }
   | { kind: 'list'; items: Words[]; isOrdered: boolean }
   /** `first` of them counts so; `left` are told elsewhere. */
-  | { kind: 'actions'; group: Remedies; first: number; actions: Action[]; left: number }
+  | ({ kind: 'actions'; first: number; left: number } & Remedies)
   /** The title may be empty; `left` rows are only in report.json. */
   | { kind: 'table'; title: Words; header: readonly string[]; rows: Words[][]; left: number }
   | { kind: 'proofs'; proofs: Proof[] }
@@ -216,7 +216,7 @@ function actionBlocks(group: Remedies, from: number, to: number, { remedies }: D
   const actions = group.actions.slice(from, to);
   if (actions.length === 0) return [];
   const left = from === 0 && remedies > 1 ? group.actions.length - actions.length : 0;
-  return [{ kind: 'actions', group, first: from + 1, actions, left }];
+  return [{ kind: 'actions', ...group, actions, first: from + 1, left }];
 }
 
 function notSeenBlocks({ notSeen }: View): Block[] {

@@ -159,16 +159,16 @@ function blockMarkdown(block: Block, chars: number): string {
         .map((item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${text(item)}`)
         .join('\n');
     case 'actions': {
-      const { group, first, actions, left } = block;
+      const { title, isOrdered, first, actions, left } = block;
       const [only, ...others] = actions;
       const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more, below.` : '';
       if (only !== undefined && others.length === 0)
-        return `${actionMarkdown(only, `**${group.title}.** `, '', chars)}${rest}`;
+        return `${actionMarkdown(only, `**${title}.** `, '', chars)}${rest}`;
       const items = actions.map((action, at) => {
-        const lead = group.isOrdered ? `${first + at}. ` : '- ';
+        const lead = isOrdered ? `${first + at}. ` : '- ';
         return actionMarkdown(action, lead, ' '.repeat(lead.length), chars);
       });
-      return `**${group.title}**\n\n${items.join('\n')}${rest}`;
+      return `**${title}**\n\n${items.join('\n')}${rest}`;
     }
     case 'table': {
       const { title, header, rows, left } = block;

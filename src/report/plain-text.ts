@@ -75,12 +75,12 @@ function blockLines(block: Block, isBrief: boolean): string[] {
         (item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${toPlain(item)}`,
       );
     case 'actions': {
-      const { group, first, actions, left } = block;
+      const { title, isOrdered, first, actions, left } = block;
       const lines = actions.flatMap((action, at) =>
-        actionLines(action, isBrief ? '->' : group.isOrdered ? `${first + at}.` : '-'),
+        actionLines(action, isBrief ? '->' : isOrdered ? `${first + at}.` : '-'),
       );
       if (isBrief) return lines;
-      return [`${group.title}:`, ...lines, ...restLine(left)];
+      return [`${title}:`, ...lines, ...restLine(left)];
     }
     case 'table': {
       const { title, rows, left } = block;
