@@ -27,7 +27,7 @@ interface Registrations {
 export async function readRegistrations(deps: Reading): Promise<Registrations> {
   const found: Registrations = { all: [], unread: [] };
   const from = async <T>(source: Source<T>, of: (item: T) => Registration): Promise<void> => {
-    const { value: list } = await readSource('machinery', source, deps);
+    const { value: list } = await readSource(source, deps);
     if (list.ok) found.all.push(...list.value.map(of));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };

@@ -155,7 +155,7 @@ export interface NotInspected {
   /** For people: "Deployments of the cluster". */
   what: string;
   reason: string;
-  /** Key of the source, or `content`, `discovery`, `nodes`, `details`… Not in report.json. */
+  /** Key of the source in the table, where it is of one. Not in report.json. */
   source?: string;
   /** The RBAC rule that would show it, where missing rights were the reason. */
   grant?: { apiGroup: string; resource: string; verb: string };

@@ -51,7 +51,7 @@ export async function inParallel<T, R>(
   return answers;
 }
 
-/** One list instead of `many` requests; undefined where it would cost more than they, as `few` always do not. */
+/** One list instead of `many` requests; undefined where it would cost more than they. So `few` never cost more. */
 export async function listTogether<T>(
   path: string,
   many: number,
@@ -158,7 +158,6 @@ export async function listIn<T>(
 
 /** How a failed read stands under "not inspected", with the right that was missing. */
 export function unreadOf(
-  source: string,
   what: string,
   result: Read<unknown>,
   type: Pick<TypeRef, 'group' | 'resource'>,
@@ -166,7 +165,7 @@ export function unreadOf(
 ): NotInspected[] {
   if (result.ok) return [];
   const { failure } = result;
-  return [{ source, what, reason: failure.message, ...grantFor(failure, type, verb) }];
+  return [{ what, reason: failure.message, ...grantFor(failure, type, verb) }];
 }
 
 export function grantFor(
@@ -187,13 +186,12 @@ export interface Gathered<T> {
 
 /** The whole collection, or why not. */
 export async function readSource<T>(
-  key: string,
   source: Source<T>,
   { api, signal }: Reading,
 ): Promise<Gathered<Read<T[]>>> {
   const options = { ...source.options, signal };
   const listed = await api.list(collectionPath(source.type), keeping(source.parse), options);
-  return answerOf(key, source, listed);
+  return answerOf(source, listed);
 }
 
 /** What scales and makes pods from a template, of any type that is not read by its name. */
@@ -201,7 +199,6 @@ export async function readOtherWorkloads(
   types: readonly ResourceType[],
   deps: Reading,
 ): Promise<Gathered<Read<WorkloadFacts[]>>> {
-  const key = 'otherWorkloads';
   const kinds = types.filter(
     ({ scales, namespaced, group, verbs }) =>
       scales && namespaced && group !== 'apps' && verbs.includes('list'),
@@ -211,7 +208,7 @@ export async function readOtherWorkloads(
     const parse = (item: JsonObject): WorkloadFacts[] =>
       isObject(at(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
     const options = { maxItems: MANY };
-    return readSource(key, { label: typeName(type), type, parse, options, isOptional: true }, deps);
+    return readSource({ label: typeName(type), type, parse, options, isOptional: true }, deps);
   });
   return {
     value: read(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
@@ -221,7 +218,6 @@ export async function readOtherWorkloads(
 
 /** The collections of these namespaces. */
 export async function readPlaces<T>(
-  key: string,
   source: Source<T>,
   namespaces: readonly string[],
   deps: Reading,
@@ -229,20 +225,19 @@ export async function readPlaces<T>(
   const { type, parse, options } = source;
   const limits = { maxItems: options.maxItems, maxInAll: Math.min(MANY, 5 * options.maxItems) };
   const ends = await listIn(type, namespaces, keeping(parse), limits, deps);
-  return new Map([...ends].map(([name, end]) => [name, answerOf(key, source, end, name)]));
+  return new Map([...ends].map(([name, end]) => [name, answerOf(source, end, name)]));
 }
 
 function answerOf<T>(
-  key: string,
   { label, type, options }: Source<T>,
   end: Read<Listed<T[] | undefined>>,
   namespace?: string,
 ): Gathered<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
-  if (!end.ok) return { value: end, unread: unreadOf(key, `${label} ${place}`, end, type) };
+  if (!end.ok) return { value: end, unread: unreadOf(`${label} ${place}`, end, type) };
   const { kept: found = [], complete } = end.value;
   if (complete || options.maxItems === 1) return { value: read(found) };
   const what = `more ${label} ${place}`;
   const reason = `only the first ${found.length} are read`;
-  return { value: read(found), unread: [{ source: key, what, reason }] };
+  return { value: read(found), unread: [{ what, reason }] };
 }

@@ -78,11 +78,11 @@ export async function readDetails(
         const missing = !end.ok ? end : end.value.complete ? GONE : await readNamed(one);
         if (!answers.has(uid)) answers.set(uid, { value: missing });
       });
-      const unread = unreadOf('details', `status of ${type.resource}`, end, type);
+      const unread = unreadOf(`status of ${type.resource}`, end, type);
       if (isMany(total)) {
         const what = `status of ${total - held.length} more ${type.resource}`;
         const reason = `of so many only ${held.length} are read one by one`;
-        unread.push({ source: 'details', what, reason });
+        unread.push({ what, reason });
       }
       Object.assign(answers.get(first.uid) as Gathered<unknown>, { unread });
     });
@@ -96,11 +96,7 @@ function isMany(total: number): boolean {
 
 type WantedPartner = Wanted['partners'][number];
 
-export function partnerId({ type, namespace, name }: WantedPartner): string {
-  return partnerKey({ ...type, namespace, name });
-}
-
-/** Objects outside that held ones name, by `partnerId`. */
+/** Objects outside that held ones name, by `partnerKey`. */
 export async function readPartners(
   items: readonly WantedPartner[],
   { api, signal }: Reading,
@@ -123,8 +119,7 @@ export async function readPartners(
     const page = { limit: PAGE.full, metadataOnly };
     const deps = { api, signal };
     const whole = await listTogether(collectionPath(type), group.length, begin, page, deps);
-    await inParallel(group, async (one) => {
-      const { namespace, name } = one;
+    await inParallel(group, async ({ namespace, name }) => {
       const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
       const end =
         whole.ok && whole.value !== undefined
@@ -133,9 +128,9 @@ export async function readPartners(
       const found = end.ok
         ? end.value.kept.findLast(({ place }) => place === placeOf(namespace, name))
         : { value: end };
-      answers.set(partnerId(one), {
+      answers.set(partnerKey({ ...type, namespace, name }), {
         ...(found ?? { value: read(undefined) }),
-        unread: unreadOf('partners', `${type.kind} ${name}`, end, type),
+        unread: unreadOf(`${type.kind} ${name}`, end, type),
       });
     });
   });
@@ -166,7 +161,7 @@ export async function readDependents(
   return new Map(
     [...found].map(([uid, objects]) => {
       const value = failure !== undefined && objects.length === 0 ? failure : read(objects);
-      return [uid, { value, unread: unreadOf('dependents', what, value, EVERYTHING) }];
+      return [uid, { value, unread: unreadOf(what, value, EVERYTHING) }];
     }),
   );
 }

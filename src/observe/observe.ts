@@ -15,6 +15,7 @@ import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
+  partnerKey,
   type Snapshot,
   trialKey,
   type Wanted,
@@ -28,14 +29,7 @@ import {
   readSource,
   unreadOf,
 } from './collections.ts';
-import {
-  partnerId,
-  readDependents,
-  readDetails,
-  readPartners,
-  readTrials,
-  tryDeletions,
-} from './objects.ts';
+import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
 import { NO_PODS, sweep } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
@@ -135,7 +129,7 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
       if (beyond === 0 || limit === undefined) continue;
       const reason = `only ${limit.most} are read in one run`;
       const what = `${beyond} more ${limit.what}`;
-      snapshot.unread.push({ source: limit.what, what, reason });
+      snapshot.unread.push({ what, reason });
     }
   };
 }
@@ -146,16 +140,7 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       wants: ({ cluster }) => cluster,
       idOf: String,
       placeOf: ({ cluster }) => cluster,
-      read: (keys) =>
-        each(keys, async (key): Promise<Gathered<Read<unknown[]>>> => {
-          if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
-          const source: Source<unknown> = CLUSTER[key];
-          if (!source.isOptional) return readSource(key, source, deps);
-          const { group, resource } = source.type;
-          const type = types.find((one) => one.group === group && one.resource === resource);
-          if (type === undefined) return { value: read([]) };
-          return readSource(key, { ...source, type }, deps);
-        }),
+      read: (keys) => each(keys, async (key) => ofSource(key, await readCluster(key, types, deps))),
     }),
     shelf({
       wants: ({ places }) =>
@@ -173,8 +158,9 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
           [...Map.groupBy(items, ({ key }) => key)].map(async ([key, ofKey]) => {
             const source: Source<unknown> = PLACE[key];
             const names = ofKey.map(({ namespace }) => namespace);
-            const answers = await readPlaces(key, source, names, deps);
-            return [...answers].map(([name, answer]) => [`${key} ${name}`, answer] as const);
+            return [...(await readPlaces(source, names, deps))].map(
+              ([name, answer]) => [`${key} ${name}`, ofSource(key, answer)] as const,
+            );
           }),
         );
         return new Map(byKey.flat());
@@ -212,7 +198,7 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
     }),
     shelf({
       wants: ({ partners }) => partners,
-      idOf: partnerId,
+      idOf: (one) => partnerKey({ ...one.type, ...one }),
       placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
     }),
@@ -232,6 +218,24 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       limit: trialLimit('deletions'),
     }),
   ];
+}
+
+/** The answer about a source of the table says so where something is missing. */
+function ofSource<T>(source: string, { value, unread = [] }: Gathered<T>): Gathered<T> {
+  return { value, unread: unread.map((one) => ({ ...one, source })) };
+}
+
+async function readCluster(
+  key: Wanted['cluster'][number],
+  types: readonly ResourceType[],
+  deps: Reading,
+): Promise<Gathered<Read<unknown[]>>> {
+  if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
+  const source: Source<unknown> = CLUSTER[key];
+  if (!source.isOptional) return readSource(source, deps);
+  const { group, resource } = source.type;
+  const type = types.find((one) => one.group === group && one.resource === resource);
+  return type === undefined ? { value: read([]) } : readSource({ ...source, type }, deps);
 }
 
 function trialLimit(what: string) {
@@ -277,19 +281,17 @@ async function readNamed<T>(
   const got = await api.get(objectPath(type, undefined, name), { signal });
   if (got.ok) return { value: read(facts(got.value)) };
   if (got.failure.kind === 'not-found') return { value: read(undefined) };
-  return { value: got, unread: unreadOf(type.resource, `${what} ${name}`, got, type, 'get') };
+  return { value: got, unread: unreadOf(`${what} ${name}`, got, type, 'get') };
 }
 
 function unreadDiscovery(discovery: Read<Discovery>): NotInspected[] {
   if (!discovery.ok) {
     const what = 'all resource types (API discovery)';
-    return [{ source: 'discovery', what, reason: discovery.failure.message }];
+    return [{ what, reason: discovery.failure.message }];
   }
-  return discovery.value.failedGroups.map(({ group, version, reason }) => ({
-    source: 'discovery',
-    what: `API group ${group}/${version}`,
-    reason,
-  }));
+  return discovery.value.failedGroups.map(({ group, version, reason }) => {
+    return { what: `API group ${group}/${version}`, reason };
+  });
 }
 
 /** It is a bonus: nobody waits long for it. */
@@ -305,7 +307,7 @@ export async function readBaselines(
 ): Promise<Map<string, Baseline>> {
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]);
   const from = async <T>(source: Source<T>): Promise<(namespace: string) => Read<T[]>> => {
-    const answers = await readPlaces('baseline', source, namespaces, { ...deps, signal });
+    const answers = await readPlaces(source, namespaces, { ...deps, signal });
     return (namespace) => (answers.get(namespace) as Gathered<Read<T[]>>).value;
   };
   const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER;

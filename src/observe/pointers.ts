@@ -192,7 +192,7 @@ export async function readPointers(
     if (isThere && !(end.ok && end.value.complete)) {
       const reason = `not searched for what points into the namespace: ${missing}`;
       const grant = end.ok ? {} : grantFor(end.failure, type);
-      unread.push({ source: 'pointers', what: typeName(type), reason, ...grant });
+      unread.push({ what: typeName(type), reason, ...grant });
     }
     return end.ok ? end.value.kept : [];
   };
@@ -216,7 +216,7 @@ export async function readPointers(
     // Whoever only waits was given no more, and is not told thirteen times.
     const what = 'what points into the namespace from outside';
     const reason = 'none of it may be listed: 403 Forbidden';
-    return { pointers: [], unread: [{ source: 'pointers', what, reason }] };
+    return { pointers: [], unread: [{ what, reason }] };
   }
   const pointers = lists.flat();
   const volumes = new Map(
@@ -232,7 +232,7 @@ export async function readPointers(
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length > MAX_POINTERS) {
     const reason = `only the first ${MAX_POINTERS} are listed`;
-    unread.push({ source: 'pointers', what: 'more that stayed behind', reason });
+    unread.push({ what: 'more that stayed behind', reason });
   }
   return { pointers: pointers.slice(0, MAX_POINTERS), unread };
 }

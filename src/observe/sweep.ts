@@ -41,11 +41,11 @@ export async function sweep(
     for (const { namespace, content, unread } of snapshots) {
       const count = counts.get(namespace.name) ?? NOTHING;
       content[index] = count === NOTHING ? nothing : { type, read: count };
-      unread.push(...unreadOf('content', typeName(type), count, type));
+      unread.push(...unreadOf(typeName(type), count, type));
     }
     if (typeName(type) !== 'pods') return;
     const having = names.filter((name) => counts.get(name)?.ok && counts.get(name) !== NOTHING);
-    const pods = await readPlaces('content', PODS_IN_FULL, having, deps);
+    const pods = await readPlaces(PODS_IN_FULL, having, deps);
     for (const snapshot of snapshots) {
       const count = counts.get(snapshot.namespace.name) ?? NOTHING;
       const { value, unread = [] } = pods.get(snapshot.namespace.name) ?? { value: read([]) };
