@@ -126,16 +126,13 @@ export async function force(
     ...inputs,
   };
   const startedAt = Date.now();
-  const { namespaces: results } = await runGate(
-    readInputs(all),
-    {
-      api: meddling(api, options),
-      clock: systemClock,
-      log: recordTo(lines),
-      signal: (options.cancel ?? new AbortController()).signal,
-      gateVersion: 'test',
-    },
-  );
+  const { namespaces: results } = await runGate(readInputs(all), {
+    api: meddling(api, options),
+    clock: systemClock,
+    log: recordTo(lines),
+    signal: (options.cancel ?? new AbortController()).signal,
+    gateVersion: 'test',
+  });
   return { results, log: lines.join('\n'), elapsedMs: Date.now() - startedAt };
 }
 

@@ -64,29 +64,26 @@ export async function gate(
     ...inputs,
   };
   try {
-    const run = await runGate(
-      readInputs(all),
-      {
-        api: {
-          ...api,
-          send: async (mutation, options) => {
-            await beforeSend?.(mutation);
-            return api.send(mutation, options);
-          },
+    const run = await runGate(readInputs(all), {
+      api: {
+        ...api,
+        send: async (mutation, options) => {
+          await beforeSend?.(mutation);
+          return api.send(mutation, options);
         },
-        clock: systemClock,
-        log: {
-          line,
-          group: (_, more) => lines.push(...more),
-          notice: line,
-          warning: line,
-          error: line,
-          debug: () => undefined,
-        },
-        signal: cancel.signal,
-        gateVersion: 'test',
       },
-    );
+      clock: systemClock,
+      log: {
+        line,
+        group: (_, more) => lines.push(...more),
+        notice: line,
+        warning: line,
+        error: line,
+        debug: () => undefined,
+      },
+      signal: cancel.signal,
+      gateVersion: 'test',
+    });
     const writes = await writesSince(auditLog, identity, from);
     const [result] = run.namespaces as [NamespaceResult];
     return {
