@@ -89,6 +89,9 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
     const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
     tellAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
     outcome = await verify(run, left);
+    // What was removed must not be told as what holds the namespace.
+    const isOutdated = outcome === undefined && run.journal.wroteAt > run.seen.at;
+    if (isOutdated && (await run.look(false)) === undefined) outcome = await verify(run, left);
   }
   const { actions, orphans, refused, timeline, unread } = run.journal;
   const { mode } = first.plan;

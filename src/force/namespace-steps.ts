@@ -211,7 +211,10 @@ export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
 
 /** Said once per run, where there are orphans: what can still be done about them, and how. */
 const RECOVERY =
-  'they can be deleted, but not changed: taking off a finalizer answers 404 until a namespace of this name exists again; to clean up, create it, remove what holds them, and delete it';
+  'what is left can be deleted, but not changed: taking off a finalizer answers 404 until a namespace of this name exists again; to clean up, create it, remove what holds it, and delete it';
+/** The same where somebody has created it already. */
+const INHERITED =
+  'what is left is content of the new namespace of this name now; what a finalizer holds will hold that one, too';
 
 /**
  * What is left behind by a namespace that is gone: what still answers, and what was there before and
@@ -235,7 +238,8 @@ export async function recordOrphans(
   const count = journal.orphans.length;
   if (count > 0) {
     const are = count === 1 ? '1 object is' : `${count} objects are`;
-    journal.note(namespaceTarget(run.plan.namespace.name), `${are} left behind: ${RECOVERY}`);
+    const rest = createdBefore === undefined ? RECOVERY : INHERITED;
+    journal.note(namespaceTarget(run.plan.namespace.name), `${are} left behind: ${rest}`);
   }
   for (const { what, reason } of after.unread) {
     journal.note(what, `not searched for what is left behind: ${reason}`);

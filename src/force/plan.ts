@@ -52,6 +52,8 @@ interface Planned {
   finalizer: string;
   /** What may stay behind because its owner has not done it; undefined when nobody knows. */
   leaves: string | undefined;
+  /** What a pattern would not have been allowed to override. */
+  despite?: string | undefined;
 }
 
 /** Remove one finalizer from every terminating object of one type that has it. */
@@ -60,8 +62,6 @@ export interface FinalizerAction extends Planned {
   type: ResourceType;
   /** Allowed by a pattern only: any sign that its owner lives ends it. */
   isByPattern: boolean;
-  /** What a pattern would not have been allowed to override. */
-  despite: string | undefined;
 }
 
 /** Delete the overdue pods of a node that cannot confirm their end, with grace period 0. */
@@ -390,10 +390,10 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
     const held = diagnosis.findings.filter(
       (finding) => finding.code === step && finding.finalizer === finalizer,
     );
-    const { reason } = permit(finalizer, input, held);
+    const { reason, despite } = permit(finalizer, input, held);
     const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });
     if (reason !== undefined) refuse(reason);
-    else own.push({ step, target, finalizer, leaves });
+    else own.push({ step, target, finalizer, leaves, despite });
   }
   if (policy.mode !== 'objects' && specFinalizers.some(isKubernetes)) {
     const isExact = permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly';
@@ -486,9 +486,7 @@ export function renderPlan(plan: ForcePlan): string[] {
     const needs = isObjectAction(action) ? 'objects' : 'namespace';
     const mode = plan.mode === 'plan' ? ` [force-finalize: ${needs}]` : '';
     lines.push(`  ${index + 1}. ${actionText(action)}${mode}`);
-    if (action.step === 'object-finalizer' && action.despite !== undefined) {
-      lines.push(`     although: ${action.despite}`);
-    }
+    if (action.despite !== undefined) lines.push(`     although: ${action.despite}`);
     if (action.leaves !== undefined) lines.push(`     may be left behind: ${action.leaves}`);
   });
   if (plan.strands !== undefined) {

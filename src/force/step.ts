@@ -1,5 +1,6 @@
 import type { Log } from '../base/log.ts';
 import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
+import { classifyErrorText } from '../diagnose/error-texts.ts';
 import type { KubernetesApi, Mutation } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
@@ -49,6 +50,8 @@ export class Journal {
   orphans: ForceRecord['orphans'] = [];
   /** Writes that changed, or may have changed, the cluster. */
   writes = 0;
+  /** When the last of them was answered, in ms since the epoch. */
+  wroteAt = 0;
   /** What could not be done, by action and UID; a later round does not try it again. */
   readonly givenUp = new Set<string>();
   private readonly run: Pick<ForceRun, 'api' | 'clock' | 'log'>;
@@ -133,7 +136,10 @@ export async function runStep<T extends Named>(
   const done = await inParallel(todo, async (object) => {
     stopped ??= await step.stop();
     const end = stopped === undefined ? await write(run, step, object) : notDone(stopped);
-    if (end.wrote) journal.writes++;
+    if (end.wrote) {
+      journal.writes++;
+      journal.wroteAt = run.clock.now();
+    }
     if (end.reached && !end.wrote) stopped ??= step.overtaken?.(object);
     return { name: object.name, uid: object.uid, ...end };
   });
@@ -154,16 +160,18 @@ function notDone(reason: string, wrote = false): Done {
   return { wrote, reached: false, result: `not done: ${reason}` };
 }
 
-/** How often one thing is read again because it had moved. */
+/** How often one thing is read again because it had moved, or because nobody knows what became of the write. */
 const MAX_REREADS = 3;
-const PAUSE_MS = 1_000;
+const PAUSE_MS = { first: 1_000, most: 8_000 };
 
 /** Sends one write for what was just read; when that has moved, reads and judges again, within bounds. */
 async function write<T extends Named>(run: ForceRun, step: Step<T>, first: T): Promise<Done> {
   let object = first;
   let wrote = false;
-  for (let rereads = 0; ; rereads++) {
-    const sent = await run.api.send(step.request(object), { signal: run.signal });
+  let rereads = 0;
+  for (let pause = PAUSE_MS.first; ; ) {
+    // Sent once: before it is sent again, everything is asked again.
+    const sent = await run.api.send(step.request(object), { signal: run.signal, retries: 0 });
     if (sent.ok) return { wrote: true, reached: true, result: step.done };
     const answer = judge(sent.failure);
     if (answer === 'cut-off') {
@@ -175,7 +183,12 @@ async function write<T extends Named>(run: ForceRun, step: Step<T>, first: T): P
       const tries = rereads > 0 ? ` (read again ${rereads} times)` : '';
       return notDone(`${sent.failure.message}${tries}`, wrote);
     }
-    if (answer !== 'moved') await run.clock.sleep(PAUSE_MS * 2 ** rereads, run.signal);
+    if (answer !== 'moved') {
+      await run.clock.sleep(pause, run.signal);
+      pause = Math.min(pause * 2, PAUSE_MS.most);
+    }
+    // A server that is busy has not begun, and answers when it can: only the time for forcing ends that.
+    if (answer !== 'throttled') rereads++;
     const listed = await step.read(object.name);
     if (!listed.ok) return notDone(listed.failure.message, wrote);
     const [now] = listed.value;
@@ -188,13 +201,17 @@ async function write<T extends Named>(run: ForceRun, step: Step<T>, first: T): P
       return { wrote, reached: true, result: wrote ? step.done : result };
     }
     const stopped = await step.stop();
-    if (stopped !== undefined) return notDone(stopped, wrote);
+    if (stopped !== undefined) {
+      return notDone(`${stopped}; until then: ${sent.failure.message}`, wrote);
+    }
     object = now;
   }
 }
 
 /** What an error says about a write that was sent. */
 function judge(failure: ReadFailure): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
+  // A policy denies with 422, too.
+  if (classifyErrorText(failure.message).some(({ kind }) => DENIED.test(kind))) return 'refused';
   // A 404 may be about something else than the object: its namespace or its type is gone. A failed JSON
   // Patch test is 422; so is an object that no longer is valid, which reading again settles.
   if (failure.status === 404 || failure.status === 422) return 'moved';
@@ -217,6 +234,8 @@ function judge(failure: ReadFailure): 'moved' | 'unclear' | 'throttled' | 'refus
       return 'unclear';
   }
 }
+
+const DENIED = /^(?:webhook|policy)-denied$/;
 
 /** The answer of `ask`, not asked for again before `ms` have passed: many writes share one. */
 export function atMostEvery<T>(ms: number, clock: Clock, ask: () => Promise<T>): () => Promise<T> {

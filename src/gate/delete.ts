@@ -66,6 +66,8 @@ async function rehearse(target: Existing, { api, signal }: Run): Promise<void> {
 /** A namespace that changes all the time is not chased for ever. */
 const MAX_DELETE_TRIES = 3;
 const LOOK_AGAIN_MS = 2_000;
+/** Nothing was decided about the request; to send it again, pinned as it is, can do no more. */
+const UNSURE = /^(?:server-error|timeout|network|throttled)$/;
 
 /**
  * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An
@@ -99,8 +101,13 @@ async function requestDeletion(target: Existing, { api, clock, log, signal }: Ru
     }
     target.first = now.value;
     if (now.value.deletionTimestamp !== undefined || sent.ok) break;
-    if (sent.failure.kind === 'conflict' && attempt < MAX_DELETE_TRIES) continue;
-    target.refusal = sent.failure.message;
+    const { kind, message } = sent.failure;
+    const isPassing = UNSURE.test(kind) && !classifyErrorText(message).some(isAdmissionError);
+    if (attempt < MAX_DELETE_TRIES && (kind === 'conflict' || isPassing)) {
+      if (isPassing) await clock.sleep(LOOK_AGAIN_MS, signal);
+      continue;
+    }
+    target.refusal = message;
     return;
   }
   log.line(`${name}: asked for its deletion`);

@@ -1,7 +1,14 @@
 import { carryOut, FRESH_MS, LAST_WRITE_MS, type Look } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
-import { type ActivePolicy, isActive, isHanging, isPattern, verdict } from '../model/outcome.ts';
+import {
+  type ActivePolicy,
+  isActive,
+  isHanging,
+  isPattern,
+  outcomeOf,
+  verdict,
+} from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
@@ -121,16 +128,21 @@ async function planOne(
   return async () => {
     const done = await carryOut(first, { ...run, ...forcing, look, isGoneBy });
     const { result } = one;
-    const outcome = done.outcome ?? (forcing.cancelled.aborted ? 'cancelled' : result.outcome);
+    // What held a namespace that is gone was seen before; what holds one that is still there, after the writes.
+    const diagnosis = done.outcome === undefined ? last.diagnosis : result.diagnosis;
+    const seen = diagnosis === undefined ? result.outcome : outcomeOf(diagnosis);
+    const outcome = done.outcome ?? (forcing.cancelled.aborted ? 'cancelled' : seen);
     one.result = {
       ...result,
       outcome,
       verdict: verdict(outcome, run.inputs.policy),
-      diagnosis: result.diagnosis && {
-        ...result.diagnosis,
-        notInspected: [...result.diagnosis.notInspected, ...done.unread],
+      elapsedMs: (one.endedAt ?? clock.now()) - run.startedAt,
+      conditions: one.follower.last.conditions,
+      diagnosis: diagnosis && {
+        ...diagnosis,
+        notInspected: [...diagnosis.notInspected, ...done.unread],
       },
-      timeline: [...result.timeline, ...done.timeline],
+      timeline: [...result.timeline, ...done.timeline].sort((a, b) => a.at.localeCompare(b.at)),
       forced: done.forced,
     };
   };

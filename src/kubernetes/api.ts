@@ -26,7 +26,10 @@ export interface KubernetesApi {
   watch(path: string, options: WatchOptions): Promise<Read<undefined>>;
   /** Every resource type that the server serves, and the group-versions that could not be read. */
   discover(options?: CallOptions): Promise<Read<Discovery>>;
-  /** A mutation (or a review). Sent once: what became of it after an error is for the caller to read. */
+  /**
+   * A mutation (or a review). Sent once, and again only where the server was too busy to begin (429): what became of
+   * it after another error is for the caller to read.
+   */
   send(request: Mutation, options?: CallOptions): Promise<Read<JsonObject>>;
 
   /** Closes connections so that the process can end by itself. */
@@ -46,7 +49,7 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** Limit of one attempt; 15 s unless given. */
   timeoutMs?: number;
-  /** GET only: how many times it may be repeated; unless given 3, and 8 while the server answers 429. */
+  /** How many times it may be repeated; unless given 3 (GET only), and 8 while the server answers 429. */
   retries?: number;
   /** Called for each request that is sent, pages and retries included. */
   onRequest?: () => void;

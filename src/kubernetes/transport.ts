@@ -158,15 +158,22 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return result;
   };
 
-  /** Only reads are repeated: nobody knows what became of a mutation that was not answered. */
+  /**
+   * Nobody knows what became of a mutation that was not answered: only one that was turned away at the door (429)
+   * is repeated, as reads are.
+   */
   const call = <T>(
     request: HttpRequest,
     options: CallOptions,
     readBody: ReadBody<T>,
   ): Promise<Read<T>> => {
     const { isWatch, method } = request;
-    const limits = method === 'GET' && !isWatch ? options : { ...options, retries: 0 };
-    const once = (): Promise<Try<T>> => attempt(request, options, readBody);
+    const limits = isWatch ? { ...options, retries: 0 } : options;
+    const once = async (): Promise<Try<T>> => {
+      const result = await attempt(request, options, readBody);
+      if (result.ok || method === 'GET' || result.failure.again === 'busy') return result;
+      return failed({ ...result.failure, again: undefined });
+    };
     const inTurn = isWatch ? once : () => throttle.run(once, options.signal);
     return withRetries(inTurn, limits, session);
   };
