@@ -280,10 +280,14 @@ export function isPresent({ isGone }: Actor): boolean {
 
 /** No pod of it is made any more, and a restart ends those that are left. */
 export function isEnding(context: Context, { namespace, deletionTimestamp }: Actor): boolean {
-  const { cluster, forecast } = context.now;
+  const { cluster, forecast, namespace: under } = context.now;
   const home = listed(cluster.namespaces).find(({ name }) => name === namespace);
-  const isHere = forecast === undefined && isInside(context, namespace);
-  return isHere || deletionTimestamp !== undefined || home?.deletionTimestamp !== undefined;
+  const isAsked = forecast === undefined && under.phase === 'Terminating';
+  return (
+    (isAsked && isInside(context, namespace)) ||
+    deletionTimestamp !== undefined ||
+    home?.deletionTimestamp !== undefined
+  );
 }
 
 export function actorSubject({ apiVersion, kind, namespace, name }: Actor): Subject {

@@ -76,6 +76,7 @@ const UNSURE = /^(?:server-error|timeout|network|throttled)$/;
 async function requestDeletion(target: Existing, { api, clock, log, signal }: Run): Promise<void> {
   const { name, first } = target;
   if (signal.aborted) return;
+  let event = 'asked for its deletion';
   for (let attempt = 1; ; attempt++) {
     const sent = await api.send(deletionOf(target.first), { signal });
     // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
@@ -100,7 +101,11 @@ async function requestDeletion(target: Existing, { api, clock, log, signal }: Ru
       break;
     }
     target.first = now.value;
-    if (now.value.deletionTimestamp !== undefined || sent.ok) break;
+    if (sent.ok) break;
+    if (now.value.deletionTimestamp !== undefined) {
+      if (sent.failure.kind === 'conflict') event = 'somebody else has asked for its deletion';
+      break;
+    }
     const { kind, message } = sent.failure;
     const isPassing = UNSURE.test(kind) && !classifyErrorText(message).some(isAdmissionError);
     if (attempt < MAX_DELETE_TRIES && (kind === 'conflict' || isPassing)) {
@@ -110,7 +115,7 @@ async function requestDeletion(target: Existing, { api, clock, log, signal }: Ru
     target.refusal = message;
     return;
   }
-  log.line(`${name}: asked for its deletion`);
+  log.line(`${name}: ${event}`);
 }
 
 const MAX_ROUNDS = 3;
@@ -206,6 +211,7 @@ async function clear(
       return 'stayed';
     }
     const left: ObjectFacts[] = [];
+    let forbidden = 0;
     let isKnown = now.ok;
     for (const step of together) {
       const there = await list(step, place);
@@ -221,11 +227,16 @@ async function clear(
             : `first ${what}, because ${step.why}`,
         );
       }
-      if (now.ok) await inParallel(asked, (object) => remove(object, step, place));
+      const sent = now.ok ? await inParallel(asked, (object) => remove(object, step, place)) : [];
+      forbidden += sent.filter((answer) => answer === 'forbidden').length;
       left.push(...mine);
     }
     const isFirst = meant === undefined;
     if (isFirst && left.length === 0) return 'nothing';
+    if (forbidden > 0 && forbidden === left.length) {
+      note(place, 'this identity may delete none of them: nobody waits for that');
+      return 'nothing';
+    }
     if (isKnown && left.length === 0) {
       note(place, 'they are gone');
       return 'gone';
@@ -266,9 +277,9 @@ async function remove(
   { name, uid }: ObjectFacts,
   { type }: OrderStep,
   place: Place,
-): Promise<void> {
+): Promise<'forbidden' | undefined> {
   const { api, deletions, namespace, signal } = place;
-  if (signal.aborted) return;
+  if (signal.aborted) return undefined;
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
   const sent = await api.send(deletion(path, options), { signal });
@@ -281,6 +292,12 @@ async function remove(
   }
   if (known !== undefined) known.result = result;
   else deletions.push({ apiVersion: apiVersionOf(type), kind, name, uid, result });
+  // A webhook may think better of it; without the right no second try goes better.
+  const isForbidden =
+    !sent.ok &&
+    sent.failure.kind === 'forbidden' &&
+    !classifyErrorText(result).some(isAdmissionError);
+  return isForbidden ? 'forbidden' : undefined;
 }
 
 /** While the controller that should have acted is still there, and its log can be read. */

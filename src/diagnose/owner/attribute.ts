@@ -796,7 +796,7 @@ function goneOwner(
     most(departed.filter(hasIdentity), 'direct') ?? most(departed.filter(hasIdentity), 'identity');
   if (identified !== undefined) return identified;
   const [onlyGone] = departed;
-  if (departed.length === 1 && onlyGone !== undefined && relation !== 'other') {
+  if (departed.length === 1 && onlyGone !== undefined && relation === 'own') {
     const { evidence, rights } = onlyGone;
     if (evidence.length > 0 || rights.reconciles) return onlyGone;
   }
