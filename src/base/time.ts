@@ -23,7 +23,8 @@ export interface Clocks {
 }
 
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  // What is set right in the middle of a run (NTP, a machine that was suspended) must not end a wait.
+  now: () => Math.floor(performance.timeOrigin + performance.now()),
   sleep: (ms, signal) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, ms);

@@ -831,7 +831,18 @@ export type LeaseFacts = ReturnType<typeof leaseFacts>;
 export const leaseFacts = shape({
   ...PLACED,
   holder: textIfAny('spec.holderIdentity'),
-  renewTime: textIfAny('spec.renewTime'),
+  /**
+   * By the holder's clock, or by the server's (managedFields) where that is later: who has written just now lives,
+   * however late it is where it runs.
+   */
+  renewTime: (lease): string | undefined => {
+    const said = stringAt(lease, 'spec', 'renewTime');
+    const entry = managedFields(lease).findLast(
+      (one) => at(one, 'fieldsV1', 'f:spec', 'f:renewTime') !== undefined,
+    );
+    const written = stringAt(entry, 'time');
+    return Date.parse(written ?? '') > Date.parse(said ?? '') ? written : said;
+  },
   durationSeconds: number('spec.leaseDurationSeconds'),
   /** Field managers: client libraries call themselves after the program. */
   writers: (lease): string[] | undefined => [

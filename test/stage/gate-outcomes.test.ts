@@ -259,6 +259,10 @@ describe('at the timeout', () => {
   test('progressing passes with fail-on: stuck', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     const end = new Date(clock.start + 10 * MINUTES).toISOString();
+    cluster.put('/api/v1/nodes/node-1', {
+      metadata: { name: 'node-1' },
+      status: { conditions: [{ type: 'Ready', status: 'True' }] },
+    });
     cluster.object(
       PODS,
       DEMO,

@@ -29,7 +29,7 @@ export function terminatingPods({ now }: Context): PodFacts[] {
  */
 export function podGracePeriod(context: Context): RuleResult[] {
   const pods = terminatingPods(context)
-    .filter((pod) => inGrace(pod, context.nowMs) && !isSilent(context.now, pod))
+    .filter((pod) => inGrace(pod, context.nowMs) && !isUnattended(context.now, pod))
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
   const [last] = pods;
   if (last === undefined) return [];
@@ -82,6 +82,12 @@ export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   return pod.nodeName !== undefined && !isConfirmed && !inGrace(pod, nowMs);
 }
 
+/** Nobody shuts it down, whatever grace is left. */
+function isUnattended(now: Snapshot, pod: PodFacts): boolean {
+  const node = now.nodes[pod.nodeName ?? ''];
+  return isSilent(now, pod) || (node?.ok === true && node.value === undefined);
+}
+
 /** Nobody may confirm its end; pods of a node that is gone are collected. */
 export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const read = nodes[nodeName ?? ''];
@@ -96,7 +102,7 @@ export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
 export function podOverdue(context: Context): RuleResult[] {
   const { now, nowMs } = context;
   const overdue = terminatingPods(context).filter(
-    (pod) => isOverdue(pod, nowMs) || (inGrace(pod, nowMs) && isSilent(now, pod)),
+    (pod) => isOverdue(pod, nowMs) || (inGrace(pod, nowMs) && isUnattended(now, pod)),
   );
   const byNode = Map.groupBy(overdue, (pod) => pod.nodeName ?? '');
   return [...byNode].map(([name, pods]) => ofNode(context, name, pods));

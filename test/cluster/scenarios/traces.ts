@@ -39,7 +39,11 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
     },
     { fieldManager: 'Go-http-client' },
   );
-  if (silentForSeconds !== undefined) return;
+  if (silentForSeconds !== undefined) {
+    // Nor has anybody written it just now, as far as the server tells.
+    await world.client.patch(refOf(made), { metadata: { managedFields: [{}] } });
+    return;
+  }
   const renewal = setInterval(() => {
     void world.client
       .patch(refOf(made), { spec: { renewTime: microTime(0) } })
