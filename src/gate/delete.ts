@@ -67,7 +67,7 @@ async function rehearse(target: Existing, { api, signal }: Run): Promise<void> {
 const MAX_DELETE_TRIES = 3;
 const LOOK_AGAIN_MS = 2_000;
 /** Nothing was decided about the request; to send it again, pinned as it is, can do no more. */
-const UNSURE = /^(?:server-error|timeout|network|throttled)$/;
+const UNSURE = /^(?:server-error|timeout|network)$/;
 
 /**
  * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An

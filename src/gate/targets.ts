@@ -3,7 +3,7 @@ import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts'
 import type { Inputs } from '../inputs.ts';
 import { type KubernetesApi, keeping } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
-import type { ReadFailure } from '../model/read.ts';
+import type { Read, ReadFailure } from '../model/read.ts';
 import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
@@ -52,11 +52,16 @@ const MAX_TARGETS = 1_000;
  * this pins the UIDs. A run that is cancelled meanwhile has no targets.
  */
 export async function findTargets(run: Run): Promise<Target[]> {
-  const { api, inputs, leftOut, log, signal } = run;
+  const { api, clock, inputs, leftOut, log, signal, startedAt } = run;
   const selected = await select(run);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
-  const read = await readNamespaces(wanted, run);
+  let read = await readNamespaces(wanted, run);
+  // A server that is too busy is there, and answers when it can.
+  while (isBusy(read) && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
+    await clock.sleep(BUSY_PAUSE_MS, signal);
+    read = await readNamespaces(wanted, run);
+  }
   if (signal.aborted) return [];
   const named = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
@@ -73,6 +78,12 @@ export async function findTargets(run: Run): Promise<Target[]> {
     leftOut.push({ what, reason });
   }
   return all.slice(0, MAX_TARGETS);
+}
+
+const BUSY_PAUSE_MS = 2_000;
+
+function isBusy(read: ReadonlyMap<string, Read<unknown>>): boolean {
+  return [...read.values()].some((got) => !got.ok && got.failure.kind === 'throttled');
 }
 
 async function select(run: Run): Promise<NamespaceFacts[]> {

@@ -157,6 +157,19 @@ describe('repeating a GET', () => {
     expect(server.requests).toHaveLength(1);
   });
 
+  test('a mutation that was turned away at the door is sent again', async () => {
+    const server = await startServer((request, response, index) =>
+      (index === 0 ? text(429, 'Too many requests') : json(namespace('demo')))(
+        request,
+        response,
+        index,
+      ),
+    );
+    const api = await connectTo(server.url);
+    expect((await api.send({ method: 'DELETE', path: PATH })).ok).toBe(true);
+    expect(server.requests).toHaveLength(2);
+  });
+
   test('nothing is repeated once the caller has stopped', async () => {
     const stop = new AbortController();
     const server = await startServer((request, response, index) => {

@@ -819,6 +819,44 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
+    test('what is left behind is content of a new namespace that takes the name at once', async () => {
+      const made = await held(['a'], [KEEP]);
+      const { outcome, record } = await run(
+        'namespace',
+        made,
+        { 'force-finalize': 'namespace', 'force-orphans': 'accept' },
+        {
+          afterWrite: async () => {
+            await made.gone(made.namespaceRef);
+            await made.createNamespace();
+            await made.client.create(configMap(made.namespace, 'new'));
+          },
+        },
+      );
+      expect(outcome).toBe('forced');
+      expect(record.orphans.map(({ name }) => name)).toEqual(['a']);
+      expect(record.actions.at(-1)?.result).toMatch(/1 object is left behind: .*new namespace/);
+      await made.end();
+    });
+
+    test('the owner of an entry of its own that lives is named in the plan', async () => {
+      const made = world();
+      const ops = made.name('tenants');
+      await made.createNamespace(ops);
+      await made.createNamespace(undefined, { finalizers: [HOLD] });
+      await made.create(serviceAccount(ops, 'tenant-operator'));
+      const rule = { apiGroups: [''], resources: ['namespaces'], verbs: ['*'] };
+      const subject = accountSubject(ops, 'tenant-operator');
+      await made.createAll(grant({ name: made.name('tenants') }, [subject], [rule]));
+      await made.create({ ...pod(ops, 'controller-0'), spec: podSpec('tenant-operator') });
+      await made.client.patchStatus(podRef(ops, 'controller-0'), runningStatus());
+      await made.deleteNamespace();
+      await made.settled();
+      const inputs = { 'force-finalize': 'plan', 'force-finalizers': HOLD };
+      expect((await run('namespace', made, inputs)).log).toMatch(/although: .*controller-0 runs/);
+      await made.end();
+    });
+
     test('a repeated run after it is gone changes nothing', async () => {
       const made = await held(['a']);
       expect((await run('objects', made)).outcome).toBe('forced');

@@ -17,7 +17,7 @@ import {
   secret,
 } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
-import { createGuarded, type Operator } from './scenarios/operator.ts';
+import { createGuarded, install, type Operator } from './scenarios/operator.ts';
 import {
   available,
   connect,
@@ -320,6 +320,62 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(rootsOf(foreseen.result).join()).toContain(`is in namespace ${operators}`);
         const { result } = await gate(world, { ...both, delete: 'ordered', timeout: '120s' });
         expect(result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
+      });
+    });
+
+    test('does not wait for what this identity may not delete, and says so', async () => {
+      await within('forbidden', async (world) => {
+        await createGuarded(world, await inside(world), 'a');
+        const { result, log } = await gate(
+          world,
+          { delete: 'ordered', timeout: DELETING_TIMEOUT },
+          { identity: 'teardown-gate' },
+        );
+        expect(log).toMatch(
+          /Widget a cannot be deleted: 403 .*\n.*this identity may delete none of them/,
+        );
+        expect(log).not.toContain('did not go in time');
+        expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ name: 'a' }] });
+      });
+    });
+
+    test('does not call an operator that sleeps deleted, nor the owner of a strange finalizer', async () => {
+      const times = { delete: 'ordered', 'order-timeout': '5s', timeout: '25s' };
+      await within('asleep', async (world) => {
+        await createGuarded(world, await install(world, { replicas: 0 }), 'a');
+        const { log } = await gate(world, times);
+        expect(log).toMatch(/Widget a did not go in time: .*is scaled to zero; the teardown goes/);
+      });
+      await within('strange', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        const { kind, finalizer } = operator;
+        const apiVersion = apiVersionOf(operator);
+        await world.client.patch(
+          { apiVersion, kind, namespace: world.namespace, name: 'a' },
+          { metadata: { finalizers: [finalizer, 'archive.example.org/copy'] } },
+        );
+        const { result } = await gate(world, times);
+        expect(rootsOf(result)).toEqual([expect.stringMatching(/^owner-unknown Widget a /)]);
+      });
+    });
+
+    test('does not claim a deletion that somebody else has asked for meanwhile', async () => {
+      await within('overtaken', async (world) => {
+        const operator = await inside(world);
+        await createGuarded(world, operator, 'a');
+        const { result, log } = await gate(
+          world,
+          { delete: 'ordered' },
+          {
+            beforeSend: async ({ method, path, dryRun }) => {
+              if (method === 'DELETE' && !dryRun && path.endsWith(world.namespace))
+                await world.deleteNamespace();
+            },
+          },
+        );
+        expect(result.outcome).toBe('deleted');
+        expect(log).toContain('somebody else has asked for its deletion');
       });
     });
 

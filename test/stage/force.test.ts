@@ -183,6 +183,44 @@ describe('objects', () => {
     expect(one.outcome).toBe('stuck');
   });
 
+  test('a policy that refuses is not asked again', async () => {
+    const situation = held('db');
+    const message =
+      "422 Unprocessable Entity: widgets \"db\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: until monday";
+    const failure = { kind: 'invalid', status: 422, message } as const;
+    situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
+    const { one } = await force(situation);
+    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: not done: ${message}`]);
+  });
+
+  test('a server that is too busy is asked until it answers, and its last word is kept', async () => {
+    const failure = { kind: 'throttled', status: 429, message: '429 Too Many Requests' } as const;
+    const situation = held('db');
+    situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
+    situation.clock.at(TIMEOUT_MS + 40_000, () => situation.cluster.answers.delete(patchOf('db')));
+    expect((await force(situation)).one.outcome).toBe('forced');
+    const never = held('db');
+    never.cluster.answers.set(patchOf('db'), { ok: false, failure });
+    expect(results((await force(never)).one).join()).toMatch(
+      /not done: the 120 s for forcing are over; until then: 429 Too Many Requests/,
+    );
+  });
+
+  test('what was removed is not told as what holds the namespace, and its time is told', async () => {
+    const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
+    const { one } = await force(situation);
+    expect(one.outcome).toBe('stuck');
+    const named = (one.diagnosis?.findings ?? []).flatMap(({ subject }) => subject.name);
+    expect(named).toContain('other');
+    expect(named).not.toContain('db');
+    const gone = held('db');
+    const { one: forced } = await force(gone);
+    expect(forced.elapsedMs).toBeGreaterThan(TIMEOUT_MS);
+    expect(forced.timeline.map(({ at }) => at)).toEqual(
+      forced.timeline.map(({ at }) => at).toSorted(),
+    );
+  });
+
   test('a request that was not answered is looked up, not taken for a failure', async () => {
     const situation = held('db');
     const failure = { kind: 'timeout', message: 'no answer within 15 s' } as const;

@@ -166,6 +166,18 @@ describe('delete', () => {
     ]);
   });
 
+  test('that failed for a moment is asked again', async () => {
+    const { clock, cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.answers.set(`DELETE ${PATH}`, failed(BROKEN));
+    clock.at(1_000, () => cluster.answers.delete(`DELETE ${PATH}`));
+    clock.at(30_000, () => cluster.remove(DEMO));
+    expect((await runOne(DELETE)).outcome).toBe('deleted');
+    expect(new Set(pins(cluster.mutations).map(({ uid }) => uid))).toEqual(
+      new Set([`uid-of-${DEMO}`]),
+    );
+  });
+
   test('whose dry run is refused is not sent', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });

@@ -17,6 +17,26 @@ import { causes, DEMO, events, stage } from './gate-run.ts';
 const GET = `GET ${pathOf.namespace(DEMO)}`;
 const MINUTES = 60_000;
 
+describe('a server that is too busy at the start', () => {
+  const BUSY = failed({ kind: 'throttled', status: 429, message: '429 Too Many Requests' });
+
+  test('is asked again as long as there is time', async () => {
+    const { clock, cluster, runOne } = stage(DEMO);
+    cluster.answers.set(GET, BUSY);
+    clock.at(20_000, () => cluster.answers.delete(GET));
+    clock.at(40_000, () => cluster.remove(DEMO));
+    expect((await runOne()).outcome).toBe('deleted');
+  });
+
+  test('is told when the time is over', async () => {
+    const { cluster, run } = stage(DEMO);
+    cluster.answers.set(GET, BUSY);
+    await expect(run({ timeout: '30s' })).rejects.toMatchObject({
+      message: expect.stringContaining('429 Too Many Requests'),
+    });
+  });
+});
+
 describe('deleted', () => {
   test('is said at the very moment at which the watch tells', async () => {
     const { clock, cluster, runOne } = stage(DEMO);

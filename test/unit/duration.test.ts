@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { describeError } from '../../src/base/errors.ts';
-import { formatClock, formatDuration, parseDuration } from '../../src/base/time.ts';
+import { formatClock, formatDuration, parseDuration, systemClock } from '../../src/base/time.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
 test('durations are read, refused with their input, and shown', () =>
@@ -15,3 +15,10 @@ test('durations are read, refused with their input, and shown', () =>
       return describeError(error);
     }
   }));
+
+test('a clock that is set meanwhile ends no wait', () => {
+  const before = systemClock.now();
+  const set = vi.spyOn(Date, 'now').mockReturnValue(before + 3_600_000);
+  expect(systemClock.now() - before).toBeLessThan(3_600_000);
+  set.mockRestore();
+});

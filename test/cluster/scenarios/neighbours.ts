@@ -422,6 +422,21 @@ const rights: Scenario[] = [
     owner: { code: 'owner-running', says: [/Lease.*renewed/] },
   }),
   situation({
+    id: 'late-clock',
+    title: 'its pod leads and renews its Lease, on a node whose clock is ten minutes late',
+    behaviour: { cleanUp: () => 'busy', tells: false },
+    afterwards: async (world, operator) => {
+      const [pod] = await readyPods(world.client, operator);
+      await createLease(world, {
+        namespace: operator.namespace,
+        name: operator.name,
+        holder: `${pod?.metadata.name}_77aa`,
+        lateBySeconds: 600,
+      });
+    },
+    owner: { code: 'owner-running', says: [/nothing that can be seen shows that it fails/] },
+  }),
+  situation({
     id: 'old-lease',
     title:
       'a StatefulSet that leads by no Lease any more; an old one names a pod that was called as its own is',

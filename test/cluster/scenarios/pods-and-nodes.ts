@@ -57,6 +57,24 @@ const silentNode: Scenario = {
   settle: settledWithPod,
 };
 
+/** Nobody shuts it down, and nobody will. */
+const noNode: Scenario = {
+  ...s28,
+  id: 'no-node',
+  title: 'a pod with an hour of grace on a node that does not exist, and nobody collects such pods',
+  own: { controllers: ['*', '-pod-garbage-collector-controller'] },
+  setUp: async (world) => {
+    await world.createNamespace();
+    const nodeName = world.name('node-none');
+    await world.create(pod(world.namespace, 'web-0', { nodeName, graceSeconds: 3_600 }));
+  },
+  settle: settledWithPod,
+  expect: (world) => ({
+    outcome: 'progressing',
+    chains: [[unavailable(world, 'node-none', /does not exist/)]],
+  }),
+};
+
 /** Set up as on a live node; then the Node object is deleted, as a cluster autoscaler would. */
 const onLostNode: Pick<Scenario, 'setUp' | 'settle'> = {
   setUp: async (world) => {
@@ -134,4 +152,4 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-export const podsAndNodes = [s28, seed5b, silentNode, s29, s29Held, seed5a, runtimeDown];
+export const podsAndNodes = [s28, seed5b, silentNode, noNode, s29, s29Held, seed5a, runtimeDown];

@@ -21,10 +21,12 @@ export interface LeaseOptions {
   holder: string;
   /** Renewed last so long ago and never again; unless given, its holder renews it. */
   silentForSeconds?: number;
+  /** How late the clock is by which its holder renews it. */
+  lateBySeconds?: number;
 }
 
 export async function createLease(world: World, options: LeaseOptions): Promise<void> {
-  const { namespace, name, holder, silentForSeconds } = options;
+  const { namespace, name, holder, silentForSeconds, lateBySeconds = 0 } = options;
   const made = await world.create(
     {
       apiVersion: 'coordination.k8s.io/v1',
@@ -34,7 +36,7 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
         holderIdentity: holder,
         leaseDurationSeconds: 15,
         acquireTime: microTime((silentForSeconds ?? 0) + 3_600),
-        renewTime: microTime(silentForSeconds ?? 0),
+        renewTime: microTime(silentForSeconds ?? lateBySeconds),
       },
     },
     { fieldManager: 'Go-http-client' },
@@ -46,7 +48,7 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
   }
   const renewal = setInterval(() => {
     void world.client
-      .patch(refOf(made), { spec: { renewTime: microTime(0) } })
+      .patch(refOf(made), { spec: { renewTime: microTime(lateBySeconds) } })
       .catch(() => undefined); // the server restarts, or the scenario has ended
   }, 3_000);
   world.atEnd(() => clearInterval(renewal));
