@@ -73,7 +73,8 @@ const UNSURE = /^(?:server-error|timeout|network)$/;
  * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An
  * answered DELETE is not the end of the namespace: the wait decides that.
  */
-async function requestDeletion(target: Existing, { api, clock, log, signal }: Run): Promise<void> {
+async function requestDeletion(target: Existing, run: Run): Promise<void> {
+  const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;
   if (signal.aborted) return;
   let event = 'asked for its deletion';
@@ -107,7 +108,10 @@ async function requestDeletion(target: Existing, { api, clock, log, signal }: Ru
       break;
     }
     const { kind, message } = sent.failure;
-    const isPassing = UNSURE.test(kind) && !classifyErrorText(message).some(isAdmissionError);
+    const isPassing =
+      UNSURE.test(kind) &&
+      !classifyErrorText(message).some(isAdmissionError) &&
+      clock.now() < startedAt + inputs.timeoutMs;
     if (attempt < MAX_DELETE_TRIES && (kind === 'conflict' || isPassing)) {
       if (isPassing) await clock.sleep(LOOK_AGAIN_MS, signal);
       continue;
