@@ -33,7 +33,7 @@ const LAST_WAIT_MS = 80_000;
 export const FRESH_MS = 30_000;
 /** How long to wait before looking whether something new has begun to terminate. */
 const LOOK_AGAIN_MS = 10_000;
-/** After a write most namespaces go by themselves; the controller may be in a back-off of up to 60 s. */
+/** After such a change most namespaces go by themselves; the controller may be in a back-off of up to 60 s. */
 const SETTLE_MS = 70_000;
 
 /** A plan, and what it was made from. */
@@ -90,7 +90,7 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
     tellAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
     outcome = await verify(run, left);
     // What was removed must not be told as what holds the namespace.
-    const isOutdated = outcome === undefined && run.journal.wroteAt > run.seen.at;
+    const isOutdated = outcome === undefined && run.journal.changedAt > run.seen.at;
     if (isOutdated && (await run.look(false)) === undefined) outcome = await verify(run, left);
   }
   const { actions, orphans, refused, timeline, unread } = run.journal;
@@ -208,13 +208,13 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
   for (;;) {
     const actions = (await due(run)).filter(isObjectAction);
     if (actions.length === 0) return false;
-    const before = run.journal.writes;
+    const before = run.journal.changes;
     for (const action of actions) {
       if (run.over() !== undefined) return false;
       run.told.add(keyOf(action));
       if ((await freeObjectsOf(run, action)) === 'finished') run.spent.add(keyOf(action));
     }
-    if (run.journal.writes > before && (await settles(run))) return true;
+    if (run.journal.changes > before && (await settles(run))) return true;
   }
 }
 

@@ -50,14 +50,20 @@ export class Journal {
   orphans: ForceRecord['orphans'] = [];
   /** Writes that changed, or may have changed, the cluster. */
   writes = 0;
-  /** When the last of them was answered, in ms since the epoch. */
-  wroteAt = 0;
+  /** What has become otherwise than it was planned for, by us or by somebody else, and when: ms since the epoch. */
+  changes = 0;
+  changedAt = 0;
   /** What could not be done, by action and UID; a later round does not try it again. */
   readonly givenUp = new Set<string>();
   private readonly run: Pick<ForceRun, 'api' | 'clock' | 'log'>;
 
   constructor(run: Pick<ForceRun, 'api' | 'clock' | 'log'>) {
     this.run = run;
+  }
+
+  changed(): void {
+    this.changes++;
+    this.changedAt = this.run.clock.now();
   }
 
   refuse(target: string, reason: string): void {
@@ -130,16 +136,15 @@ export async function runStep<T extends Named>(
   const wanting = listed.value.filter((object) => step.wants(object));
   const todo = wanting.filter(({ uid }) => !journal.givenUp.has(idOf(uid)));
   if (wanting.length === 0) {
+    journal.changed();
     journal.note(action.target, 'nothing to do: it is not there any more', action.finalizer);
   }
   let stopped = todo.map((object) => step.veto?.(object)).find((reason) => reason !== undefined);
   const done = await inParallel(todo, async (object) => {
     stopped ??= await step.stop();
     const end = stopped === undefined ? await write(run, step, object) : notDone(stopped);
-    if (end.wrote) {
-      journal.writes++;
-      journal.wroteAt = run.clock.now();
-    }
+    if (end.wrote) journal.writes++;
+    if (end.wrote || end.reached) journal.changed();
     if (end.reached && !end.wrote) stopped ??= step.overtaken?.(object);
     return { name: object.name, uid: object.uid, ...end };
   });

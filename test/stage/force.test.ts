@@ -155,6 +155,18 @@ describe('objects', () => {
     expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: ${result}`]);
   });
 
+  test('where somebody else was faster, the namespace gets its time to go', async () => {
+    const situation = held('db');
+    const { clock, cluster } = situation;
+    cluster.onWrite = () => {
+      cluster.drop(pathOf('db'));
+      clock.at(clock.elapsed + 5_000, () => cluster.settle(DEMO));
+    };
+    const { one } = await force(situation);
+    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: no longer there`]);
+    expect(one.outcome).toBe('deleted');
+  });
+
   test('an owner that puts the finalizer back is named, and not fought', async () => {
     const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
     situation.held(WIDGETS, 'db', { finalizers: [FINALIZER, 'x.io/y'] });
