@@ -55,7 +55,11 @@ function deletionOf({ name, uid, resourceVersion }: NamespaceFacts): Mutation {
 
 /** Only what the real request would meet as well; a webhook that knows no dry runs says nothing. */
 async function rehearse(target: Existing, { api, signal }: Run): Promise<void> {
-  const sent = await api.send({ ...deletionOf(target.first), dryRun: true }, { signal });
+  // A busy server is not worth waiting for here.
+  const sent = await api.send(
+    { ...deletionOf(target.first), dryRun: true },
+    { signal, retries: 0 },
+  );
   if (sent.ok) return;
   const { kind, message } = sent.failure;
   const errors = classifyErrorText(message);
@@ -286,7 +290,8 @@ async function remove(
   if (signal.aborted) return undefined;
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
-  const sent = await api.send(deletion(path, options), { signal });
+  // With the next look it is asked again.
+  const sent = await api.send(deletion(path, options), { signal, retries: 0 });
   const isGone = !sent.ok && isGoneOrAnother(sent.failure);
   const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
   const { kind } = type;
