@@ -548,11 +548,14 @@ function situationOf(
       }
       if (diagnosis.rootCauses.length > 0) return undefined;
       const isBlind = diagnosis.notInspected.length > 0;
-      const unread = 'nothing that could be read holds it, but not everything could be read';
+      const unread = 'nothing of what could be listed holds it, but not everything could be listed';
       const grant = 'Let the gate see more: add these rules to the role of its identity';
       return [
         isBlind ? 'not everything could be read' : 'still going away',
-        [...movementClauses(diagnosis, run), ...(isBlind ? [[unread]] : [])],
+        [
+          ...movementClauses(diagnosis, run),
+          ...(isBlind ? [[unread], ...countedClauses(namespace)] : []),
+        ],
         [
           ...(outcome === 'progressing' ? [patience(run)] : []),
           ...(rules.length > 0 ? [action([grant], { rules })] : []),
@@ -562,6 +565,15 @@ function situationOf(
     default:
       return undefined;
   }
+}
+
+/** Kubernetes sees what the gate may not. */
+function countedClauses({ conditions }: NamespaceResult): Words[] {
+  const counts = ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'];
+  const said = conditions
+    .filter(({ type, status }) => counts.includes(type) && status === 'True')
+    .flatMap(({ message }): Words => [', ', exact(message)]);
+  return said.length === 0 ? [] : [['the namespace controller counts: ', ...said.slice(1)]];
 }
 
 /** What happens in the namespace, unless a finding says it already. */
