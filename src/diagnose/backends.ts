@@ -1,7 +1,7 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './actors.ts';
-import { inNamespace, kubectl, named, role } from './commands.ts';
+import { kubectl, look, role, target } from './commands.ts';
 import {
   type Context,
   fateText,
@@ -71,13 +71,10 @@ export function tiesOf(
   context: Context,
   backend: Backend | undefined,
 ): Pick<RuleResult, 'waitsForNamespace' | 'servedBy'> {
-  if (backend === undefined) return {};
-  const { actor, service } = backend;
+  const text = backend?.isInside && `${serviceText(backend.service)} ${fateText(context)}`;
   return {
-    ...(actor === undefined ? {} : { servedBy: actorText(actor) }),
-    ...(backend.isInside
-      ? { waitsForNamespace: `${serviceText(service)} ${fateText(context)}` }
-      : {}),
+    servedBy: backend?.actor && actorText(backend.actor),
+    waitsForNamespace: text || undefined,
   };
 }
 
@@ -111,47 +108,36 @@ export function backendRemedies(
   const { namespace, name } = service;
   const place = serviceText(service);
   if (actor !== undefined) {
-    const workload = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(namespace)];
     const canScale = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(actor.kind);
     return actor.wanted === 0 && canScale
       ? [
           role('now', {
             text: `Scale ${actorText(actor)} up, which is behind ${place}; ${then}`,
-            command: kubectl('scale', ...workload, '--replicas=1'),
+            command: kubectl('scale', ...target(actor), '--replicas=1'),
           }),
         ]
       : [
           role('now', {
             text: `Make ${actorText(actor)} ready, which is behind ${place}; ${then}`,
           }),
-          role('look', {
-            text: `See what keeps ${actorText(actor)} from being ready`,
-            command: kubectl('describe', ...workload),
-          }),
+          look(
+            `See what keeps ${actorText(actor)} from being ready`,
+            kubectl('describe', ...target(actor)),
+          ),
         ];
   }
   if (backend.isDead || failure === 'service-not-found') {
     return [
       role('now', { text: `Bring ${place} back: install again what served it; ${then}` }),
-      role('look', {
-        text: `See what is left in namespace ${namespace}`,
-        command: kubectl('get', 'all', '-n', namespace),
-      }),
+      look(`See what is left in namespace ${namespace}`, kubectl('get', 'all', '-n', namespace)),
     ];
   }
   return [
     role('now', { text: `Make what is behind ${place} answer${CURES[failure]}; ${then}` }),
-    role('look', {
-      text: `See the endpoints of ${place}`,
-      command: kubectl(
-        'get',
-        'endpointslices',
-        '-n',
-        namespace,
-        '-l',
-        `kubernetes.io/service-name=${name}`,
-      ),
-    }),
+    look(
+      `See the endpoints of ${place}`,
+      kubectl('get', 'endpointslices', '-n', namespace, '-l', `kubernetes.io/service-name=${name}`),
+    ),
   ];
 }
 

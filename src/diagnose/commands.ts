@@ -1,11 +1,7 @@
 import { shellQuote } from '../base/text.ts';
-import { removalPatch } from '../model/facts.ts';
-import type { Remedy } from '../model/finding.ts';
+import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
-import { type Context, typeName } from './context.ts';
-
-export { removalPatch };
+import type { Context } from './context.ts';
 
 /** One kubectl call; every word is quoted, so names from the cluster stay words. */
 export function kubectl(...words: string[]): string {
@@ -32,12 +28,12 @@ export function patchCommand(target: string[], patch: object[]): string {
   return kubectl('patch', ...target, '--type=json', '-p', JSON.stringify(patch));
 }
 
-/** The object as an argument of kubectl, with its place. */
+/** The object as arguments of kubectl, with its place; by its kind, which is unambiguous for Kubernetes' own types. */
 export function target(
-  type: ResourceType,
-  { namespace, name }: Pick<ObjectFacts, 'namespace' | 'name'>,
+  { kind, namespace, name }: Pick<Subject, 'kind' | 'namespace' | 'name'>,
+  type = kind.toLowerCase(),
 ): string[] {
-  return [...named(typeName(type), name), ...inNamespace(namespace)];
+  return [...named(type, name), ...inNamespace(namespace)];
 }
 
 /**
@@ -64,6 +60,15 @@ export function withoutPeriod(sentence: string): string {
 
 export function role(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy, 'role'>): Remedy {
   return { ...remedy, role };
+}
+
+export function look(text: string, command: string): Remedy {
+  return { text, command, role: 'look' };
+}
+
+/** The whole object. */
+export function lookAt(text: string, object: Parameters<typeof target>[0], type?: string): Remedy {
+  return look(text, kubectl('get', ...target(object, type), '-o', 'yaml'));
 }
 
 /**

@@ -3,9 +3,12 @@ import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts
 import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
+  type ContentCount,
   type EventFacts,
   MAX_EXAMPLES,
+  type ObjectDetail,
   type ObjectFacts,
+  type ObjectGroup,
   type ResourceType,
   type ServiceRef,
   type Snapshot,
@@ -42,18 +45,36 @@ export interface Link {
   because: string;
 }
 
+/** What a finding may leave out, and may be known only as undefined before. */
+type Optional =
+  | 'finalizer'
+  | 'continuation'
+  | 'quote'
+  | 'since'
+  | 'certainty'
+  | 'count'
+  | 'examples';
+
 /** A finding before it is tied into the graph. */
-export interface RuleResult extends Omit<Finding, 'id' | 'waitsFor'> {
+export interface RuleResult
+  extends Omit<Finding, 'id' | 'waitsFor' | Optional>,
+    Undefinable<Pick<Finding, Optional>>,
+    Undefinable<Ties> {}
+
+type Undefinable<T> = { [K in keyof T]?: T[K] | undefined };
+
+/** How it is tied to others. */
+export interface Ties {
   /** Why the namespace itself waits for this; absent for links further down a chain. */
-  blocksNamespace?: string;
+  blocksNamespace: string;
   /** Findings that this one waits for. Ids that no rule produced are dropped. */
-  waitsFor?: Link[];
+  waitsFor: Link[];
   /** Why it can only proceed after the namespace is gone: what closes a circle. */
-  waitsForNamespace?: string;
+  waitsForNamespace: string;
   /** The workload that would have to serve it, as `actorText` writes it. */
-  servedBy?: string;
+  servedBy: string;
   /** What speaks against calling the finalizer ownerless; see `Diagnosis.reservations`. */
-  reservations?: string[];
+  reservations: string[];
 }
 
 /** The same finding has the same id in every snapshot and every run. */
@@ -68,9 +89,66 @@ export function idOf({ code, subject, finalizer }: RuleResult): string {
   return findingId(code, subject, finalizer);
 }
 
+export function linksTo(results: readonly RuleResult[], because: string): Link[] {
+  return results.map((result) => ({ id: idOf(result), because }));
+}
+
+/** To what holds an object, where something does. */
+export function linksToHeld(object: ObjectFacts, because: string): Link[] {
+  return object.finalizers.map((finalizer) => ({
+    id: findingId('object-finalizer', subjectOf(object), finalizer),
+    because,
+  }));
+}
+
 /** What was read, or nothing; whoever must tell an unread source from an empty one looks at the read. */
+export function valueIn<T>(read: Read<T> | undefined): T | undefined {
+  return read?.ok === true ? read.value : undefined;
+}
+
 export function listed<T>(read: Read<T[]> | undefined): T[] {
-  return read?.ok === true ? read.value : [];
+  return valueIn(read) ?? [];
+}
+
+/** What an object says beyond its metadata. */
+export function detailOf({ now }: Context, { uid }: { uid: string }): ObjectDetail | undefined {
+  return valueIn(now.details[uid]);
+}
+
+/** Every word that it says of itself. */
+export function wordsOf(context: Context, object: { uid: string }): string[] {
+  const { texts = [], conditions = [] } = detailOf(context, object) ?? {};
+  return [...texts, ...conditions.map(({ message }) => message)];
+}
+
+/** All types that are served. */
+export function typesOf({ now }: Context): ResourceType[] {
+  return valueIn(now.discovery)?.types ?? [];
+}
+
+/** How much of each type is there, of those that could be listed. */
+export function countsOf({ content }: Pick<Snapshot, 'content'>): (ContentCount & Typed)[] {
+  return content.flatMap(({ type, read }) => (read.ok ? [{ type, ...read.value }] : []));
+}
+
+/** What is terminating. */
+export function groupsOf(now: Pick<Snapshot, 'content'>): (ObjectGroup & Typed)[] {
+  return countsOf(now).flatMap(({ type, terminating }) =>
+    terminating.map((group) => ({ type, ...group })),
+  );
+}
+
+interface Typed {
+  type: ResourceType;
+}
+
+export function totalOf(now: Pick<Snapshot, 'content'>): number {
+  return countsOf(now).reduce((sum, { total }) => sum + total, 0);
+}
+
+/** Whether everything that is in the namespace could be seen. */
+export function isAllRead({ content, discovery }: Snapshot): boolean {
+  return discovery.ok && content.every(({ read }) => read.ok);
 }
 
 /** The namespace is where the thing was, and so it is being deleted with it. */

@@ -12,11 +12,15 @@ import {
   apiVersionOf,
   type Context,
   contextOf,
+  countsOf,
+  groupsOf,
   idOf,
+  isAllRead,
   isForeseen,
   listed,
   type Rule,
   type RuleResult,
+  totalOf,
 } from './context.ts';
 import { buildGraph } from './graph.ts';
 import { healing, movementOf } from './movement.ts';
@@ -77,7 +81,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     movement,
     namespaceUnread: now.trouble !== undefined,
     undecided: isUndecided(context),
-    inspectedTypes: now.content.filter(({ read }) => read.ok).length,
+    inspectedTypes: countsOf(now).length,
   };
 }
 
@@ -97,8 +101,7 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
 }
 
 function isUndecided(context: Context): boolean {
-  const { content, discovery } = context.now;
-  return !discovery.ok || content.some(({ read }) => !read.ok) || openQuestions(context).length > 0;
+  return !isAllRead(context.now) || openQuestions(context).length > 0;
 }
 
 /** Nothing holds up the namespace controller: it has not begun, tries again, or is slow. */
@@ -133,13 +136,10 @@ function reservationsOf(results: readonly RuleResult[]): Diagnosis['reservations
   return found;
 }
 
-function queuedOf({ content }: Snapshot): QueuedContent[] {
-  return content
-    .flatMap(({ type, read }) =>
-      read.ok && read.value.queued > 0
-        ? [{ apiVersion: apiVersionOf(type), kind: type.kind, count: read.value.queued }]
-        : [],
-    )
+function queuedOf(now: Snapshot): QueuedContent[] {
+  return countsOf(now)
+    .filter(({ queued }) => queued > 0)
+    .map(({ type, queued: count }) => ({ apiVersion: apiVersionOf(type), kind: type.kind, count }))
     .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1));
 }
 
@@ -147,10 +147,7 @@ function queuedOf({ content }: Snapshot): QueuedContent[] {
 function contradictionsOf({ now, conditions }: Context): string[] {
   if (!conditions.present) return [];
   const lines: string[] = [];
-  const objects = now.content.reduce(
-    (total, { read }) => total + (read.ok ? read.value.total : 0),
-    0,
-  );
+  const objects = totalOf(now);
   const saysEmpty = now.namespace.conditions.some(
     (condition) => condition.type === 'NamespaceContentRemaining' && condition.status === 'False',
   );
@@ -160,13 +157,8 @@ function contradictionsOf({ now, conditions }: Context): string[] {
     );
   }
   // Of queued objects only the number is known; the conditions count their finalizers as well.
-  const isComplete =
-    now.discovery.ok && now.content.every(({ read }) => read.ok && read.value.queued === 0);
-  const there = new Set(
-    now.content.flatMap(({ read }) =>
-      read.ok ? read.value.terminating.flatMap(({ finalizers: own }) => own) : [],
-    ),
-  );
+  const isComplete = isAllRead(now) && countsOf(now).every(({ queued }) => queued === 0);
+  const there = new Set(groupsOf(now).flatMap(({ finalizers: own }) => own));
   for (const { finalizer } of conditions.finalizersRemaining) {
     if (isComplete && !there.has(finalizer)) {
       lines.push(

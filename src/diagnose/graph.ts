@@ -7,7 +7,7 @@ import {
   NAMESPACE,
   type Remedy,
 } from '../model/finding.ts';
-import { idOf, type RuleResult } from './context.ts';
+import { idOf, type RuleResult, type Ties } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -188,16 +188,20 @@ function lower(low: Map<string, number>, id: string, value: number): void {
   if (value < (low.get(id) ?? Number.POSITIVE_INFINITY)) low.set(id, value);
 }
 
+const TIES: readonly string[] = [
+  'blocksNamespace',
+  'waitsFor',
+  'waitsForNamespace',
+  'servedBy',
+  'reservations',
+] satisfies (keyof Ties)[];
+
+/** What is undefined is left out. */
 function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
-  const {
-    blocksNamespace: _a,
-    waitsFor: _b,
-    waitsForNamespace: _c,
-    reservations: _d,
-    servedBy: _e,
-    ...finding
-  } = result;
-  return { id, ...finding, waitsFor };
+  const told = Object.entries(result).filter(
+    ([key, value]) => value !== undefined && !TIES.includes(key),
+  );
+  return { id, ...(Object.fromEntries(told) as Omit<Finding, 'id' | 'waitsFor'>), waitsFor };
 }
 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];
@@ -210,8 +214,6 @@ function merge(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
     (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),
   ) as [RuleResult, RuleResult];
-  const blocksNamespace = a.blocksNamespace ?? b.blocksNamespace;
-  const waitsForNamespace = a.waitsForNamespace ?? b.waitsForNamespace;
   const more = b.remedies.filter(
     (duty) =>
       isDuty(duty) &&
@@ -223,8 +225,8 @@ function merge(one: RuleResult, other: RuleResult): RuleResult {
     evidence: [...new Set([...a.evidence, ...b.evidence])],
     remedies: a.remedies.toSpliced(last, 0, ...more),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
-    ...(blocksNamespace === undefined ? {} : { blocksNamespace }),
-    ...(waitsForNamespace === undefined ? {} : { waitsForNamespace }),
+    blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
+    waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
   };
 }
 

@@ -8,7 +8,15 @@ import type {
   Snapshot,
   TypeContent,
 } from '../model/snapshot.ts';
-import { type Context, isBuiltIn, listed, typeName } from './context.ts';
+import {
+  type Context,
+  countsOf,
+  isAllRead,
+  isBuiltIn,
+  listed,
+  typeName,
+  valueIn,
+} from './context.ts';
 
 /** After the end of its grace period a pod is given this long to be confirmed by its kubelet. */
 const CONFIRMATION_MS = 5_000;
@@ -29,9 +37,9 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
     const had = sum(shrunk.map((pair) => pair.before));
     return { kind: 'shrinking', before: had, now: sum(shrunk.map((pair) => pair.now)), comparedMs };
   }
-  const had = totalOf(before);
+  const had = lastingOf(before);
   // The last object has just gone: the controller finishes with its next pass, 8 s later at most.
-  if (!isHeld && totalOf(now) === 0 && had > 0 && allRead(now)) {
+  if (!isHeld && lastingOf(now) === 0 && had > 0 && isAllRead(now)) {
     return { kind: 'shrinking', before: had, now: 0, comparedMs };
   }
   return { kind: 'none' };
@@ -178,8 +186,7 @@ export function inGrace(pod: PodFacts, nowMs: number): boolean {
 
 /** Nothing is heard of its kubelet, whatever grace is left. */
 export function isSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
-  const read = nodes[nodeName ?? ''];
-  const node = read?.ok === true ? read.value : undefined;
+  const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && node.ready !== 'True' && !isReporting(node);
 }
 
@@ -191,16 +198,8 @@ export function isReporting({ ready }: NodeFacts): boolean {
   return ready === 'False';
 }
 
-function totalOf({ content }: Snapshot): number {
-  return sum(
-    content.map(({ type, read }) =>
-      read.ok && !TRANSIENT.has(typeName(type)) ? read.value.total : 0,
-    ),
-  );
-}
-
-function allRead(snapshot: Snapshot): boolean {
-  return snapshot.discovery.ok && snapshot.content.every(({ read }) => read.ok);
+function lastingOf(now: Snapshot): number {
+  return sum(countsOf(now).map(({ type, total }) => (TRANSIENT.has(typeName(type)) ? 0 : total)));
 }
 
 function sum(values: readonly number[]): number {

@@ -5,10 +5,14 @@ import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
 import {
   type Context,
   contextOf,
+  countsOf,
+  detailOf,
   isAggregated,
   isBuiltIn,
   listed,
   typeName,
+  typesOf,
+  valueIn,
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
@@ -91,10 +95,9 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   }
   wantEnd(context, wanted);
   wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
-  const present = forecast.present.content.filter(({ read }) => read.ok && read.value.total > 0);
   const asked = [
-    ...present.flatMap(({ type, read }) =>
-      read.ok && read.value.sample !== undefined ? [{ type, object: read.value.sample }] : [],
+    ...countsOf(forecast.present).flatMap(({ type, sample: object }) =>
+      object ? [{ type, object }] : [],
     ),
     { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
   ];
@@ -172,8 +175,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
   }
   const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
   if (isRefused) wanted.cluster.push(...ADMISSION);
-  for (const { type, read } of now.content) {
-    const sample = isRefused && read.ok ? read.value.sample : undefined;
+  for (const { type, sample } of isRefused ? countsOf(now) : []) {
     if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
   }
   const initializing =
@@ -218,8 +220,8 @@ function wantBackends(
       failing.some((entry) => entry.group === group && entry.version === version),
     )
     .flatMap(({ service }) => service?.namespace ?? []);
-  const conversions = Object.values(now.definitions).flatMap((read) =>
-    read.ok ? (read.value?.conversionService?.namespace ?? []) : [],
+  const conversions = Object.values(now.definitions).flatMap(
+    (read) => valueIn(read)?.conversionService?.namespace ?? [],
   );
   const namespaces = new Set([...named, ...apis, ...conversions]);
   wanted.places.push(...[...namespaces].map(backendsIn));
@@ -302,8 +304,8 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   const hasStatus = !WITHOUT_STATUS.has(typeName(type));
   const inside = objects.filter(({ namespace }) => namespace === now.namespace.name);
   if (!hasStatus || inside.length === 0) return;
-  const content = now.content.find((entry) => typeName(entry.type) === typeName(type));
-  const total = content?.read.ok === true ? content.read.value.total : inside.length;
+  const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
+  const total = count?.total ?? inside.length;
   wanted.details.push(...inside.map((object) => ({ type, object, total })));
   if (type.group === '' && type.resource === 'persistentvolumeclaims') {
     wanted.cluster.push('volumeAttachments');
@@ -314,12 +316,11 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
 const PLAIN: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
 
 /** Objects outside that a held one names. */
-function wantPartners({ now }: Context, { objects, type }: Held, wanted: Wanted): void {
-  const types = now.discovery.ok ? now.discovery.value.types : [];
-  for (const { uid } of objects) {
-    const read = now.details[uid];
-    if (read?.ok !== true) continue;
-    for (const { group, kind, namespace, name } of read.value.references) {
+function wantPartners(context: Context, { objects, type }: Held, wanted: Wanted): void {
+  const { now } = context;
+  const types = typesOf(context);
+  for (const object of objects) {
+    for (const { group, kind, namespace, name } of detailOf(context, object)?.references ?? []) {
       if (PLAIN.has(kind)) {
         const isHere = now.forecast !== undefined && namespace === undefined;
         const type = types.find((one) => one.group === '' && one.kind === kind);

@@ -10,7 +10,7 @@ import {
   WORKLOAD_SOURCES,
 } from '../actors.ts';
 import { productsOf } from '../catalogue.ts';
-import { type Context, isBuiltIn, isInside, listed } from '../context.ts';
+import { type Context, isBuiltIn, isInside, listed, typesOf } from '../context.ts';
 import {
   type Account,
   ableAccounts,
@@ -557,11 +557,11 @@ function isDedicated(context: Context, held: Held, candidate: Candidate): boolea
 
 /** On each type that the finalizer speaks for: of one that is not the type's own, its reconciler knows nothing. */
 function meantRights(context: Context, held: Held, { account }: Actor): Rights[] {
-  const { discovery } = context.now;
   const { relation, groups } = meantBy(context, held);
-  const types = discovery.ok ? discovery.value.types : [];
   const meant =
-    relation === 'other' ? types.filter(({ group }) => groups.includes(group)) : [held.type];
+    relation === 'other'
+      ? typesOf(context).filter(({ group }) => groups.includes(group))
+      : [held.type];
   return meant.map((type) => rightsOf(context, account, type, []));
 }
 

@@ -8,6 +8,7 @@ import {
   listed,
   serviceText,
   webhooksOf,
+  wordsOf,
 } from '../context.ts';
 import { type Account, rightsOf } from '../rights.ts';
 import {
@@ -295,12 +296,9 @@ function fromRefusals(context: Context, held: Held): OwnerEvidence[] {
     isTelling(name) || actorsOf(context).some((actor) => speaksAs(actor, name));
   const isByWriter = (...names: string[]): boolean =>
     manager === '' || names.some((name) => isSameProgram(name, manager)) || !names.some(isAnother);
-  const said = held.objects.flatMap(({ uid, statusWriters }) => {
-    const detail = context.now.details[uid];
-    if (detail?.ok !== true) return [];
-    const { texts, conditions } = detail.value;
-    const by = statusWriters.map(({ manager }) => manager);
-    return [...texts, ...conditions.map(({ message }) => message)].map((text) => ({ text, by }));
+  const said = held.objects.flatMap((object) => {
+    const by = object.statusWriters.map(({ manager }) => manager);
+    return wordsOf(context, object).map((text) => ({ text, by }));
   });
   const reported = eventsAbout(context, held).map(({ message, component }) => ({
     text: message,

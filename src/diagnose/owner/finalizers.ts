@@ -5,6 +5,8 @@ import {
   foldSubjects,
   idOf,
   isForeseen,
+  linksToHeld,
+  listed,
   namespaceSubject,
   type RuleResult,
   subjectOf,
@@ -12,7 +14,7 @@ import {
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { isClaimInUse } from '../rules/pods.ts';
 import { type Held, heldObject } from './held.ts';
-import { type OwnerResults, ownerResults } from './owner.ts';
+import { type OwnerResults, ownerResults, UNEXPECTED } from './owner.ts';
 import { partnersOf } from './partners.ts';
 
 /** Everything that a finalizer holds: the Namespace itself, objects in it, what they wait for outside. */
@@ -100,8 +102,7 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     }
   };
   for (const held of inside) visit(held);
-  const { dependents } = context.now;
-  for (const object of dependents?.ok === true ? dependents.value : []) {
+  for (const object of listed(context.now.dependents)) {
     if (object.deletionTimestamp !== undefined) found.set(object.uid, object);
   }
   const known = new Set(inside.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
@@ -157,7 +158,7 @@ function toldOnce(results: readonly RuleResult[]): RuleResult[] {
 }
 
 /** One finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
-function ofObjects(context: Context, held: Held, blocksNamespace: boolean): RuleResult[] {
+function ofObjects(context: Context, held: Held, isHere: boolean): RuleResult[] {
   const { finalizer, objects, count, since } = held;
   const [first] = objects as [ObjectFacts];
   const siblings = removableSiblings(context, held, first.finalizers);
@@ -165,6 +166,9 @@ function ofObjects(context: Context, held: Held, blocksNamespace: boolean): Rule
   if (owner.isExpected) return [];
   const message = `is held by finalizer ${finalizer}`;
   const foreseen = isForeseen(context, held);
+  const why = foreseen
+    ? `it would stay, because it has finalizer ${finalizer}`
+    : `it is terminating since ${since} and has finalizer ${finalizer}`;
   return [
     {
       code: 'object-finalizer',
@@ -172,16 +176,10 @@ function ofObjects(context: Context, held: Held, blocksNamespace: boolean): Rule
       finalizer,
       message,
       evidence: evidenceOf(first, held, foreseen),
-      ...(foreseen ? {} : { since }),
+      since: foreseen ? undefined : since,
       scope: 'namespace',
       remedies: [],
-      ...(blocksNamespace
-        ? {
-            blocksNamespace: foreseen
-              ? `it would stay, because it has finalizer ${finalizer}`
-              : `it is terminating since ${since} and has finalizer ${finalizer}`,
-          }
-        : {}),
+      blocksNamespace: isHere ? why : undefined,
       waitsFor: owner.waitsFor,
       reservations: owner.reservations,
     },
@@ -238,7 +236,7 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
             ? 'spec.finalizers is empty: the namespace controller has finished and only this list is left'
             : 'the namespace goes only when metadata.finalizers and spec.finalizers are both empty',
       ],
-      ...(namespace.deletionTimestamp === undefined ? {} : { since: namespace.deletionTimestamp }),
+      since: namespace.deletionTimestamp,
       scope: 'namespace',
       remedies: [],
       blocksNamespace: `${list} has the entry ${finalizer}`,
@@ -251,8 +249,7 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
 
 /** Deleted with `--cascade=foreground`: the garbage collector waits for what the Namespace owns. */
 function ofDependents(context: Context, held: Held): OwnerResults {
-  const { dependents } = context.now;
-  const blocking = (dependents?.ok === true ? dependents.value : []).filter(
+  const blocking = listed(context.now.dependents).filter(
     ({ deletionTimestamp, finalizers: own, ownerReferences }) =>
       deletionTimestamp !== undefined &&
       own.length > 0 &&
@@ -262,19 +259,10 @@ function ofDependents(context: Context, held: Held): OwnerResults {
   );
   if (blocking.length === 0) return ownerResults(context, held);
   return {
+    ...UNEXPECTED,
     waitsFor: blocking.flatMap((object) =>
-      object.finalizers.map((finalizer) => ({
-        id: `object-finalizer:${object.kind}${groupSuffix(object)}/${object.name}:${finalizer}`,
-        because: 'the Namespace owns it, and was deleted in the foreground',
-      })),
+      linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
     ),
-    results: [],
     reservations: ['what it owns has to go first'],
-    isRemovable: false,
-    isExpected: false,
   };
-}
-
-function groupSuffix({ apiVersion }: ObjectFacts): string {
-  return apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : '';
 }

@@ -1,7 +1,7 @@
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
-import { type Context, isBuiltIn, subjectOf, typeName, typeOf } from '../context.ts';
+import { type Context, isBuiltIn, subjectOf, typeName, typeOf, typesOf } from '../context.ts';
 
 /** What a finalizer holds: objects of one type, or the Namespace itself. Its owner is wanted. */
 export interface Held {
@@ -86,7 +86,7 @@ export interface Meant {
   groups: string[];
 }
 
-export function meantBy({ now }: Context, held: Held): Meant {
+export function meantBy(context: Context, held: Held): Meant {
   const own = held.type.group;
   const ownGroups = isBuiltIn(own) ? [] : [own];
   // `widgets.example.com` is a domain as well as `example.com/widgets` is one.
@@ -96,7 +96,7 @@ export function meantBy({ now }: Context, held: Held): Meant {
     const isOwn = ownGroups.length > 0 && !isByHand(held);
     return { relation: isOwn ? 'own' : 'unclear', groups: ownGroups };
   }
-  const types = now.discovery.ok ? now.discovery.value.types : [];
+  const types = typesOf(context);
   const served = [...new Set(types.map(({ group }) => group))].filter(
     (group) => !isBuiltIn(group) && group !== own,
   );
@@ -143,10 +143,11 @@ function speaksFor(
 }
 
 /** Types of the meant groups: the object's own where that is meant, else all that are served. */
-export function meantTypes({ now }: Context, held: Held, { relation, groups }: Meant): string[] {
+export function meantTypes(context: Context, held: Held, { relation, groups }: Meant): string[] {
   if (relation !== 'other') return groups.length === 0 ? [] : [typeName(held.type)];
-  const types = now.discovery.ok ? now.discovery.value.types : [];
-  return types.filter(({ group }) => groups.includes(group)).map(typeName);
+  return typesOf(context)
+    .filter(({ group }) => groups.includes(group))
+    .map(typeName);
 }
 
 /** The CRD that explains the finalizer: the object's own, or one of the group that is meant. */

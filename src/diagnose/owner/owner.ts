@@ -12,25 +12,28 @@ import {
   isPresent,
 } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
-import { inNamespace, kubectl, named, role, withoutPeriod } from '../commands.ts';
+import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
+  detailOf,
   fateText,
-  findingId,
+  idOf,
   inShort,
   isAggregated,
   isForeseen,
   isGoing,
   isInside,
   type Link,
+  linksTo,
+  linksToHeld,
   listed,
   listNames,
   listWords,
   type RuleResult,
-  subjectOf,
   typeName,
   typeOf,
+  wordsOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
@@ -105,15 +108,18 @@ export interface OwnerResults {
   isExpected: boolean;
 }
 
-const EXPECTED: OwnerResults = {
+export const UNEXPECTED: OwnerResults = {
   waitsFor: [],
   results: [],
   reservations: [],
   isRemovable: false,
-  isExpected: true,
+  isExpected: false,
 };
 
+const EXPECTED: OwnerResults = { ...UNEXPECTED, isExpected: true };
+
 const BECAUSE = 'only its owner removes the finalizer';
+const REFUSED = 'it refuses the update that removes the finalizer';
 
 /**
  * `siblings`: the other finalizers of the same objects that a person may remove as well. `behind`: UIDs of what
@@ -156,15 +162,9 @@ export function ownerResults(
   return {
     waitsFor: [
       ...partners,
-      ...(others.length > 0 ? [linkTo(first)] : []),
-      ...extra.map((result) => ({
-        ...linkTo(result),
-        because: 'it refuses the update that removes the finalizer',
-      })),
-      ...wakeless.map((result) => ({
-        ...linkTo(result),
-        because: 'it would refuse the pods of its owner',
-      })),
+      ...linksTo(others.slice(0, 1), BECAUSE),
+      ...linksTo(extra, REFUSED),
+      ...linksTo(wakeless, 'it would refuse the pods of its owner'),
     ],
     results: [...others, ...extra, ...wakeless],
     reservations: reservationsOf(attribution, first),
@@ -207,16 +207,9 @@ function heldByPartner(
   const waitsFor = partners.flatMap(({ object, because }) =>
     heldObject(context, object)
       .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
-      .map(({ finalizer }) => ({
-        id: findingId('object-finalizer', subjectOf(object), finalizer),
-        because,
-      })),
+      .flatMap(({ finalizer }) => linksToHeld({ ...object, finalizers: [finalizer] }, because)),
   );
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
-}
-
-function linkTo(result: RuleResult): Link {
-  return { id: findingId(result.code, result.subject, result.finalizer), because: BECAUSE };
 }
 
 function reservationsOf(
@@ -354,7 +347,6 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 /** None of its pods is ready: why, and what that waits for in turn. */
 function notReady({ actor, common, context, duty, held, removal }: Charge): RuleResult[] {
   const who = actorText(actor);
-  const place = [...named(actor.kind.toLowerCase(), actor.name), ...inNamespace(actor.namespace)];
   const hasPods = actor.pods.length > 0;
   const { failure, troubles } = podTroubles(context, actor);
   // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
@@ -377,7 +369,7 @@ function notReady({ actor, common, context, duty, held, removal }: Charge): Rule
       };
     }
     if (halted !== undefined && !hasPods) {
-      const command = kubectl('rollout', 'resume', ...place);
+      const command = kubectl('rollout', 'resume', ...target(actor));
       return { text: `Resume the rollout of ${who}; ${then}`, command };
     }
     return { text: `Fix what keeps the pods of ${who} from starting; ${then}` };
@@ -390,7 +382,7 @@ function notReady({ actor, common, context, duty, held, removal }: Charge): Rule
       ...common,
       code: 'owner-not-ready',
       message: `${duty}, but ${state()}${why === undefined ? '' : `: ${why}`}`,
-      ...(why === undefined ? {} : { quote: why }),
+      quote: why,
       evidence: [
         ...common.evidence,
         ...(failure === undefined
@@ -400,17 +392,11 @@ function notReady({ actor, common, context, duty, held, removal }: Charge): Rule
       ],
       remedies: [
         role('now', cure()),
-        role('look', {
-          text: `See the state of ${who}`,
-          command: kubectl('describe', ...place),
-        }),
+        look(`See the state of ${who}`, kubectl('describe', ...target(actor))),
         ...(hasPods ? [logRemedy(actor)] : []),
         ...removal,
       ],
-      waitsFor: causes.map((cause) => ({
-        id: findingId(cause.code, cause.subject, cause.finalizer),
-        because: 'it refuses the pods of the controller',
-      })),
+      waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
     },
     ...causes,
   ];
@@ -459,11 +445,7 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
   const refusals = refusalsFor(context, held, owner);
   const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
   if (refusals.length === 0 || awaited.length === 0) return refusals;
-  const said = held.objects.flatMap(({ uid }) => {
-    const read = context.now.details[uid];
-    if (read?.ok !== true) return [];
-    return [...read.value.texts, ...read.value.conditions.map(({ message }) => message)];
-  });
+  const said = held.objects.flatMap((object) => wordsOf(context, object));
   const waits = said
     .flatMap((text) => text.split('\n'))
     .filter((line) => /\bwait(?:s|ing)?\b/i.test(line))
@@ -509,7 +491,7 @@ function running(charge: Charge): RuleResult[] {
         : [],
     );
     const causes = [
-      ...new Map([...admission, ...obstacles].map((c) => [linkTo(c).id, c])).values(),
+      ...new Map([...admission, ...obstacles].map((cause) => [idOf(cause), cause])).values(),
     ];
     const circle = diedHere(context, candidate, first);
     const type = typeName(held.type);
@@ -526,17 +508,14 @@ function running(charge: Charge): RuleResult[] {
         ...common,
         code: 'owner-failing',
         message: `${duty} and runs, but what it must do for that is refused${words}`,
-        ...(first !== undefined && { quote: inShort(first.error.text) }),
+        quote: first && inShort(first.error.text),
         evidence: [...common.evidence, ...said.slice(0, 10), ...(lacksRight ? [lack] : [])],
         remedies: [
           ...cureRemedies(charge, first, lacksRight, circle !== undefined),
           logRemedy(actor),
         ],
-        waitsFor: causes.map((cause) => ({
-          id: linkTo(cause).id,
-          because: 'it refuses the update that removes the finalizer',
-        })),
-        ...(circle === undefined ? {} : { waitsForNamespace: circle }),
+        waitsFor: linksTo(causes, REFUSED),
+        waitsForNamespace: circle,
       },
       ...causes,
     ];
@@ -580,10 +559,8 @@ function running(charge: Charge): RuleResult[] {
       ...common,
       code: 'owner-running',
       message: `${duty} and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off${words ?? ''}`,
-      ...(waiting && {
-        evidence: [...common.evidence, `${waiting.source}: ${waiting.text}`],
-        quote: inShort(waiting.text),
-      }),
+      evidence: [...common.evidence, ...(waiting ? [`${waiting.source}: ${waiting.text}`] : [])],
+      quote: waiting && inShort(waiting.text),
       remedies: [logRemedy(actor), moreTime(actor), ...restartRemedies(context, actor)],
     },
   ];
@@ -612,16 +589,13 @@ function withoutLead(
       ],
     };
   }
-  const look = role('look', {
-    text: `See who holds ${what}`,
-    command: kubectl('get', ...named('lease', name), '-n', namespace, '-o', 'yaml'),
-  });
+  const see = lookAt(`See who holds ${what}`, { kind: 'Lease', namespace, name });
   return isFresh(context, lease)
     ? {
         message: `${duty} and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`,
         remedies: [
           log,
-          look,
+          see,
           role('now', {
             text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
           }),
@@ -629,7 +603,7 @@ function withoutLead(
       }
     : {
         message: `${duty} and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`,
-        remedies: [log, look, moreTime(actor), ...restartRemedies(context, actor)],
+        remedies: [log, see, moreTime(actor), ...restartRemedies(context, actor)],
       };
 }
 
@@ -710,9 +684,8 @@ function diedHere(
     return `it must create ${error.resource ?? 'something'} here, which a terminating namespace refuses`;
   }
   if (error.kind === 'not-found') {
-    const read = context.now.details[object.uid];
     // The API server names no namespace; whoever passes it on mostly names that of the object it works on.
-    const detail = read?.ok === true ? read.value : undefined;
+    const detail = detailOf(context, object);
     const isElsewhere = detail?.references.some(
       (one) =>
         one.name === error.name && one.namespace !== undefined && !isInside(context, one.namespace),
@@ -801,6 +774,10 @@ function missing(
         : `, which ran in this namespace: ClusterRoleBinding ${trace} is for its account here`;
     return `has no controller in the cluster that would remove ${finalizer}${whose}${where}`;
   };
+  const circle =
+    gone !== undefined
+      ? `it ${fateText(context)}`
+      : 'nothing can be created in this namespace before it is gone, and its controller was in it';
   return {
     code: 'owner-missing',
     subject,
@@ -836,14 +813,7 @@ function missing(
         ? []
         : [installRemedy(held, product(), inside), ...knownRemedies(held, 'or'), ...removal]),
     ],
-    ...(inside
-      ? {
-          waitsForNamespace:
-            gone !== undefined
-              ? `it ${fateText(context)}`
-              : 'nothing can be created in this namespace before it is gone, and its controller was in it',
-        }
-      : {}),
+    waitsForNamespace: inside ? circle : undefined,
   };
 }
 
@@ -935,17 +905,13 @@ function unknown(
       ...(absent === undefined
         ? []
         : [role('now', { text: `Start what calls itself "${absent}" again, wherever it ran` })]),
-      role('look', {
-        text: `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
-        command: kubectl(
-          'get',
-          ...named(typeName(held.type), subject.name),
-          ...inNamespace(subject.namespace),
-          '-o',
-          'yaml',
+      look(
+        `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
+        kubectl(
+          ...['get', ...target(subject, typeName(held.type)), '-o', 'yaml'],
           '--show-managed-fields',
         ),
-      }),
+      ),
       ...removal,
     ],
   };
@@ -969,17 +935,12 @@ function isThere(context: Context, name: string): boolean {
 }
 
 /** A claim may wait for its volume to be detached. */
-function attachments({ now }: Context, held: Held): string[] {
-  const volumes = held.objects.flatMap(({ uid }) => {
-    const read = now.details[uid];
-    return read?.ok === true
-      ? read.value.references
-          .filter(({ kind }) => kind === 'PersistentVolume')
-          .map(({ name }) => name)
-      : [];
-  });
-  return listed(now.cluster.volumeAttachments)
-    .filter(({ volume }) => volumes.includes(volume))
+function attachments(context: Context, held: Held): string[] {
+  const named = held.objects.flatMap((object) => detailOf(context, object)?.references ?? []);
+  return listed(context.now.cluster.volumeAttachments)
+    .filter(({ volume }) =>
+      named.some(({ kind, name }) => kind === 'PersistentVolume' && name === volume),
+    )
     .map(
       ({ name, attacher, node, attached, error }) =>
         `VolumeAttachment ${name}: attacher ${attacher}, node ${node}, attached=${attached}${error === undefined ? '' : `, ${error}`}`,
@@ -1049,12 +1010,11 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
   if (manager.state === 'stale') {
     const result = inactiveControllerManager(context, manager);
     return {
-      waitsFor: [linkTo(result)],
+      ...UNEXPECTED,
+      waitsFor: linksTo([result], BECAUSE),
       results: [result],
       // It is not gone: another one takes over, and then it removes what is its own.
       reservations: ['kube-controller-manager should remove it, and is only not at work'],
-      isRemovable: false,
-      isExpected: false,
     };
   }
   const obstacles = refusingFor(context, held).filter(isForEverybody);
@@ -1080,12 +1040,9 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
           ...common,
           code: 'owner-failing',
           message: `should remove ${held.finalizer}, but what it must do for that is refused${first === undefined ? '' : `: ${inShort(first.error.text)}`}`,
-          ...(first === undefined ? {} : { quote: inShort(first.error.text) }),
+          quote: first && inShort(first.error.text),
           remedies: [],
-          waitsFor: obstacles.map((cause) => ({
-            id: linkTo(cause).id,
-            because: 'it refuses the update that removes the finalizer',
-          })),
+          waitsFor: linksTo(obstacles, REFUSED),
         }
       : {
           ...common,
@@ -1102,10 +1059,9 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
         };
   const isWaiting = result.code === 'owner-running' && children.length > 0;
   return {
-    waitsFor: isWaiting ? children : [linkTo(result)],
+    ...UNEXPECTED,
+    waitsFor: isWaiting ? children : linksTo([result], BECAUSE),
     results: isWaiting ? [] : [result, ...obstacles],
     reservations: ['kube-controller-manager should remove it'],
-    isRemovable: false,
-    isExpected: false,
   };
 }

@@ -4,17 +4,21 @@ import {
   type Reference,
   type Snapshot,
 } from '../../model/snapshot.ts';
-import { type Context, findingId, type Link, subjectOf } from '../context.ts';
+import {
+  type Context,
+  detailOf,
+  groupOf,
+  groupsOf,
+  type Link,
+  linksToHeld,
+  valueIn,
+} from '../context.ts';
 import type { Held } from './held.ts';
 
 /** What the object waits for across a border: bound or referenced objects, children, dependents. */
 export function partnerLinks(context: Context, held: Held): Link[] {
   return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
-    ({ object, because }) =>
-      object.finalizers.map((finalizer) => ({
-        id: findingId('object-finalizer', subjectOf(object), finalizer),
-        because,
-      })),
+    ({ object, because }) => linksToHeld(object, because),
   );
 }
 
@@ -26,15 +30,12 @@ export function partnersOf(
   const { now } = context;
   const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
   return held.objects.flatMap(({ uid, apiVersion }) => {
-    const read = now.details[uid];
-    if (read?.ok !== true) return [];
-    const own = apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
-    return read.value.references.flatMap(({ group, kind, namespace, name, field }) =>
-      [group, own, '']
+    const references = valueIn(now.details[uid])?.references ?? [];
+    return references.flatMap(({ group, kind, namespace, name, field }) =>
+      [group, groupOf(apiVersion), '']
         .flatMap((candidate) => {
           const key = partnerKey({ group: candidate, kind, namespace, name });
-          const partner = now.partners[key];
-          const object = partner?.ok === true ? partner.value : undefined;
+          const object = valueIn(now.partners[key]);
           const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
           // What a spec names is made from it, or shared by many, and then it is what waits for them.
           const isOwn =
@@ -55,9 +56,8 @@ export function boundPartners(
   return partnersOf(context, held).filter(({ object }) => namesBack(context, object, held));
 }
 
-function namesBack({ now }: Context, object: ObjectFacts, { objects }: Held): boolean {
-  const read = now.details[object.uid];
-  const references = read?.ok === true ? read.value.references : [];
+function namesBack(context: Context, object: ObjectFacts, { objects }: Held): boolean {
+  const references = detailOf(context, object)?.references ?? [];
   return objects.some(
     ({ kind, namespace, name, uid }) =>
       object.ownerReferences.some((owner) => owner.uid === uid) ||
@@ -83,25 +83,18 @@ export function childrenOf(
 
 /** The first of each group of terminating objects of the namespace that are held and among which is such a one. */
 function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): ObjectFacts[] {
-  return now.content
-    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+  return groupsOf(now)
     .filter(({ finalizers, examples }) => finalizers.length > 0 && examples.some(isSuch))
     .flatMap(({ examples }) => examples.slice(0, 1));
 }
 
 /** Who uses the held one, by UID: `status.reservedFor` of a ResourceClaim. */
 export function usersOf(context: Context, held: Held): { links: Link[]; names: string[] } {
-  const users = held.objects.flatMap(({ uid }) => {
-    const read = context.now.details[uid];
-    const named = read?.ok === true ? read.value.references : [];
-    return named.filter((one) => one.uid !== undefined && one.field.startsWith('status.'));
-  });
+  const users = held.objects
+    .flatMap((object) => detailOf(context, object)?.references ?? [])
+    .filter((one) => one.uid !== undefined && one.field.startsWith('status.'));
   const links = heldHere(context, ({ uid }) => users.some((user) => user.uid === uid)).flatMap(
-    (object) =>
-      object.finalizers.map((finalizer) => ({
-        id: findingId('object-finalizer', subjectOf(object), finalizer),
-        because: 'it is used by it, and waits until it is gone',
-      })),
+    (object) => linksToHeld(object, 'it is used by it, and waits until it is gone'),
   );
   return {
     links,
@@ -112,9 +105,7 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
 /** Terminating objects of the namespace that own the held ones, and that are held themselves. */
 export function parentsOf({ now }: Context, { objects }: Held): ObjectFacts[] {
   const owners = new Set(objects.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
-  return now.content
-    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
-    .flatMap(({ examples }) => examples.filter(({ uid }) => owners.has(uid)));
+  return groupsOf(now).flatMap(({ examples }) => examples.filter(({ uid }) => owners.has(uid)));
 }
 
 /** What the objects' specs name in their own namespace and do not own: their owner may need it. */
@@ -123,9 +114,8 @@ export function needsHere({ now }: Context, held: Held): Reference[] {
   // What a pod's spec names its containers use, not whoever has put a finalizer on it.
   if (held.subject.kind === 'Pod' && held.subject.apiVersion === 'v1') return [];
   for (const { uid, namespace } of held.objects) {
-    const read = now.details[uid];
-    if (read?.ok !== true || namespace === '') continue;
-    for (const reference of read.value.references) {
+    if (namespace === '') continue;
+    for (const reference of valueIn(now.details[uid])?.references ?? []) {
       const { field, kind, name } = reference;
       const isHere = (reference.namespace ?? namespace) === now.namespace.name;
       // What does not exist, or was made from the object, is nothing that it needs.
@@ -143,6 +133,6 @@ function isOwned(
   uid: string,
 ): boolean {
   const read = partners[partnerKey({ group: '', kind, namespace: namespace.name, name })];
-  const object = read?.ok === true ? read.value : undefined;
-  return read?.ok === true && (object?.ownerReferences.some((o) => o.uid === uid) ?? true);
+  const owners = valueIn(read)?.ownerReferences;
+  return read?.ok === true && (owners?.some((owner) => owner.uid === uid) ?? true);
 }

@@ -1,5 +1,5 @@
 import { shellQuote } from '../../base/text.ts';
-import { NAMESPACE_TYPE } from '../../model/facts.ts';
+import { NAMESPACE_TYPE, removalPatch } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
@@ -8,9 +8,8 @@ import {
   forceCommand,
   inNamespace,
   kubectl,
-  named,
+  look,
   patchCommand,
-  removalPatch,
   role,
   target,
   withoutPeriod,
@@ -25,8 +24,8 @@ import { invalidity, type Refusal } from './state.ts';
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
 export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
-  const { apiVersion, kind, namespace, name, owner, uid, scaledBy } = actor;
-  const place = [...named(kind.toLowerCase(), name), ...inNamespace(namespace)];
+  const { apiVersion, kind, owner, uid, scaledBy } = actor;
+  const place = target(actor);
   const manager = scaledBy?.manager ?? '';
   const scalers = actorsOf(context).filter(
     (other) => other !== actor && isAlive(other) && isTelling(manager) && goesBy(other, manager),
@@ -77,8 +76,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
           ...(uid !== undefined && {
             command: kubectl(
               'scale',
-              ...named(`${kind.toLowerCase()}.${apiVersion.split('/')[0]}`, name),
-              ...inNamespace(namespace),
+              ...target(actor, `${kind.toLowerCase()}.${apiVersion.split('/')[0]}`),
               '--replicas=1',
             ),
           }),
@@ -94,27 +92,21 @@ export function logRemedy(actor: Actor): Remedy {
     kind,
   );
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
-  return role('look', {
-    text: `See what ${actorText(actor)} says`,
-    command: kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
-  });
+  return look(
+    `See what ${actorText(actor)} says`,
+    kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
+  );
 }
 
 /** `because`: it is known to help; otherwise it is worth a try. */
 export function restartRemedies(context: Context, actor: Actor, because?: string): Remedy[] {
-  const { kind, namespace, name } = actor;
-  if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)) return [];
+  if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(actor.kind)) return [];
   if (isEnding(context, actor)) return [];
   return [
     role(because === undefined ? 'or' : 'now', {
       text:
         because ?? `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
-      command: kubectl(
-        'rollout',
-        'restart',
-        ...named(kind.toLowerCase(), name),
-        ...inNamespace(namespace),
-      ),
+      command: kubectl('rollout', 'restart', ...target(actor)),
     }),
   ];
 }
@@ -123,7 +115,7 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   const text = `Let its controller act on ${object.kind} ${object.name} again: take ${by} away`;
   const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
   const field = /^(spec\.\w+): true$/.exec(by)?.[1];
-  const place = target(type, object);
+  const place = target(object, typeName(type));
   if (annotation !== undefined) {
     return role('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
   }
@@ -191,10 +183,10 @@ export function cureRemedies(
               restarts,
             )),
         }),
-        role('look', {
-          text: `See whether ${who} may do it now`,
-          command: `${kubectl('auth', 'can-i', verb, object, ...place, `--as=${who}`)} || true`,
-        }),
+        look(
+          `See whether ${who} may do it now`,
+          `${kubectl('auth', 'can-i', verb, object, ...place, `--as=${who}`)} || true`,
+        ),
         ...(isLate && isEnding(context, actor)
           ? [{ ...installRemedy(held, actorText(actor)), role: 'or' as const }]
           : []),
@@ -330,7 +322,7 @@ export function removalRemedies(
       : `; as of now ${refusedBy.kind} ${refusedBy.name} refuses that as well`;
   const one = role('or', {
     text: `Remove ${what} from ${place}${object.kind} ${object.name}${total > 1 ? `, the first of ${total}` : ''}${isRefused}`,
-    command: patchCommand(target(held.type, object), removalPatch(object, remove)),
+    command: patchCommand(target(object, typeName(held.type)), removalPatch(object, remove)),
     risk,
   });
   const all = total > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;

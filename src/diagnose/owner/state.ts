@@ -6,7 +6,7 @@ import {
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive } from '../actors.ts';
-import { type Context, eventsAbout, isBuiltIn, isInside, listed } from '../context.ts';
+import { type Context, detailOf, eventsAbout, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { isFresh, namesOf, speaksAs } from './evidence.ts';
 import type { Held } from './held.ts';
@@ -112,10 +112,10 @@ export function invalidity(
 }
 
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
-  const read = context.now.details[object.uid];
-  if (read?.ok !== true) return [];
+  const detail = detailOf(context, object);
+  if (detail === undefined) return [];
   const written = writtenBy(object);
-  const inConditions = abnormal(read.value, object).flatMap(({ condition, source }) => {
+  const inConditions = abnormal(detail, object).flatMap(({ condition, source }) => {
     const { reason, message, lastTransitionTime } = condition;
     return refusal(message === '' ? reason : message, source, saysFailure(condition)).map(
       (error) => ({ ...error, object, at: lastTransitionTime ?? written ?? '' }),
@@ -123,8 +123,8 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   });
   return [
     ...inConditions,
-    ...textsOf(read.value, object)
-      .filter((text) => !isPast(read.value, object, text))
+    ...textsOf(detail, object)
+      .filter((text) => !isPast(detail, object, text))
       .flatMap((text) =>
         refusal(text, `the status of ${object.kind} ${object.name}`, false).map((error) => ({
           ...error,
@@ -157,15 +157,15 @@ function abnormal(detail: ObjectDetail, object: ObjectFacts) {
 /** What the objects say since the deletion, also where they say of nothing that it failed: what is waited for. */
 export function sayings(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
-    const read = context.now.details[object.uid];
-    if (read?.ok !== true || isStatusOfOthers(context, owner, object)) return [];
-    const said = abnormal(read.value, object).map(({ condition: { message }, source }) => ({
+    const detail = detailOf(context, object);
+    if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
+    const said = abnormal(detail, object).map(({ condition: { message }, source }) => ({
       text: message,
       source,
       object,
     }));
     const source = `the status of ${object.kind} ${object.name}`;
-    const told = textsOf(read.value, object).map((text) => ({ text, source, object }));
+    const told = textsOf(detail, object).map((text) => ({ text, source, object }));
     return [...said, ...told].filter(({ text }) => text !== '' && !NOISE.test(text));
   });
 }
@@ -296,8 +296,7 @@ export function pausedBy(
       ([key, value]) => isPause(key, value) && concerns(key, held),
     );
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
-    const read = context.now.details[object.uid];
-    const suspended = read?.ok === true ? read.value.suspended : undefined;
+    const suspended = detailOf(context, object)?.suspended;
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
   }
   return undefined;

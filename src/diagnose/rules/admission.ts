@@ -11,7 +11,7 @@ import type {
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
 import { actorBehind, type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
-import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
+import { beforehand, kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
 import {
   type Context,
   idOf,
@@ -157,7 +157,7 @@ function webhookRemedies(
     return [...backendRemedies(backend, failure, THEN), findConfiguration(name)];
   }
   const { kind, name: configuration, uid } = webhook.configuration;
-  const type = named(kind.toLowerCase(), configuration);
+  const type = target({ kind, name: configuration });
   const place = `/webhooks/${webhook.index}`;
   const siblings = webhooksOf(context).filter((other) => other.configuration.uid === uid).length;
   const ignore = role('or', {
@@ -200,15 +200,13 @@ const THEN = 'Kubernetes then tries again within a minute';
 
 /** Names of webhooks are not names of objects: the configuration has to be looked for. */
 function findConfiguration(webhook: string): Remedy {
-  return role('look', {
-    text: `Find the configuration that has webhook ${webhook}`,
-    command: kubectl(
-      'get',
-      'validatingwebhookconfigurations,mutatingwebhookconfigurations',
-      '-o',
+  return look(
+    `Find the configuration that has webhook ${webhook}`,
+    kubectl(
+      ...['get', 'validatingwebhookconfigurations,mutatingwebhookconfigurations', '-o'],
       'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name',
     ),
-  });
+  );
 }
 
 function webhookDenied(
@@ -224,7 +222,7 @@ function webhookDenied(
   return {
     code: 'admission-denied',
     subject,
-    ...(actor === undefined ? {} : { servedBy: actorText(actor) }),
+    servedBy: actor && actorText(actor),
     message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
     evidence: [error.text],
@@ -235,15 +233,7 @@ function webhookDenied(
       ...(webhook === undefined
         ? [findConfiguration(name)]
         : [
-            role('look', {
-              text: `See which requests ${subject.kind} ${subject.name} takes`,
-              command: kubectl(
-                'get',
-                ...named(subject.kind.toLowerCase(), subject.name),
-                '-o',
-                'yaml',
-              ),
-            }),
+            lookAt(`See which requests ${subject.kind} ${subject.name} takes`, subject),
             exempt(context, webhook),
           ]),
     ],
@@ -269,7 +259,7 @@ function exempt(context: Context, webhook: WebhookFacts): Remedy {
   const matchExpressions = exempting(context, webhook.namespaceSelector);
   return role('or', {
     text: `Exempt this namespace from webhook ${webhook.name} of ${name}`,
-    command: patchCommand(named(kind.toLowerCase(), name), [
+    command: patchCommand(target({ kind, name }), [
       { op: 'test', path: `${place}/name`, value: webhook.name },
       { op: 'add', path: `${place}/namespaceSelector`, value: { matchExpressions } },
     ]),
@@ -314,9 +304,9 @@ function policyDenied(
     scope: 'cluster',
     certainty: 'likely',
     remedies: policyRemedies(context, kind, error, binding, isLost),
-    ...(isLost && {
-      waitsForNamespace: 'its parameters were in this namespace, where nothing can be created',
-    }),
+    waitsForNamespace: isLost
+      ? 'its parameters were in this namespace, where nothing can be created'
+      : undefined,
   };
 }
 
@@ -342,17 +332,15 @@ function policyRemedies(
   isLost: boolean,
 ): Remedy[] {
   const meet = meeting(`${kind} ${error.policy}`, error.message);
-  const see = role('look', {
-    text: `See what ${kind} ${error.policy} asks for`,
-    command: kubectl('get', ...named(kind.toLowerCase(), error.policy), '-o', 'yaml'),
-  });
+  const subject = { kind, name: error.policy };
+  const see = lookAt(`See what ${kind} ${error.policy} asks for`, subject);
   if (FAILS.test(error.message) && !NO_PARAMS.test(error.text)) {
     return [
       meet,
       see,
       role('or', {
         text: `Let requests pass while ${kind} ${error.policy} fails`,
-        command: patchCommand(named(kind.toLowerCase(), error.policy), [
+        command: patchCommand(target(subject), [
           { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
         ]),
         risk: 'what it would have refused passes while it fails, in the whole cluster, until failurePolicy is set back to Fail',
@@ -360,7 +348,7 @@ function policyRemedies(
     ];
   }
   if (binding === undefined) return [meet, see];
-  const type = named(`${kind.toLowerCase()}binding`, binding.name);
+  const type = target({ kind: `${kind}Binding`, name: binding.name });
   if (NO_PARAMS.test(error.text)) {
     const { name, namespace } = binding.paramRef ?? {};
     const create = role('now', {

@@ -1,7 +1,7 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
-import { beforehand, kubectl, named, role } from '../commands.ts';
+import { beforehand, kubectl, look, lookAt, named, role } from '../commands.ts';
 import {
   type Context,
   inShort,
@@ -129,9 +129,9 @@ function unavailable(
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(service.name),
     message: `${isGoing(context, service.service?.namespace) ? 'will not answer any more' : 'does not answer'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
-    ...(quote === undefined ? {} : { quote }),
+    quote,
     evidence: [state, ...reasons],
-    ...(available?.since === undefined ? {} : { since: available.since }),
+    since: available?.since,
     scope: 'cluster',
     remedies: unavailableRemedies(context, service, backend, failure),
     blocksNamespace: `no namespace is finished before every API group answers, and ${group}/${version} does not`,
@@ -175,23 +175,19 @@ function unavailableRemedies(
     );
   }
   const place = serviceText(backend.service);
-  const { namespace, name } = backend.service;
   if (service.available?.reason === 'ServicePortError') {
     return [
       role('now', {
         text: `Make ${place} listen on port ${service.service?.port ?? 443}, which APIService ${service.name} names; ${HEALS}`,
       }),
-      role('look', {
-        text: `See the ports of ${place}`,
-        command: kubectl('get', ...named('service', name), '-n', namespace, '-o', 'yaml'),
-      }),
+      lookAt(`See the ports of ${place}`, { kind: 'Service', ...backend.service }),
       remove,
     ];
   }
-  const see = role('look', {
-    text: `See what the API server says about APIService ${service.name}`,
-    command: kubectl('describe', 'apiservice', service.name),
-  });
+  const see = look(
+    `See what the API server says about APIService ${service.name}`,
+    kubectl('describe', 'apiservice', service.name),
+  );
   return [...backendRemedies(backend, failure, HEALS), ...(backend.isDead ? [] : [see]), remove];
 }
 
@@ -244,10 +240,10 @@ function discoveryRemedies(
   backend: Backend | undefined,
 ): Remedy[] {
   const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-  const see = role('look', {
-    text: `See what the API server answers for ${group === '' ? version : `${group}/${version}`}`,
-    command: `${kubectl('get', '--raw', path)} || true`,
-  });
+  const see = look(
+    `See what the API server answers for ${group === '' ? version : `${group}/${version}`}`,
+    `${kubectl('get', '--raw', path)} || true`,
+  );
   if (service === undefined || backend === undefined) {
     return [
       role('now', {

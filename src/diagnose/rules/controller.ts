@@ -2,8 +2,17 @@ import { shellQuote } from '../../base/text.ts';
 import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts } from '../../model/snapshot.ts';
-import { kubectl, role } from '../commands.ts';
-import { type Context, listed, listNames, namespaceSubject, type RuleResult } from '../context.ts';
+import { kubectl, look, lookAt, role } from '../commands.ts';
+import {
+  type Context,
+  countsOf,
+  isAllRead,
+  listed,
+  listNames,
+  namespaceSubject,
+  type RuleResult,
+  totalOf,
+} from '../context.ts';
 import { askedAbout } from './admission.ts';
 import { refusedEnd } from './types.ts';
 
@@ -62,11 +71,11 @@ export function askedAboutEnd(context: Context) {
 
 /** Nothing of its content explains why it is still there. */
 export function isLeftAlone(context: Context): boolean {
-  const { content, discovery, forecast, namespace } = context.now;
-  if (forecast !== undefined) return false;
-  const isEmpty = content.every(({ read }) => read.ok && read.value.total === 0);
-  const isWaitingForController = namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
-  return isUnprocessed(context) || (isWaitingForController && discovery.ok && isEmpty);
+  const { now } = context;
+  if (now.forecast !== undefined) return false;
+  const isEmpty = isAllRead(now) && totalOf(now) === 0;
+  const isWaitingForController = now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
+  return isUnprocessed(context) || (isWaitingForController && isEmpty);
 }
 
 /** Also where it is too early to call that silence, and there is nothing else to say. */
@@ -82,8 +91,7 @@ export function inactiveControllerManager(
   context: Context,
   { state, evidence }: ControllerManager,
 ): RuleResult {
-  const { namespace, discovery, content } = context.now;
-  const couldRead = discovery.ok && content.every(({ read }) => read.ok);
+  const { namespace } = context.now;
   const seen = hasQueue(context) ? 'nothing in it has been asked to go' : 'nothing is left in it';
   return {
     code: 'namespace-controller-inactive',
@@ -96,11 +104,11 @@ export function inactiveControllerManager(
       ...(context.conditions.present
         ? []
         : [
-            `terminating since ${namespace.deletionTimestamp}, without any condition${couldRead ? `, and ${seen}` : ''}`,
+            `terminating since ${namespace.deletionTimestamp}, without any condition${isAllRead(context.now) ? `, and ${seen}` : ''}`,
           ]),
       evidence,
     ],
-    ...(namespace.deletionTimestamp === undefined ? {} : { since: namespace.deletionTimestamp }),
+    since: namespace.deletionTimestamp,
     scope: 'cluster',
     remedies: [
       ...(state === 'fresh'
@@ -110,14 +118,11 @@ export function inactiveControllerManager(
               text: `${state === 'stale' ? 'Start kube-controller-manager again' : 'If kube-controller-manager is not running, start it again'}: it finishes all namespaces that wait`,
             }),
           ]),
-      role('look', {
-        text: 'See whether kube-controller-manager renews its Lease',
-        command: kubectl('get', 'lease', LEASE.name, '-n', LEASE.namespace, '-o', 'yaml'),
-      }),
-      role('look', {
-        text: 'On clusters that run kube-controller-manager as a pod, see its log',
-        command: controllerLog(100),
-      }),
+      lookAt('See whether kube-controller-manager renews its Lease', { kind: 'Lease', ...LEASE }),
+      look(
+        'On clusters that run kube-controller-manager as a pod, see its log',
+        controllerLog(100),
+      ),
       ...(state === 'stale'
         ? []
         : [
@@ -137,15 +142,14 @@ function mayBeHeldElsewhere(context: Context): boolean {
 }
 
 function hasQueue({ now }: Context): boolean {
-  return now.content.some(({ read }) => read.ok && read.value.queued > 0);
+  return countsOf(now).some(({ queued }) => queued > 0);
 }
 
 /** No conditions, and no object but what was asked to go by somebody before. */
 export function isUnprocessed(context: Context): boolean {
-  const { namespace, content } = context.now;
-  const isWaitingForController = namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
-  const total = content.reduce((sum, { read }) => sum + (read.ok ? read.value.total : 0), 0);
-  if (!isWaitingForController || (total > 0 && !hasQueue(context))) return false;
+  const { now } = context;
+  const isWaitingForController = now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
+  if (!isWaitingForController || (totalOf(now) > 0 && !hasQueue(context))) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 
@@ -167,16 +171,12 @@ function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remed
 export function unexplained(context: Context): RuleResult {
   const { now } = context;
   const asked = askedAboutEnd(context);
-  const objects = now.content.reduce(
-    (total, { read }) => total + (read.ok ? read.value.total : 0),
-    0,
-  );
   return {
     code: 'unexplained',
     subject: namespaceSubject(now.namespace.name),
     message: `is not gone, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} denies its end`}`,
     evidence: [
-      `looked at ${now.content.length} resource types: ${objects} objects, none terminating with a finalizer`,
+      `looked at ${now.content.length} resource types: ${totalOf(now)} objects, none terminating with a finalizer`,
       `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
       now.discovery.ok && now.discovery.value.failedGroups.length === 0
         ? 'every API group could be discovered'
@@ -192,10 +192,10 @@ export function unexplained(context: Context): RuleResult {
         now.namespace,
         'Make the namespace controller look again; it retries at most every 60 s, and this harmless write shortens that to 5 s',
       ),
-      role('look', {
-        text: 'See what kube-controller-manager says about the namespace',
-        command: `${controllerLog(-1)} | grep -F ${shellQuote(now.namespace.name)} || true`,
-      }),
+      look(
+        'See what kube-controller-manager says about the namespace',
+        `${controllerLog(-1)} | grep -F ${shellQuote(now.namespace.name)} || true`,
+      ),
     ],
     blocksNamespace: 'it is still there',
   };

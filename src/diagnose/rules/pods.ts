@@ -1,17 +1,21 @@
 import type { Remedy } from '../../model/finding.ts';
 import type { NodeFacts, ObjectFacts, PodFacts, Snapshot } from '../../model/snapshot.ts';
-import { beforehand, kubectl, named, role } from '../commands.ts';
+import { beforehand, kubectl, look, named, role, target } from '../commands.ts';
 import {
   type Context,
   eventsAbout,
   findingId,
   foldSubjects,
+  groupsOf,
   inShort,
   type Link,
+  linksTo,
   listed,
   listNames,
   type RuleResult,
   subjectOf,
+  typeName,
+  valueIn,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { inGrace, isReporting, isSilent } from '../movement.ts';
@@ -41,14 +45,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
     : `runs until ${until}`;
   const shorten = role('or', {
     text: `Shorten the grace period of Pod ${last.name} now`,
-    command: kubectl(
-      'delete',
-      ...named('pod', last.name),
-      '-n',
-      last.namespace,
-      '--grace-period=1',
-      '--wait=false',
-    ),
+    command: kubectl('delete', ...target(last), '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
   });
   return [
@@ -90,8 +87,7 @@ function isUnattended(now: Snapshot, pod: PodFacts): boolean {
 
 /** Nobody may confirm its end; pods of a node that is gone are collected. */
 export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
-  const read = nodes[nodeName ?? ''];
-  const node = read?.ok === true ? read.value : undefined;
+  const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && node.ready !== 'True';
 }
 
@@ -132,7 +128,7 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
   const names = listNames(pods.map(({ name }) => name));
   const isForeseen = now.forecast !== undefined;
   const overdue = isForeseen ? `it runs Pod ${names}` : overdueText(context, pods, names);
-  const node = read?.ok === true ? read.value : undefined;
+  const node = valueIn(read);
   const said = troubleEnding(context, pods);
   if (read?.ok === true && node?.ready !== 'True') {
     return {
@@ -141,10 +137,10 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
       examples: pods.slice(0, 10).map(subjectOf),
       message: `${nodeWords(node)}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
       evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
-      ...(node?.readySince === undefined ? {} : { since: node.readySince }),
+      since: node?.readySince,
       scope: 'cluster',
       // A kubelet that reports itself as not ready may still end pods.
-      ...(now.forecast !== undefined && node?.ready === 'False' ? { certainty: 'unknown' } : {}),
+      certainty: isForeseen && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(nodeName, node, pods),
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
@@ -154,7 +150,7 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
     message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended${why === undefined ? '' : `: ${why}`}`,
-    ...(why === undefined ? {} : { quote: why }),
+    quote: why,
     evidence: [
       overdue,
       ...said.slice(0, 5),
@@ -162,16 +158,16 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
         ? `node ${nodeName} could not be read${read?.ok === false ? `: ${read.failure.message}` : ''}`
         : nodeEvidence(nodeName, node),
     ],
-    ...(first.deletionTimestamp === undefined ? {} : { since: first.deletionTimestamp }),
+    since: first.deletionTimestamp,
     scope: 'namespace',
     remedies: [
       role('now', {
         text: `Restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods go on running`,
       }),
-      role('look', {
-        text: `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
-        command: kubectl('describe', ...named('pod', first.name), '-n', first.namespace),
-      }),
+      look(
+        `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
+        kubectl('describe', ...target(first)),
+      ),
       forceDelete([first], 'Delete the pod without the confirmation of the kubelet'),
     ],
     blocksNamespace: `it should have ended at ${first.deletionTimestamp}`,
@@ -217,17 +213,14 @@ function nodeRemedies(
       forceDelete(pods, 'If they stay, delete them without the confirmation of a kubelet'),
     ];
   }
-  const look = role('look', {
-    text: `See the state of node ${name}`,
-    command: kubectl('describe', ...named('node', name)),
-  });
+  const see = look(`See the state of node ${name}`, kubectl('describe', ...named('node', name)));
   const without = forceDelete(pods, 'Delete the pods without the confirmation of a kubelet');
   if (isReporting(node)) {
     return [
       role('now', {
         text: `Fix on node ${name} what its kubelet reports, which then confirms by itself: "${inShort(node.readyReason ?? '')}" (where that is containerd: systemctl restart containerd)`,
       }),
-      look,
+      see,
       without,
     ];
   }
@@ -235,7 +228,7 @@ function nodeRemedies(
     role('now', {
       text: `Bring node ${name} back: start its machine or its kubelet, which then confirms by itself`,
     }),
-    look,
+    see,
     role('or', {
       text: `If the machine of node ${name} is gone for good, delete its Node object; the pod garbage collector then removes its pods within about a minute`,
       command: kubectl('delete', ...named('node', name)),
@@ -244,10 +237,7 @@ function nodeRemedies(
     role('or', {
       text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
       command: kubectl(
-        'taint',
-        'nodes',
-        name,
-        'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute',
+        ...['taint', 'nodes', name, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute'],
       ),
       risk: 'if the machine does run, two nodes may write to one volume; take the taint off again afterwards',
     }),
@@ -280,10 +270,9 @@ const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
  * it: the data goes with the claim, under the pod that uses it.
  */
 export function volumeInUse(context: Context): RuleResult[] {
-  return context.now.content
-    .filter(({ type }) => type.group === '' && type.resource === 'persistentvolumeclaims')
-    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
-    .flatMap((group) => group.examples)
+  return groupsOf(context.now)
+    .filter(({ type }) => typeName(type) === 'persistentvolumeclaims')
+    .flatMap(({ examples }) => examples)
     .filter((claim) => isClaimInUse(context, claim, CLAIM_PROTECTION))
     .flatMap((claim) => ofClaim(context, claim));
 }
@@ -325,7 +314,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
           ({ name }) => `Pod ${name} has not been asked to go, or its deletion was refused`,
         ),
       ],
-      ...(claim.deletionTimestamp === undefined ? {} : { since: claim.deletionTimestamp }),
+      since: claim.deletionTimestamp,
       scope: 'namespace',
       remedies:
         staying.length > 0 && refused.length === 0
@@ -345,10 +334,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
       blocksNamespace: `it is terminating and Pod ${names} still uses it`,
       waitsFor: [
         ...pods.flatMap((pod) => podFindings(context, pod)),
-        ...refused.map((cause) => ({
-          id: findingId(cause.code, cause.subject),
-          because: `it refuses the deletion of Pod ${names}`,
-        })),
+        ...linksTo(refused, `it refuses the deletion of Pod ${names}`),
       ],
     },
     ...refused,
@@ -373,12 +359,9 @@ function podFindings(context: Context, pod: PodFacts): Link[] {
 
 /** The pod's finding may stand for many pods, under the name of the first. */
 function foldedSubject({ now }: Context, pod: PodFacts, finalizer: string) {
-  const group = now.content
-    .filter(({ type }) => type.group === '' && type.resource === 'pods')
-    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
-    .find(
-      ({ examples, finalizers }) =>
-        finalizers.includes(finalizer) && examples.some((example) => example.uid === pod.uid),
-    );
+  const group = groupsOf(now).find(
+    ({ examples, finalizers }) =>
+      finalizers.includes(finalizer) && examples.some(({ uid }) => uid === pod.uid),
+  );
   return subjectOf(group?.examples[0] ?? pod);
 }

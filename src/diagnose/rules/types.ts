@@ -9,14 +9,16 @@ import {
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
-import { beforehand, kubectl, named, patchCommand, role } from '../commands.ts';
+import { beforehand, kubectl, look, named, patchCommand, role } from '../commands.ts';
 import {
   apiVersionOf,
   type Context,
+  countsOf,
   definitionSubject,
   idOf,
   inShort,
   isAggregated,
+  isAllRead,
   isBuiltIn,
   isGoing,
   listed,
@@ -27,6 +29,7 @@ import {
   type TypeRef,
   typeName,
   typeSubject,
+  valueIn,
 } from '../context.ts';
 import {
   type CallFailure,
@@ -71,10 +74,8 @@ function foreseenFailures(context: Context): RuleResult[] {
   if (forecast === undefined || namespace.deletionTimestamp !== context.now.takenAt) return [];
   const refused = (type: ResourceType, object: Pick<ObjectFacts, 'labels'>): RuleResult[] =>
     refusals(context, type, object, 'DELETE', forecast.deletions[typeName(type)]);
-  const inside = forecast.present.content.flatMap(({ type, read }) =>
-    read.ok && read.value.sample !== undefined && !isAggregated(context, type)
-      ? refused(type, read.value.sample)
-      : [],
+  const inside = countsOf(forecast.present).flatMap(({ type, sample }) =>
+    sample === undefined || isAggregated(context, type) ? [] : refused(type, sample),
   );
   return [
     ...[...inside, ...refused(NAMESPACE_TYPE, namespace)].filter(isForEverybody).map((result) => ({
@@ -118,15 +119,15 @@ function foreseenConversion(
   crd: DefinitionDetail,
   { present }: Forecast,
 ): RuleResult[] {
-  const content = present.content.find(({ type }) => typeName(type) === crd.name);
-  const service = crd.conversionService;
   // Where our own LIST failed, that is the finding.
-  if (content?.read.ok !== true || service === undefined) return [];
-  const { type, read } = content;
+  const count = countsOf(present).find(({ type }) => typeName(type) === crd.name);
+  const service = crd.conversionService;
+  if (count === undefined || service === undefined) return [];
+  const { type, total } = count;
   const needsIt = crd.storedVersions.some((version) => version !== type.version);
   const isGone = isGoing(context, service.namespace);
   if (!needsIt || backendOf(context, service).isDead !== true) return [];
-  if (isGone && read.value.total === 0) return [];
+  if (isGone && total === 0) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
   const result = conversionFailing(context, {
     kind: 'conversion-failed',
@@ -139,7 +140,7 @@ function foreseenConversion(
     text,
     count: 1,
   });
-  return [{ ...result, ...(isGone ? {} : { certainty: 'unknown' as const }) }];
+  return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
 }
 
 const MAX_FORBIDDEN = 10;
@@ -186,13 +187,14 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
   if (isAdmissionError(error)) {
     // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): none, no refusal.
     const suspects = suspectTypes(context);
-    if (suspects.length === 0 && isAllRead(context)) return [];
+    if (suspects.length === 0 && isAllRead(context.now)) return [];
     const told = admissionResult(context, error, 'DELETE of its content');
     // Only the first that refuses is heard of.
-    const dead = context.now.content.flatMap(({ type, read }) => {
-      const sample = suspects.includes(type) && read.ok ? read.value.sample : undefined;
-      return sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE');
-    });
+    const dead = countsOf(context.now).flatMap(({ type, sample }) =>
+      sample === undefined || !suspects.includes(type)
+        ? []
+        : deadWebhooks(context, type, sample, 'DELETE'),
+    );
     return [told, ...dead.filter((one) => idOf(one) !== idOf(told))].map((result) => ({
       ...result,
       // It is refused to the namespace controller itself: nobody else is meant.
@@ -232,17 +234,13 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
  */
 function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
   const type = findType(context, error.group, ({ resource }) => resource === error.resource);
-  const read = context.now.content.find((content) => content.type === type)?.read;
-  if (type === undefined || read?.ok !== true || !isAggregated(context, type)) return [];
-  const { queued, terminating } = read.value;
+  const count = countsOf(context.now).find((one) => one.type === type);
+  if (type === undefined || count === undefined || !isAggregated(context, type)) return [];
+  const { queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
   const kept = ending.reduce((sum, { count }) => sum + count, queued);
   const words = `are said to be deleted, and stay: ${kept} of them are left, without a finalizer`;
   return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
-}
-
-function isAllRead({ now }: Context): boolean {
-  return now.discovery.ok && now.content.every(({ read }) => read.ok);
 }
 
 /**
@@ -251,7 +249,7 @@ function isAllRead({ now }: Context): boolean {
  * since its backend answers in its own words.
  */
 function suspectTypes(context: Context): ResourceType[] {
-  const left = context.now.content.filter(({ read }) => read.ok && read.value.queued > 0);
+  const left = countsOf(context.now).filter(({ queued }) => queued > 0);
   const extension = left.filter(({ type }) => isAggregated(context, type));
   const custom = left.filter(({ type }) => !isBuiltIn(type.group));
   const best = [extension, custom, left].find((list) => list.length > 0) ?? [];
@@ -298,11 +296,6 @@ function findType(
   return now.content.find(({ type }) => type.group === group && fits(type))?.type;
 }
 
-function definitionOf({ now }: Context, name: string): DefinitionDetail | undefined {
-  const read = now.definitions[name];
-  return read?.ok === true ? read.value : undefined;
-}
-
 /**
  * A broken conversion keeps the API server from filling its cache of the type, so it holds namespaces
  * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
@@ -310,7 +303,7 @@ function definitionOf({ now }: Context, name: string): DefinitionDetail | undefi
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
   const type = findType(context, error.group, (entry) => entry.kind === error.objectKind);
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
-  const service = error.service ?? definitionOf(context, name)?.conversionService;
+  const service = error.service ?? valueIn(context.now.definitions[name])?.conversionService;
   const backend = service && backendOf(context, service, error.cause);
   // Without a call that failed, these are its own words (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
@@ -323,7 +316,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
     message: `has objects that cannot be read or deleted: they need conversion by ${words === undefined ? server : `a webhook that refuses it: ${words}`}`,
-    ...(words === undefined ? {} : { quote: words }),
+    quote: words,
     evidence: [error.text],
     scope: 'cluster',
     remedies: conversionRemedies(context, name, error.cause, backend, words),
@@ -400,7 +393,7 @@ function retiredVersion(
   type: ResourceType,
   text?: string,
 ): RuleResult | undefined {
-  const definition = definitionOf(context, typeName(type));
+  const definition = valueIn(context.now.definitions[typeName(type)]);
   if (definition === undefined) return undefined;
   const known = definition.versions.map(({ name }) => name);
   const missing = definition.storedVersions.filter((version) => !known.includes(version));
@@ -435,7 +428,7 @@ export function isInitializing(error: ContentError): boolean {
 /** CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
 function deadConversions(context: Context, error: ContentError): RuleResult[] {
   return Object.values(context.now.definitions).flatMap((read) => {
-    const crd = read.ok ? read.value : undefined;
+    const crd = valueIn(read);
     const service = crd?.conversionService;
     if (crd === undefined || service === undefined) return [];
     const backend = backendOf(context, service);
@@ -475,14 +468,14 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
       role('now', {
         text: `Give ${who} the right back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       }),
-      role('look', {
-        text: `See whether ${who} may do it now`,
-        command: `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
-      }),
-      role('look', {
-        text: `See what ${ROLE} grants`,
-        command: `${kubectl('get', 'clusterrole,clusterrolebinding', ROLE, '-o', 'yaml')} || true`,
-      }),
+      look(
+        `See whether ${who} may do it now`,
+        `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
+      ),
+      look(
+        `See what ${ROLE} grants`,
+        `${kubectl('get', 'clusterrole,clusterrolebinding', ROLE, '-o', 'yaml')} || true`,
+      ),
     ],
     blocksNamespace: `the namespace controller is not allowed to delete ${typeName(target)}`,
   };
@@ -605,10 +598,10 @@ function apiFailing(
             }),
           ]
         : backendRemedies(backend, 'other', 'Kubernetes then tries again within a minute')),
-      role('look', {
-        text: `See what comes back for ${typeName(type)} now`,
-        command: `${kubectl('get', '--raw', path)} || true`,
-      }),
+      look(
+        `See what comes back for ${typeName(type)} now`,
+        `${kubectl('get', '--raw', path)} || true`,
+      ),
     ],
     blocksNamespace,
   };
@@ -620,7 +613,7 @@ function apiFailing(
  */
 export function crdTerminating(context: Context): RuleResult[] {
   return Object.values(context.now.definitions).flatMap((read): RuleResult[] => {
-    const crd = read.ok ? read.value : undefined;
+    const crd = valueIn(read);
     if (crd?.deletionTimestamp === undefined) return [];
     const condition = crd.conditions.find(({ type }) => type === 'Terminating');
     return [
@@ -637,10 +630,10 @@ export function crdTerminating(context: Context): RuleResult[] {
         since: crd.deletionTimestamp,
         scope: 'cluster',
         remedies: [
-          role('look', {
-            text: `Find what holds the remaining ${crd.name}, in any namespace; the CRD goes with the last one`,
-            command: kubectl('get', crd.name, '--all-namespaces'),
-          }),
+          look(
+            `Find what holds the remaining ${crd.name}, in any namespace; the CRD goes with the last one`,
+            kubectl('get', crd.name, '--all-namespaces'),
+          ),
           ...beforehand(context, 'delete the objects first, then their operator, then the CRD'),
         ],
       },
@@ -677,7 +670,7 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
           : [`each still has ${finalizers.join(', ')}, which is being removed one by one`]),
       ],
       scope: 'namespace',
-      ...(left > 1 ? { count: left } : {}),
+      count: left > 1 ? left : undefined,
       remedies: [MORE_TIME],
       blocksNamespace: `${left} of them are left`,
     };
@@ -695,9 +688,9 @@ const CROWD = 5_000;
  * answered our own LIST. `undefined` when there is no such crowd.
  */
 function crowdedType(context: Context, type: ResourceType, text: string): RuleResult[] | undefined {
-  const content = context.now.content.find((entry) => entry.type === type);
-  if (content?.read.ok !== true || content.read.value.total < CROWD) return undefined;
-  const { total, queued } = content.read.value;
+  const count = countsOf(context.now).find((one) => one.type === type);
+  if (count === undefined || count.total < CROWD) return undefined;
+  const { total, queued } = count;
   const moving = context.before === undefined ? [] : shrinkingTypes(context.before, context.now);
   // "content-deleting" says it already, with the counts then and now.
   if (moving.some((shrinking) => shrinking.content.type === type)) return [];
