@@ -84,7 +84,7 @@ function findActors(context: Context): Actor[] {
     if (isOver(workload)) continue;
     if (owner !== undefined && byUid.has(owner.uid)) continue;
     // What an operator of operators has made for an object of its own is still what runs the program.
-    if (owner === undefined || !isReplicaSet(workload)) add(ofWorkload(workload));
+    if (owner === undefined || !isReplicaSet(workload)) add(actorOf(workload));
     else {
       // Of a Rollout or the like: its own type is not listed, so its ReplicaSets speak for it.
       const actor = add(ofReference(owner, workload));
@@ -146,7 +146,12 @@ function topOf(
   if (top === undefined && isEnded) return undefined;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
-    return { actor: { ...ofPod(pod), isGone: isLeaving(pod) }, isCounted: false };
+    const { annotations, deletionTimestamp } = pod;
+    const actor = ofReference(pod, pod);
+    return {
+      actor: { ...actor, annotations, deletionTimestamp, isGone: isLeaving(pod) },
+      isCounted: false,
+    };
   }
   if (top === undefined) {
     const list = WORKLOAD_OF[controller.kind];
@@ -157,13 +162,13 @@ function topOf(
   for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
     if (above === undefined) {
-      const actor = isReplicaSet(top) ? ofReference(top.owner, top) : ofWorkload(top);
+      const actor = isReplicaSet(top) ? ofReference(top.owner, top) : actorOf(top);
       return { actor, isCounted: true };
     }
     top = above;
   }
   if (isOver(top)) return undefined;
-  return { actor: ofWorkload(top), isCounted: true };
+  return { actor: actorOf(top), isCounted: true };
 }
 
 const WORKLOAD_OF: Partial<Record<string, keyof ClusterSources>> = {
@@ -186,67 +191,42 @@ function isLeaving({ deletionTimestamp, ready }: PodFacts): boolean {
   return deletionTimestamp !== undefined && !ready;
 }
 
-function ofWorkload(workload: WorkloadFacts): Actor {
-  const { account, namespace, name, programs } = workload;
-  return {
-    ...workload,
-    account: { namespace, name: account },
-    programs: [...new Set([name, ...programs])],
-    pods: [],
-    isGone: false,
-  };
-}
+type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 
-function ofPod(pod: PodFacts): Actor {
-  const { apiVersion, kind, namespace, name, account, labels, annotations, podLabels } = pod;
-  return {
-    apiVersion,
-    kind,
-    namespace,
-    name,
-    account: { namespace, name: account },
-    programs: [name, ...pod.programs],
-    labels,
-    annotations,
-    podLabels,
-    watches: pod.watches,
-    wanted: 0,
-    ready: 0,
-    pods: [],
-    conditions: [],
-    nodeSelector: {},
-    deletionTimestamp: pod.deletionTimestamp,
-    isGone: false,
-  };
-}
+type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
+  Pick<WorkloadFacts, 'account' | 'programs' | 'labels' | 'podLabels' | 'watches'>;
 
-function ofReference(
-  { apiVersion, kind, name }: OwnerReference,
-  by: Pick<
-    WorkloadFacts,
-    'namespace' | 'account' | 'programs' | 'labels' | 'podLabels' | 'watches'
-  >,
-): Actor {
-  const { namespace, account, programs, labels, podLabels, watches } = by;
+/** What only its pods, or what it controls, tell of it knows nothing of replicas. */
+function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
+  const { account, namespace, name, programs } = seen;
   return {
-    apiVersion,
-    kind,
-    namespace,
-    name,
-    account: { namespace, name: account },
-    programs: [...new Set([name, ...programs])],
-    labels,
     annotations: {},
-    podLabels,
-    watches,
     wanted: 0,
     ready: 0,
-    pods: [],
     conditions: [],
     nodeSelector: {},
     deletionTimestamp: undefined,
+    ...seen,
+    account: { namespace, name: account },
+    programs: [...new Set([name, ...programs])],
+    pods: [],
     isGone: false,
   };
+}
+
+function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
+  const { namespace, account, programs, labels, podLabels, watches } = by;
+  return actorOf({
+    apiVersion,
+    kind,
+    name,
+    namespace,
+    account,
+    programs,
+    labels,
+    podLabels,
+    watches,
+  });
 }
 
 /** What was in the namespace at the start and, by complete lists, is not there any more. */
@@ -259,7 +239,7 @@ function departed({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): 
   if (baseline?.workloads.ok !== true || !isComplete) return [];
   return baseline.workloads.value
     .filter(({ uid }) => !byUid.has(uid))
-    .map((workload) => ({ ...ofWorkload(workload), ready: 0, isGone: true }));
+    .map((workload) => ({ ...actorOf(workload), ready: 0, isGone: true }));
 }
 
 /** At least one of its pods has started and not ended, or its own status says so. */
@@ -271,11 +251,6 @@ export function isAlive(actor: Actor): boolean {
 /** The kubelet runs it from a file; it has no ServiceAccount, and acts by credentials of its own. */
 export function isStatic({ kind, pods }: Actor): boolean {
   return kind === 'Pod' && pods.some(({ ownerReferences: [by] }) => by?.kind === 'Node');
-}
-
-/** It exists, whether or not anything of it runs. */
-export function isPresent({ isGone }: Actor): boolean {
-  return !isGone;
 }
 
 /** No pod of it is made any more, and a restart ends those that are left. */
@@ -300,19 +275,4 @@ export function actorText({ kind, namespace, name }: Actor): string {
 
 export function accountText({ namespace, name }: Account): string {
   return namespace === undefined ? `user ${name}` : `ServiceAccount ${namespace}/${name}`;
-}
-
-/** The workload whose pods a Service selects. */
-export function behindService(
-  context: Context,
-  namespace: string,
-  selector: Record<string, string>,
-): Actor[] {
-  const wanted = Object.entries(selector);
-  if (wanted.length === 0) return [];
-  return actorsOf(context).filter(
-    (actor) =>
-      actor.namespace === namespace &&
-      wanted.every(([key, value]) => actor.podLabels[key] === value),
-  );
 }

@@ -1,6 +1,6 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
-import { type Actor, actorText, behindService, WORKLOAD_SOURCES } from './actors.ts';
+import { type Actor, actorsOf, actorText, WORKLOAD_SOURCES } from './actors.ts';
 import { kubectl, look, role, target } from './commands.ts';
 import {
   type Context,
@@ -29,9 +29,9 @@ export interface Backend {
 
 /** The Service, its selector, the workload that it selects, and the state of that. */
 export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
-  const { namespace, name } = service;
+  const { namespace } = service;
   const place = context.now.places[namespace];
-  const said = failure === undefined ? '' : WHY[failure];
+  const said = failure === undefined ? '' : `which ${WHY[failure]}`;
   const backend = (isDead: boolean | undefined, text = said, actor?: Actor): Backend => ({
     service,
     isDead,
@@ -42,15 +42,15 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   });
   if (isGoing(context, namespace)) return backend(true, `which ${fateText(context, namespace)}`);
   if (place?.services?.ok !== true) return backend(undefined);
-  const found = place.services.value.find((one) => one.name === name);
-  if (found === undefined) {
+  const selector = selectorOf(context, service);
+  if (selector === undefined) {
     const gone = 'service-not-found';
-    return { ...backend(true, WHY[gone]), failure: failure ?? gone };
+    return { ...backend(true, `which ${WHY[gone]}`), failure: failure ?? gone };
   }
-  if (Object.keys(found.selector).length === 0) return backend(undefined);
-  const actors = behindService(context, namespace, found.selector);
+  if (Object.keys(selector).length === 0) return backend(undefined);
+  const actors = actorsBehind(context, service);
   if (actors.some(({ ready }) => ready > 0)) return backend(false);
-  if (place.pods?.ok !== true) return backend(undefined, WHY[failure ?? 'other']);
+  if (place.pods?.ok !== true) return backend(undefined, `which ${WHY[failure ?? 'other']}`);
   const actor = actors.find(({ isGone }) => !isGone);
   if (actor === undefined) {
     const { cluster } = context.now;
@@ -78,28 +78,35 @@ export function tiesOf(
   };
 }
 
-/** Who answers for a Service, where only one can. */
-export function actorBehind(context: Context, { namespace, name }: ServiceRef): Actor | undefined {
-  const services = listed(context.now.places[namespace]?.services);
-  const selector = services.find((one) => one.name === name)?.selector ?? {};
-  const [actor, ...others] = behindService(context, namespace, selector);
-  return others.length === 0 ? actor : undefined;
+function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
+  return listed(now.places[namespace]?.services).find((one) => one.name === name)?.selector;
 }
 
-const WHY: Record<CallFailure, string> = {
-  'service-not-found': 'which does not exist',
-  'no-endpoints': 'which has no ready endpoints',
-  refused: 'which refuses the connection',
-  certificate: 'which has a certificate that the API server does not accept',
-  timeout: 'which does not answer in time',
-  other: 'which does not answer as it should',
+/** The workloads whose pods a Service selects. */
+export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
+  const wanted = Object.entries(selectorOf(context, service) ?? {});
+  if (wanted.length === 0) return [];
+  return actorsOf(context).filter(
+    ({ namespace, podLabels }) =>
+      namespace === service.namespace && wanted.every(([key, value]) => podLabels[key] === value),
+  );
+}
+
+/** What it is that does not answer. */
+export const WHY: Record<CallFailure, string> = {
+  'service-not-found': 'does not exist',
+  'no-endpoints': 'has no ready endpoints',
+  refused: 'refuses the connection',
+  certificate: 'has a certificate that the API server does not accept',
+  timeout: 'does not answer in time',
+  other: 'does not answer as it should',
 };
 
 /** How to get an answer again from what is behind a Service (or, without one, behind a URL). */
 export function backendRemedies(
   backend: Backend | undefined,
   failure: CallFailure,
-  then: string,
+  then = 'Kubernetes then tries again within a minute',
 ): Remedy[] {
   if (backend === undefined) {
     return [role('now', { text: `Make the webhook answer${CURES[failure]}; ${then}` })];

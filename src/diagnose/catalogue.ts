@@ -63,7 +63,7 @@ export function leakOf(finalizer: string, on?: FinalizerHolder): string | undefi
  * Whether the workload is what the entry calls its owner. Installers put the name of a release in front of
  * a chart's own name.
  */
-export function isWorkloadOf(entry: CatalogueEntry, name: string): boolean {
+export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: string): boolean {
   return entry.workload.some(
     (known) =>
       matchesGlob(known.name, name) ||
@@ -73,11 +73,15 @@ export function isWorkloadOf(entry: CatalogueEntry, name: string): boolean {
 
 /** Products whose own controller is called so; a name of one word says nothing. */
 export function productsOf(name: string): CatalogueEntry[] {
-  return name.includes('-')
-    ? CATALOGUE.filter((entry) =>
-        entry.workload.some((known) => known.name.includes('-') && known.name === name),
-      )
-    : [];
+  return CATALOGUE.filter((entry) => isExactly(entry, name));
+}
+
+export function isExactly({ workload }: CatalogueEntry, program: string): boolean {
+  return program.includes('-') && workload.some(({ name }) => name === program);
+}
+
+export function domainOf(finalizer: string): string {
+  return finalizer.split('/')[0] as string;
 }
 
 function fitsKind(kind: string, on: FinalizerHolder): boolean {

@@ -8,6 +8,10 @@ export interface Account {
   name: string;
 }
 
+export function isSameAccount(a: Account | undefined, b: Account | undefined): boolean {
+  return a?.namespace === b?.namespace && a?.name === b?.name;
+}
+
 /** What RBAC lets an account do with objects of one type. Other authorizers are not visible. */
 export interface Rights {
   /** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */

@@ -16,16 +16,16 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { placesOfBackends, tellsOf } from './owner/evidence.ts';
+import { placesOfBackends } from './owner/evidence.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
   catalogued,
   definitionNames,
   type Held,
   isOftenManaged,
-  statusManagers,
-  writerOf,
+  namesToldBy,
 } from './owner/held.ts';
+import { goesBy, isOfProduct } from './owner/names.ts';
 import { ableAccounts } from './rights.ts';
 import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
@@ -280,12 +280,12 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 /** Workloads that are called as the writer or the well-known product, wherever they are. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = catalogued(held);
-  const names = [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(tellsOf(held));
+  const names = namesToldBy(held);
   return actorsOf(context)
     .filter(
-      ({ name, programs }) =>
-        programs.some((program) => names.includes(program)) ||
-        known?.workload.some((one) => one.name === name || name.endsWith(`-${one.name}`)) === true,
+      (actor) =>
+        names.some((name) => goesBy(actor, name)) ||
+        (known !== undefined && isOfProduct(known, actor)),
     )
     .map(({ namespace }) => namespace);
 }

@@ -5,17 +5,17 @@ import {
   actorsOf,
   actorText,
   isAlive,
-  isPresent,
   isStatic,
   WORKLOAD_SOURCES,
 } from '../actors.ts';
-import { productsOf } from '../catalogue.ts';
+import { domainOf, productsOf } from '../catalogue.ts';
 import { type Context, isBuiltIn, isInside, listed, typesOf } from '../context.ts';
 import {
   type Account,
   ableAccounts,
   departedGrant,
   isRbacRead,
+  isSameAccount,
   NO_RIGHTS,
   outsiders,
   type Rights,
@@ -24,19 +24,13 @@ import {
 import {
   type Evidence,
   holderOf,
-  isOfAnyController,
   isRenewed,
-  isSameProgram,
-  isTelling,
   leasesOf,
-  leasesOfWriters,
-  leasesWritten,
+  leasesOfWriter,
   type OwnerEvidence,
   ownerEvidence,
   sharesAccount,
-  speaksAs,
-  tellingWriter,
-  tellsOf,
+  writersOf,
 } from './evidence.ts';
 import {
   catalogued,
@@ -45,9 +39,11 @@ import {
   isCalledAfterType,
   isOftenManaged,
   meantBy,
-  statusManagers,
+  namesToldBy,
+  tellingWriter,
   writerOf,
 } from './held.ts';
+import { isOfAnyController, isSameProgram, isTelling, OF_NOBODY, speaksAs } from './names.ts';
 
 /** Somebody who may be the owner, and what speaks for it. */
 export interface Candidate {
@@ -82,7 +78,7 @@ export function attribute(context: Context, held: Held): Attribution {
   const gaps = unread.map((label) => `${label} could not be read`);
   const all = candidatesFor(context, held);
   const able = all.filter((candidate) => !isVetoed(context, held, candidate));
-  const present = able.filter(({ actor }) => actor !== undefined && isPresent(actor));
+  const present = able.filter(({ actor }) => actor !== undefined && !actor.isGone);
   const best = choose(context, held, present) ?? chooseActing(context, held, all);
   const others = present.filter((candidate) => candidate !== best?.candidate);
   if (best !== undefined) {
@@ -195,12 +191,7 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
     if (own.change !== undefined || own.watch === 'named') add({ actor, account: actor.account });
   }
   for (const account of ableAccounts(context, held.type).accounts) {
-    const isUsed = actors.some(
-      (actor) =>
-        isPresent(actor) &&
-        actor.account.namespace === account.namespace &&
-        actor.account.name === account.name,
-    );
+    const isUsed = actors.some((actor) => !actor.isGone && isSameAccount(actor.account, account));
     const { change } = rights(account);
     if (!isUsed && (change === 'named' || (change !== undefined && isCalledAs(held, account))))
       add({ actor: undefined, account });
@@ -210,9 +201,7 @@ function candidatesFor(context: Context, held: Held): Candidate[] {
 
 /** Its name is the one that the finalizer's writer, or that of the status, goes by. */
 function isCalledAs(held: Held, { name }: Account): boolean {
-  return [writerOf(held)?.manager ?? '', ...statusManagers(held)].some(
-    (manager) => tellsOf(held)(manager) && isSameProgram(manager, name),
-  );
+  return namesToldBy(held).some((manager) => isSameProgram(manager, name));
 }
 
 /**
@@ -256,7 +245,7 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
   const { actor, evidence } = candidate;
   return (
     actor !== undefined &&
-    isPresent(actor) &&
+    !actor.isGone &&
     looksHere(context, held, actor) &&
     evidence.some(({ strength }) => strength === 'direct') &&
     mayActOtherwise(candidate)
@@ -267,7 +256,7 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
 function isDisabled(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
   return (
     actor !== undefined &&
-    isPresent(actor) &&
+    !actor.isGone &&
     looksHere(context, held, actor) &&
     rights.change === undefined &&
     rights.watch === 'named' &&
@@ -504,7 +493,7 @@ function isReplaced(
       rights.change === 'named' &&
       evidence.some(({ kind }) => kind === 'status') &&
       late.some((manager) => speaksAs(actor, manager)) &&
-      (other?.namespace !== account?.namespace || other?.name !== account?.name),
+      !isSameAccount(other, account),
   );
 }
 
@@ -599,7 +588,7 @@ function signsOfLife(
 ): Sign[] {
   const life = (text: string): Sign => ({ text, isLife: true });
   const others = candidates.filter(
-    ({ actor }) => actor !== undefined && isPresent(actor) && looksHere(context, held, actor),
+    ({ actor }) => actor !== undefined && !actor.isGone && looksHere(context, held, actor),
   );
   if (owner !== undefined) {
     return others
@@ -617,8 +606,7 @@ function signsOfLife(
   // Whoever holds it and was seen is judged for itself.
   const leases = [
     ...leasesOf(context, meantBy(context, held)),
-    ...leasesOfWriters(context, held),
-    ...leasesWritten(context, held),
+    ...leasesOfWriter(context, held, (lease) => [lease.name, ...writersOf(lease)]),
   ]
     .filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined)
     .map(({ namespace, name, holder }) =>
@@ -648,8 +636,7 @@ function isNear(candidate: Candidate, owner: Candidate): boolean {
   const { actor, account, rights } = candidate;
   if (actor === undefined || !mayRun(actor)) return false;
   // Several programs of one product often share one account: rights alone do not tell them apart.
-  const isOfOwnAccount =
-    account?.namespace !== owner.account?.namespace || account?.name !== owner.account?.name;
+  const isOfOwnAccount = !isSameAccount(account, owner.account);
   const mayAct = rights.change === 'named' && rights.watch !== undefined && isOfOwnAccount;
   return hasIdentity(candidate) || mayAct;
 }
@@ -661,16 +648,16 @@ function isSomebodyElse(held: Held, { name, programs }: Actor, rights: Rights): 
   const names = [name, ...programs].filter((own) => !isOfAnyController(own));
   const products = names.flatMap(productsOf);
   const own = catalogued(held);
-  const [domain] = held.finalizer.split('/');
+  const domain = domainOf(held.finalizer);
   return (
     products.length > 0 &&
     !isCalledAfterType(held, name) &&
-    !products.some(({ owner, match }) => owner === own?.owner || match.split('/')[0] === domain)
+    !products.some(({ owner, match }) => owner === own?.owner || domainOf(match) === domain)
   );
 }
 
 function mayRun(actor: Actor): boolean {
-  return isAlive(actor) || (isPresent(actor) && actor.wanted > 0);
+  return isAlive(actor) || (!actor.isGone && actor.wanted > 0);
 }
 
 function stateText(actor: Actor): string {
@@ -698,10 +685,6 @@ function outOfSight({ now }: Context, held: Held): string[] {
   );
   return isProvider ? ['the nodes are a cloud provider’s, which may run it out of sight'] : [];
 }
-
-/** They write to the status of what is not theirs. */
-const OF_NOBODY =
-  /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
 
 /** Writes to the status since the deletion, but for those of who was seen and cannot be the owner, or is gone. */
 function lateWriters(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
@@ -767,7 +750,7 @@ function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefi
   return actorsOf(context)
     .filter(
       (actor) =>
-        isPresent(actor) &&
+        !actor.isGone &&
         !isInside(context, actor.namespace) &&
         looksHere(context, held, actor) &&
         isCalledAfterType(held, actor.name) &&
@@ -813,7 +796,7 @@ function goneOwner(
 
 /** What wrote the finalizer led in this cluster, by a Lease that it has left behind. */
 function hasLed(context: Context, held: Held): boolean {
-  return leasesWritten(context, held).some(
+  return leasesOfWriter(context, held, writersOf).some(
     (lease) => !isRenewed(context, lease) && holderOf(context, lease) === undefined,
   );
 }

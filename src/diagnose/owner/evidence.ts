@@ -1,16 +1,18 @@
 import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import { type Actor, accountText, actorsOf, actorText, behindService } from '../actors.ts';
-import { type CatalogueEntry, isWorkloadOf, productsOf } from '../catalogue.ts';
+import { type Actor, accountText, actorsOf, actorText } from '../actors.ts';
+import { actorsBehind } from '../backends.ts';
+import { domainOf, productsOf } from '../catalogue.ts';
 import {
   type Context,
   eventsAbout,
   isBuiltIn,
   listed,
   serviceText,
+  valueIn,
   webhooksOf,
   wordsOf,
 } from '../context.ts';
-import { type Account, rightsOf } from '../rights.ts';
+import { type Account, isSameAccount, rightsOf } from '../rights.ts';
 import {
   catalogued,
   type Held,
@@ -19,8 +21,22 @@ import {
   meantBy,
   meantTypes,
   statusManagers,
+  tellingWriter,
+  tellsOf,
   writerOf,
 } from './held.ts';
+import {
+  GITOPS,
+  goesBy,
+  isOfProduct,
+  isOnlyByProgram,
+  isProductItself,
+  isSameProgram,
+  isTelling,
+  namesOf,
+  ofInstance,
+  speaksAs,
+} from './names.ts';
 
 /**
  * What points to somebody as the owner. `direct` evidence is about this finalizer or this object;
@@ -48,6 +64,8 @@ export interface Evidence {
   text: string;
 }
 
+const SURE = 'identity' as const;
+
 /** To whom it points: somebody who was seen, or an account that nobody uses. */
 export interface OwnerEvidence {
   actor: Actor | undefined;
@@ -70,86 +88,6 @@ export function ownerEvidence(context: Context, held: Held): OwnerEvidence[] {
     ...fromInstallers(context, held, meant),
     ...fromBackends(context, meant),
   ];
-}
-
-/** Names that frameworks give to any controller. */
-const ANY_CONTROLLER = /^(?:manager|controller|controller-manager|operator|main|app|server)$/i;
-
-/** Tools of people, and client libraries. */
-const ANYBODY =
-  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
-
-/** They apply what others have written, and look after objects of their own kinds only. */
-const GITOPS =
-  /^(?:argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*)$/i;
-
-/** Whether a program's name says which one it is. */
-export function isTelling(name: string): boolean {
-  return name !== '' && !ANYBODY.test(name) && !isOfAnyController(name);
-}
-
-/** Whether the name of a field manager says who looks after the object. */
-export function tellsOf(held: Held): (manager: string) => boolean {
-  return (manager) =>
-    isTelling(manager) && (!GITOPS.test(manager) || isCalledAfterType(held, manager));
-}
-
-/**
- * What wrote the finalizer, where its name says who it is. Who made the object as a whole, and is not called after
- * its type, may have found the finalizer in a manifest or a backup.
- */
-export function tellingWriter(held: Held): string {
-  const writer = writerOf(held);
-  const manager = writer?.manager ?? '';
-  const mayBeCopied = writer?.isAuthor === true && !isCalledAfterType(held, manager);
-  return !mayBeCopied && tellsOf(held)(manager) ? manager : '';
-}
-
-/** Whether the name is one that says only that a controller wrote. */
-export function isOfAnyController(manager: string): boolean {
-  return ANY_CONTROLLER.test(manager);
-}
-
-/** Without the hash of a revision (`provider-aws-s3-dc4dc9c3f5b1`) and the mark of Flux's toolkit (`gotk-…`). */
-function programOf(name: string): string {
-  return name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, '').replace(/^gotk-/, '');
-}
-
-/** Of what a chart makes, the name of the release is no part of its own; what is left is the chart's name. */
-export function namesOf({ programs, account, annotations, labels }: Actor): string[] {
-  const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
-  const names = [...programs, account.name];
-  const chart = labels['app.kubernetes.io/name'];
-  const bare = releases
-    .flatMap((release) =>
-      names
-        .filter((name) => name.startsWith(`${release}-`))
-        .map((name) => name.slice(`${release}-`.length)),
-    )
-    .filter((name) => chart === undefined || chart === name);
-  return [...names, ...bare].filter(isTelling).map(programOf);
-}
-
-/** `PrometheusOperator` is what a program may call itself that is installed as `prometheus-operator`. */
-export function isSameProgram(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((name) =>
-    programOf(name)
-      .toLowerCase()
-      .replace(/[-_. ]/g, ''),
-  );
-  return one === other;
-}
-
-export function goesBy(actor: Actor, name: string): boolean {
-  return namesOf(actor).some((own) => isSameProgram(own, name));
-}
-
-/** Whether these are words of its: by the name that it writes and reports by, or that of its pod. */
-export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
-  const isItsOwn =
-    !isOfAnyController(name) &&
-    [actor.name, actor.account.name].some((own) => isSameProgram(own, name));
-  return isItsOwn || goesBy(actor, name) || ofInstance([actor], instance).length > 0;
 }
 
 /** Who is called as a GitOps tool and has rules for kinds of its own is that tool, and looks after those. */
@@ -189,18 +127,6 @@ function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   };
   return found.flatMap((actor) =>
     pointing([actor], { strength: strengthOf(actor), kind: 'writer', text }),
-  );
-}
-
-function domainOf(finalizer: string): string {
-  return finalizer.split('/')[0] as string;
-}
-
-/** Neither it nor its account is called so, only what it runs: that may be a framework (`kopf run handlers.py`). */
-function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
-  const program = programOf(manager);
-  return ![name, account.name].some(
-    (own) => own.includes(program) || program.includes(own) || isSameProgram(own, manager),
   );
 }
 
@@ -262,25 +188,6 @@ function fromEvents(context: Context, held: Held, isForeign: boolean): OwnerEvid
 const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
 
 /**
- * Whose pod it is: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname, which is the
- * pod's name. Where the pod is gone, those whose pods are called so.
- */
-function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
-  if (instance === '') return [];
-  const seen = actors.filter(({ pods }) =>
-    pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
-  );
-  return seen.length > 0 ? seen : actors.filter((actor) => isPodNameOf(actor, instance));
-}
-
-/** `widget-operator-7c9f8d6b5-x2x4z` of a pod that is gone: the workload's name and generated parts. */
-function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
-  if (kind === 'Pod') return podName === name;
-  const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
-  return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
-}
-
-/**
  * A refusal that names an account: it tried, also when nobody grants it anything any more. Where somebody else is
  * called as the writer or the product, that one may have acted as this account.
  */
@@ -326,8 +233,8 @@ function fromRefusals(context: Context, held: Held): OwnerEvidence[] {
       kind: 'refusal',
       text: `what it tried was refused: ServiceAccount ${key} is named in what the object or an Event says`,
     };
-    const actors = actorsOf(context).filter(
-      ({ account }) => account.namespace === namespace && account.name === name,
+    const actors = actorsOf(context).filter(({ account }) =>
+      isSameAccount(account, { namespace, name }),
     );
     return actors.length > 0
       ? actors.flatMap((actor) =>
@@ -358,33 +265,6 @@ function fromCatalogue(context: Context, held: Held): OwnerEvidence[] {
     );
 }
 
-export function isOfProduct(known: CatalogueEntry, { name, programs }: Actor): boolean {
-  return isWorkloadOf(known, name) || programs.some((program) => isExactly(known, program));
-}
-
-/**
- * The name of a release in front of the product's is seen beside it, or the product is at home:
- * `console-cert-manager` may be a console for it.
- */
-function isProductItself(known: CatalogueEntry, actor: Actor): boolean {
-  const { namespace, name, programs, annotations, labels } = actor;
-  const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
-  return (
-    programs.some((program) => isExactly(known, program)) ||
-    known.workload.some(
-      (one) =>
-        isWorkloadOf({ ...known, workload: [one] }, name) &&
-        (one.name.includes('*') ||
-          [one.name, ...releases.map((release) => `${release}-${one.name}`)].includes(name) ||
-          namespace === one.namespace),
-    )
-  );
-}
-
-function isExactly({ workload }: CatalogueEntry, program: string): boolean {
-  return workload.some(({ name }) => name.includes('-') && name === program);
-}
-
 /** A leader renews every few seconds; after its duration anybody may take over (client-go, leader election). */
 export function isFresh({ nowMs }: Context, lease: LeaseFacts): boolean {
   const ageMs = nowMs - Date.parse(lease.renewTime ?? '');
@@ -413,20 +293,21 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
   );
 }
 
-/** Leases that are called as what wrote the finalizer, wherever that runs. */
-export function leasesOfWriters({ now }: Context, held: Held): LeaseFacts[] {
+/** Leases that go by the name of what wrote the finalizer, by any of these names of theirs. */
+export function leasesOfWriter(
+  { now }: Context,
+  held: Held,
+  namesOf: (lease: LeaseFacts) => readonly string[],
+): LeaseFacts[] {
   const manager = tellingWriter(held);
   if (manager === '') return [];
-  return listed(now.cluster.leases).filter(({ name }) => isSameProgram(name, manager));
+  return listed(now.cluster.leases).filter((lease) =>
+    namesOf(lease).some((name) => isSameProgram(name, manager)),
+  );
 }
 
-/** Leases that were written by what wrote the finalizer, whatever they are called. */
-export function leasesWritten({ now }: Context, held: Held): LeaseFacts[] {
-  const manager = tellingWriter(held);
-  if (manager === '') return [];
-  return listed(now.cluster.leases).filter(({ writers = [] }) =>
-    writers.some((one) => isSameProgram(one, manager)),
-  );
+export function writersOf({ writers = [] }: LeaseFacts): readonly string[] {
+  return writers;
 }
 
 /** Who was seen and holds it: `<pod>_<uuid>`, as client-go makes it. */
@@ -508,52 +389,57 @@ function isLabelledAlike(a: Record<string, string>, b: Record<string, string>): 
   return values(a).some((value) => values(b).includes(value));
 }
 
-/** Workloads behind the Services that convert, serve or guard the type; only where that is all they do. */
-function fromBackends(context: Context, { groups }: Meant): OwnerEvidence[] {
-  const { now } = context;
-  const found: { service: ServiceRef; evidence: Evidence }[] = [];
-  for (const definition of Object.values(now.definitions)) {
-    const crd = definition.ok ? definition.value : undefined;
-    if (crd?.conversionService === undefined || !groups.includes(crd.group)) continue;
-    const text = `it converts ${crd.name}: ${serviceText(crd.conversionService)}`;
-    found.push({
-      service: crd.conversionService,
-      evidence: { strength: 'identity', kind: 'conversion', text },
-    });
-  }
-  for (const { name, group, service } of listed(now.cluster.apiServices)) {
-    if (service === undefined || !groups.includes(group)) continue;
-    const text = `it serves the type: APIService ${name}, ${serviceText(service)}`;
-    found.push({ service, evidence: { strength: 'identity', kind: 'server', text } });
-  }
-  for (const webhook of webhooksOf(context)) {
-    const owners = webhook.service && whoseWebhook(context, webhook, groups);
-    if (webhook.service === undefined || owners === undefined) continue;
-    const text = `it serves a webhook of just this API group: ${webhook.configuration.name}, ${serviceText(webhook.service)}`;
-    found.push({
-      service: webhook.service,
-      evidence: { strength: owners, kind: 'webhook', text },
-    });
-  }
-  return found.flatMap(({ service, evidence }) => {
-    const selector = serviceAt(context, service)?.selector ?? {};
-    return behindService(context, service.namespace, selector).flatMap((actor) =>
+/** Services that convert, serve or guard types of these groups, and what that says of who is behind them. */
+function backendsOf(
+  context: Context,
+  { groups }: Meant,
+): { service: ServiceRef; evidence: Evidence }[] {
+  const { cluster, definitions } = context.now;
+  const conversions = Object.values(definitions).flatMap((read) => {
+    const { group = '', name = '', conversionService: service } = valueIn(read) ?? {};
+    const text = `it converts ${name}:`;
+    return { service, strength: groups.includes(group) && SURE, kind: 'conversion', text } as const;
+  });
+  const servers = listed(cluster.apiServices).map(({ name, group, service }) => {
+    const text = `it serves the type: APIService ${name},`;
+    return { service, strength: groups.includes(group) && SURE, kind: 'server', text } as const;
+  });
+  const guards = webhooksOf(context).map((webhook) => {
+    const text = `it serves a webhook of just this API group: ${webhook.configuration.name},`;
+    const strength = whoseWebhook(context, webhook, groups);
+    return { service: webhook.service, strength, kind: 'webhook', text } as const;
+  });
+  return [...conversions, ...servers, ...guards].flatMap(({ service, strength, kind, text }) =>
+    service && strength
+      ? [{ service, evidence: { strength, kind, text: `${text} ${serviceText(service)}` } }]
+      : [],
+  );
+}
+
+/** Workloads behind them; only where that is all they do. */
+function fromBackends(context: Context, meant: Meant): OwnerEvidence[] {
+  return backendsOf(context, meant).flatMap(({ service, evidence }) =>
+    actorsBehind(context, service).flatMap((actor) =>
       pointing(
         [actor],
         sharesAccount(context, actor) ? { ...evidence, strength: 'hint' } : evidence,
       ),
-    );
-  });
+    ),
+  );
+}
+
+/** The namespaces in which somebody may be found who is meant, beyond those that RBAC names. */
+export function placesOfBackends(context: Context, held: Held): string[] {
+  return backendsOf(context, meantBy(context, held)).map(({ service }) => service.namespace);
 }
 
 /** It serves what another program with the same rights may reconcile: it shows the install, not who acts. */
 export function sharesAccount(context: Context, actor: Actor): boolean {
   return actorsOf(context).some(
     ({ kind, namespace, name, account }) =>
-      namespace === actor.namespace &&
-      account.name === actor.account.name &&
+      isSameAccount(account, actor.account) &&
       ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind) &&
-      !(kind === actor.kind && name === actor.name),
+      !(namespace === actor.namespace && kind === actor.kind && name === actor.name),
   );
 }
 
@@ -583,10 +469,6 @@ function parentOf(group: string): string {
   return labels.length > 2 ? labels.slice(1).join('.') : group;
 }
 
-export function serviceAt({ now }: Context, { namespace, name }: ServiceRef) {
-  return listed(now.places[namespace]?.services).find((service) => service.name === name);
-}
-
 function pointing(actors: readonly Actor[], evidence: Evidence): OwnerEvidence[] {
   return actors.map((actor) => ({ actor, account: actor.account, evidence }));
 }
@@ -598,21 +480,4 @@ export function pointerText({ actor, account }: Omit<OwnerEvidence, 'evidence'>)
       ? 'somebody'
       : accountText(account)
     : actorText(actor);
-}
-
-/** The namespaces in which somebody may be found who is meant, beyond those that RBAC names. */
-export function placesOfBackends(context: Context, held: Held): string[] {
-  const { groups } = meantBy(context, held);
-  const { now } = context;
-  return [
-    ...Object.values(now.definitions).flatMap((crd) =>
-      crd.ok ? (crd.value?.conversionService?.namespace ?? []) : [],
-    ),
-    ...listed(now.cluster.apiServices).flatMap(({ group, service }) =>
-      groups.includes(group) ? (service?.namespace ?? []) : [],
-    ),
-    ...webhooksOf(context).flatMap((webhook) =>
-      whoseWebhook(context, webhook, groups) ? (webhook.service?.namespace ?? []) : [],
-    ),
-  ];
 }

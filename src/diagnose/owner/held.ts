@@ -1,7 +1,8 @@
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type CatalogueEntry, lookUpFinalizer } from '../catalogue.ts';
+import { type CatalogueEntry, domainOf, lookUpFinalizer } from '../catalogue.ts';
 import { type Context, isBuiltIn, subjectOf, typeName, typeOf, typesOf } from '../context.ts';
+import { GITOPS, isTelling } from './names.ts';
 
 /** What a finalizer holds: objects of one type, or the Namespace itself. Its owner is wanted. */
 export interface Held {
@@ -29,6 +30,28 @@ export function isByHand(held: Held): boolean {
   return (
     isAuthor !== true && /^(?:kubectl-(?:edit|patch|replace)|k9s|lens.*|Mozilla)$/.test(manager)
   );
+}
+
+/** Whether the name of a field manager says who looks after the object. */
+export function tellsOf(held: Held): (manager: string) => boolean {
+  return (manager) =>
+    isTelling(manager) && (!GITOPS.test(manager) || isCalledAfterType(held, manager));
+}
+
+/**
+ * What wrote the finalizer, where its name says who it is. Who made the object as a whole, and is not called after
+ * its type, may have found the finalizer in a manifest or a backup.
+ */
+export function tellingWriter(held: Held): string {
+  const writer = writerOf(held);
+  const manager = writer?.manager ?? '';
+  const mayBeCopied = writer?.isAuthor === true && !isCalledAfterType(held, manager);
+  return !mayBeCopied && tellsOf(held)(manager) ? manager : '';
+}
+
+/** Names that tell, of what wrote the finalizer or writes the status. */
+export function namesToldBy(held: Held): string[] {
+  return [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(tellsOf(held));
 }
 
 /** Who writes the status; that of a built-in type has many writers, and tells nothing about a finalizer. */
@@ -90,7 +113,7 @@ export function meantBy(context: Context, held: Held): Meant {
   const own = held.type.group;
   const ownGroups = isBuiltIn(own) ? [] : [own];
   // `widgets.example.com` is a domain as well as `example.com/widgets` is one.
-  const [domain = ''] = held.finalizer.split('/');
+  const domain = domainOf(held.finalizer);
   // Without a domain it can only be meant for whoever made the type, or for people; a built-in type has many users.
   if (!domain.includes('.')) {
     const isOwn = ownGroups.length > 0 && !isByHand(held);
@@ -153,7 +176,7 @@ export function meantTypes(context: Context, held: Held, { relation, groups }: M
 /** The CRD that explains the finalizer: the object's own, or one of the group that is meant. */
 export function definitionNames(context: Context, held: Held): string[] {
   const types = meantTypes(context, held, meantBy(context, held));
-  const domain = held.finalizer.split('/')[0] ?? '';
+  const domain = domainOf(held.finalizer);
   const ownType = isBuiltIn(held.type.group) ? [] : [typeName(held.type)];
   return [...new Set([...ownType, ...types.filter((name) => name === domain || types.length < 4)])];
 }

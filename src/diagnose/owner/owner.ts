@@ -9,7 +9,6 @@ import {
   actorText,
   isAlive,
   isEnding,
-  isPresent,
 } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
@@ -48,14 +47,7 @@ import {
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
 import { type Attribution, attribute, type Candidate } from './attribute.ts';
-import {
-  goesBy,
-  isFresh,
-  leasesOf,
-  leasesWritten,
-  pointerText,
-  tellingWriter,
-} from './evidence.ts';
+import { isFresh, leasesOf, leasesOfWriter, pointerText, writersOf } from './evidence.ts';
 import {
   catalogued,
   type Held,
@@ -64,8 +56,10 @@ import {
   isManaged,
   isOfControllerManager,
   meantBy,
+  tellingWriter,
   writerOf,
 } from './held.ts';
+import { goesBy, isHolder } from './names.ts';
 import {
   boundPartners,
   childrenOf,
@@ -85,15 +79,7 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import {
-  isHolder,
-  leaseHere,
-  lostLease,
-  pausedBy,
-  type Refusal,
-  refusalsFor,
-  sayings,
-} from './state.ts';
+import { leaseHere, lostLease, pausedBy, type Refusal, refusalsFor, sayings } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -829,7 +815,10 @@ function purposeOf(held: Held): string[] {
 }
 
 function staleLeases(context: Context, held: Held): string[] {
-  const leases = [...leasesOf(context, meantBy(context, held)), ...leasesWritten(context, held)];
+  const leases = [
+    ...leasesOf(context, meantBy(context, held)),
+    ...leasesOfWriter(context, held, writersOf),
+  ];
   return [...new Set(leases)].map(
     ({ namespace, name, holder, renewTime }) =>
       `Lease ${namespace}/${name} was last renewed at ${renewTime}${holder === undefined ? '' : ` by ${holder}`}`,
@@ -931,7 +920,7 @@ function absentWriter(context: Context, held: Held): string | undefined {
 }
 
 function isThere(context: Context, name: string): boolean {
-  return actorsOf(context).some((actor) => isPresent(actor) && goesBy(actor, name));
+  return actorsOf(context).some((actor) => !actor.isGone && goesBy(actor, name));
 }
 
 /** A claim may wait for its volume to be detached. */

@@ -17,8 +17,8 @@ import {
 import { type Context, inShort, listNames, listWords, typeName } from '../context.ts';
 import { waysToChange } from '../rights.ts';
 import type { Candidate } from './attribute.ts';
-import { goesBy, isTelling } from './evidence.ts';
 import { catalogued, type Held } from './held.ts';
+import { goesBy, isTelling } from './names.ts';
 import { invalidity, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.

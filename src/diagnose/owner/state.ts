@@ -6,10 +6,12 @@ import {
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive } from '../actors.ts';
+import { domainOf } from '../catalogue.ts';
 import { type Context, detailOf, eventsAbout, isBuiltIn, isInside, listed } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
-import { isFresh, namesOf, speaksAs } from './evidence.ts';
+import { isFresh } from './evidence.ts';
 import type { Held } from './held.ts';
+import { isHolder, namesOf, OF_KUBERNETES, OF_NODES, speaksAs } from './names.ts';
 import { parentsOf } from './partners.ts';
 
 /** Something that the owner, or the API server for it, said it cannot do. */
@@ -55,13 +57,6 @@ function inKubernetes({ now }: Context, error: ContentError): ContentError {
   };
   return isOurs() ? error : { kind: 'other', text, count };
 }
-
-/** Of kubelets and schedulers, which own no finalizers. */
-const OF_NODES = /^(?:kubelet|.*scheduler)$/;
-
-/** Of kube-controller-manager, as its controllers report (kubernetes pkg/controller, NewRecorder). */
-const OF_KUBERNETES =
-  /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
 /** Many report about an object: what another one cannot do is no refusal of what its owner does. */
 function isOfAnother(
@@ -306,7 +301,7 @@ export function pausedBy(
 function concerns(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
   if (name === undefined) return true;
-  return [finalizer.split('/')[0] ?? '', type.group].some(
+  return [domainOf(finalizer), type.group].some(
     (own) =>
       own === domain ||
       own.endsWith(`.${domain}`) ||
@@ -389,18 +384,6 @@ function fitOf(actor: Actor, lease: LeaseFacts): number {
 
 /** More than any name. */
 const WRITTEN = 1_000;
-
-/**
- * One of its pods holds it: client-go adds an ID to the name, cert-manager words. Pods of a StatefulSet are called
- * as those before them: what was renewed last before a pod was made was another's.
- */
-export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
-  return pods.some(
-    ({ name, creationTimestamp }) =>
-      (holder === name || holder.startsWith(`${name}_`) || holder.startsWith(`${name}-`)) &&
-      !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
-  );
-}
 
 /** The Lease in this namespace by which somebody elsewhere leads: it goes with the namespace and cannot be made again. */
 export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {

@@ -10,7 +10,14 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
-import { actorBehind, type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
+import {
+  actorsBehind,
+  type Backend,
+  backendOf,
+  backendRemedies,
+  tiesOf,
+  WHY,
+} from '../backends.ts';
 import { beforehand, kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
 import {
   type Context,
@@ -120,7 +127,7 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const where =
     backend === undefined
-      ? `${name} ${WHY_URL[failure]}`
+      ? `${name} ${failure === 'service-not-found' ? 'has no Service' : WHY[failure]}`
       : `${name} is served by ${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`;
   return {
     code: 'admission-webhook-failing',
@@ -138,15 +145,6 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
   };
 }
 
-const WHY_URL: Record<CallFailure, string> = {
-  'service-not-found': 'has no Service',
-  'no-endpoints': 'has no ready endpoints',
-  refused: 'refuses the connection',
-  certificate: 'has a certificate that the API server does not accept',
-  timeout: 'does not answer in time',
-  other: 'does not answer as it should',
-};
-
 function webhookRemedies(
   context: Context,
   webhook: WebhookFacts | undefined,
@@ -154,7 +152,7 @@ function webhookRemedies(
   backend: Backend | undefined,
 ): Remedy[] {
   if (webhook === undefined) {
-    return [...backendRemedies(backend, failure, THEN), findConfiguration(name)];
+    return [...backendRemedies(backend, failure), findConfiguration(name)];
   }
   const { kind, name: configuration, uid } = webhook.configuration;
   const type = target({ kind, name: configuration });
@@ -174,7 +172,7 @@ function webhookRemedies(
   };
   if (backend?.isInside !== true) {
     return [
-      ...backendRemedies(backend, failure, THEN),
+      ...backendRemedies(backend, failure),
       ignore,
       role('or', {
         text: `If its software was removed for good, delete ${kind} ${configuration}`,
@@ -196,8 +194,6 @@ function webhookRemedies(
   );
 }
 
-const THEN = 'Kubernetes then tries again within a minute';
-
 /** Names of webhooks are not names of objects: the configuration has to be looked for. */
 function findConfiguration(webhook: string): Remedy {
   return look(
@@ -218,11 +214,12 @@ function webhookDenied(
   const name = webhook?.name ?? error.webhook;
   const subject = configurationSubject(webhook, name);
   const words = error.message === '' ? 'without explanation' : error.message;
-  const actor = webhook?.service && actorBehind(context, webhook.service);
+  // Who answers, where only one can.
+  const [actor, ...others] = webhook?.service ? actorsBehind(context, webhook.service) : [];
   return {
     code: 'admission-denied',
     subject,
-    servedBy: actor && actorText(actor),
+    servedBy: actor && others.length === 0 ? actorText(actor) : undefined,
     message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
     evidence: [error.text],

@@ -325,8 +325,6 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   };
 }
 
-const AGAIN = 'Kubernetes then tries again within a minute';
-
 function conversionRemedies(
   context: Context,
   crd: string,
@@ -343,8 +341,12 @@ function conversionRemedies(
   if (backend?.isInside !== true) {
     return [
       ...(words === undefined
-        ? backendRemedies(backend, failure, AGAIN)
-        : [role('now', { text: `Fix what its conversion webhook says: "${words}"; ${AGAIN}` })]),
+        ? backendRemedies(backend, failure)
+        : [
+            role('now', {
+              text: `Fix what its conversion webhook says: "${words}"; Kubernetes then tries again within a minute`,
+            }),
+          ]),
       role('or', {
         text: `If its software was removed for good, let the API server do without the conversion webhook of ${crd}`,
         ...stop,
@@ -597,7 +599,7 @@ function apiFailing(
               text: `Make the API of ${typeName(type)} answer; the log of kube-apiserver has the error`,
             }),
           ]
-        : backendRemedies(backend, 'other', 'Kubernetes then tries again within a minute')),
+        : backendRemedies(backend, 'other')),
       look(
         `See what comes back for ${typeName(type)} now`,
         `${kubectl('get', '--raw', path)} || true`,
