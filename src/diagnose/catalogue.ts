@@ -6,8 +6,8 @@ import entries from './finalizers.json' with { type: 'json' };
  * are conventions: a starting point and a text, not proof that this owner wrote this finalizer.
  */
 export interface CatalogueEntry {
+  /** `*` stands for any text. */
   match: string;
-  matchKind: 'exact' | 'prefix' | 'glob';
   /** Kinds that carry it; `*` is any kind, `*.group` any kind of that API group. */
   on: string[];
   /** Where its objects live; `namespace` is the Namespace object itself. */
@@ -34,13 +34,13 @@ interface FinalizerHolder {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-const KINDS = ['exact', 'prefix', 'glob'] as const;
-/** What says most first: exact beats prefix, the longest prefix wins, a glob comes last. */
-const BY_WEIGHT = CATALOGUE.toSorted(
-  (a, b) =>
-    KINDS.indexOf(a.matchKind) - KINDS.indexOf(b.matchKind) ||
-    (a.matchKind === 'prefix' ? b.match.length - a.match.length : 0),
-);
+/** What says most first: an exact name, then the longest beginning, other patterns last. */
+const BY_WEIGHT = CATALOGUE.toSorted((a, b) => weightOf(b) - weightOf(a));
+
+function weightOf({ match }: CatalogueEntry): number {
+  if (!match.includes('*')) return 1_000;
+  return match.indexOf('*') === match.length - 1 ? match.length : 0;
+}
 
 /** The kind must fit, where it is known. */
 export function lookUpFinalizer(
@@ -48,8 +48,8 @@ export function lookUpFinalizer(
   on?: FinalizerHolder,
 ): CatalogueEntry | undefined {
   return BY_WEIGHT.find(
-    ({ match, matchKind, on: kinds }) =>
-      matchesGlob(matchKind === 'prefix' ? `${match}*` : match, finalizer) &&
+    ({ match, on: kinds }) =>
+      matchesGlob(match, finalizer) &&
       (on === undefined || kinds.some((kind) => fitsKind(kind, on))),
   );
 }

@@ -133,15 +133,9 @@ function withoutNamespace(
       link(linked, to, from);
     }
   }
-  const parts: string[][] = [];
-  const seen = new Set<string>();
-  for (const id of within) {
-    if (seen.has(id)) continue;
-    const part = reach(id, linked);
-    for (const member of part) seen.add(member);
-    parts.push([...within].filter((member) => part.has(member)));
-  }
-  return parts;
+  return componentsOf([...within], linked).map((part) =>
+    [...within].filter((id) => part.includes(id)),
+  );
 }
 
 /**

@@ -201,6 +201,15 @@ function reachesPlace(
   return namespace === undefined || (type.namespaced && namespace === now.namespace.name);
 }
 
+/** It is about all of the type, whatever it lets do. */
+function reaches(context: Context, { namespace, rule }: Grant, type: ResourceType): boolean {
+  return (
+    reachesPlace(context, namespace, type) &&
+    [type.group, '*'].some((group) => rule.apiGroups.includes(group)) &&
+    [type.resource, '*'].some((resource) => rule.resources.includes(resource))
+  );
+}
+
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
 /** Users and groups of a ServiceAccount: apiserver pkg/authentication/serviceaccount/util.go. */
@@ -244,12 +253,10 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
     const granted = new Set(
       grantsOf(context)
         .filter(
-          ({ subject, namespace, rule }) =>
-            isFor(subject, namespace, account) &&
-            reachesPlace(context, namespace, type) &&
-            rule.resourceNames.length === 0 &&
-            [type.group, '*'].some((group) => rule.apiGroups.includes(group)) &&
-            [type.resource, '*'].some((resource) => rule.resources.includes(resource)),
+          (grant) =>
+            isFor(grant.subject, grant.namespace, account) &&
+            grant.rule.resourceNames.length === 0 &&
+            reaches(context, grant, type),
         )
         .flatMap(({ rule }) => rule.verbs),
     );
@@ -265,12 +272,9 @@ export function ableAccounts(
   const accounts = new Map<string, Account>();
   const namespaces = new Set<string>();
   let everywhere = false;
-  for (const { subject, namespace, rule } of grantsOf(context)) {
-    const reaches =
-      (rule.apiGroups.includes(type.group) || rule.apiGroups.includes('*')) &&
-      (rule.resources.includes(type.resource) || rule.resources.includes('*')) &&
-      reachesPlace(context, namespace, type);
-    if (!reaches) continue;
+  for (const grant of grantsOf(context)) {
+    if (!reaches(context, grant, type)) continue;
+    const { subject, namespace } = grant;
     const { kind, name } = subject;
     const user = /^system:serviceaccount:([^:]+):(.+)$/.exec(name);
     if (kind === 'ServiceAccount') {

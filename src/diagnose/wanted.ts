@@ -27,7 +27,7 @@ import {
 } from './owner/held.ts';
 import { goesBy, isOfProduct } from './owner/names.ts';
 import { ableAccounts } from './rights.ts';
-import { askedAbout, matchesRule, matchesWebhook } from './rules/admission.ts';
+import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
@@ -71,15 +71,6 @@ const LONG_GRACE_SECONDS = 60;
 
 /** Who is there at all, and what says that Kubernetes' own controllers work. */
 const BASIS = ['namespaces', 'leases'] as const;
-/** Whom the API server asks, or what it judges by, before anything is changed. */
-const ADMISSION = [
-  'validatingWebhooks',
-  'mutatingWebhooks',
-  'validatingPolicies',
-  'validatingPolicyBindings',
-  'mutatingPolicies',
-  'mutatingPolicyBindings',
-] as const;
 const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 
 /** What prevents deletions that nobody has asked for yet. */
@@ -130,10 +121,7 @@ function wantServers(
   type: ResourceType,
   { labels }: Pick<ObjectFacts, 'labels'>,
 ): void {
-  for (const webhook of webhooksOf(context)) {
-    const { failurePolicy, service } = webhook;
-    if (failurePolicy !== 'Fail' || service === undefined) continue;
-    if (!matchesWebhook(context, webhook, operation, type, labels)) continue;
+  for (const { service } of guardsOf(context, operation, type, labels)) {
     wanted.places.push(backendsIn(service.namespace));
   }
 }
@@ -355,7 +343,7 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const { cluster } = context.now;
   const services = cluster.apiServices;
   if (object === undefined || object.uid === '') return;
-  if ([...ADMISSION].some((key) => cluster[key] === undefined)) return;
+  if (ADMISSION.some((key) => cluster[key] === undefined)) return;
   // Whether an aggregated server takes dry runs seriously is known only to itself.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
   const asked = askedAbout(context, 'UPDATE', held.type, object);

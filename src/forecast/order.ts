@@ -8,22 +8,15 @@ import {
   listWords,
   serviceText,
   typeOf,
-  webhooksOf,
 } from '../diagnose/context.ts';
 import { attribute } from '../diagnose/owner/attribute.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsHere } from '../diagnose/owner/partners.ts';
 import { leaseHere } from '../diagnose/owner/state.ts';
-import { matchesWebhook } from '../diagnose/rules/admission.ts';
+import { guardsOf } from '../diagnose/rules/admission.ts';
 import { typeName } from '../model/facts.ts';
-import type {
-  ObjectFacts,
-  ResourceType,
-  ServiceRef,
-  Snapshot,
-  TypeContent,
-} from '../model/snapshot.ts';
+import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
 /** Objects of one type that have to be gone before the namespace is deleted. */
@@ -106,17 +99,9 @@ const FOUNDATIONS: ReadonlySet<string> = new Set([
 function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   if (FOUNDATIONS.has(typeName(type))) return [];
   const labels = (read.ok && read.value.sample?.labels) || {};
-  const goes = (service: ServiceRef | undefined): service is ServiceRef =>
-    service !== undefined && isGoing(context, service.namespace);
   const { conversions, apiServices } = context.now.cluster;
   const services = [
-    ...webhooksOf(context)
-      .filter(
-        (webhook) =>
-          webhook.failurePolicy === 'Fail' &&
-          matchesWebhook(context, webhook, 'DELETE', type, labels),
-      )
-      .map(({ service }) => service),
+    ...guardsOf(context, 'DELETE', type, labels).map(({ service }) => service),
     ...listed(conversions)
       .filter(
         ({ name, storedVersions }) =>
@@ -126,8 +111,8 @@ function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
     ...listed(apiServices)
       .filter(({ group, version }) => group === type.group && version === type.version)
       .map(({ service }) => service),
-  ].filter(goes);
-  const [service] = services;
+  ];
+  const service = services.find((one) => isGoing(context, one?.namespace));
   if (service === undefined) return [];
   return [
     wholeOf(
@@ -154,12 +139,8 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   if (needs.length > 0) {
     return `their controller may need ${listWords(needs.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`))}`;
   }
-  const guard = webhooksOf(context).find(
-    (webhook) =>
-      webhook.failurePolicy === 'Fail' &&
-      isGoing(context, webhook.service?.namespace) &&
-      matchesWebhook(context, webhook, 'UPDATE', held.type, held.objects[0]?.labels ?? {}),
-  );
+  const guards = guardsOf(context, 'UPDATE', held.type, held.objects[0]?.labels ?? {});
+  const guard = guards.find(({ service }) => isGoing(context, service.namespace));
   return guard === undefined
     ? undefined
     : `webhook ${guard.name}, which has to answer, is in the namespace`;

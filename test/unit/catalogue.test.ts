@@ -8,7 +8,6 @@ describe('every entry of the catalogue', () => {
   /** TypeScript reads JSON strings as `string`, so the unions are checked here. */
   const SHAPE: Record<keyof CatalogueEntry, (value: unknown) => boolean> = {
     match: isText,
-    matchKind: (value) => ['exact', 'prefix', 'glob'].includes(value as string),
     on: (value) => Array.isArray(value) && value.length > 0 && value.every(isText),
     scope: (value) => ['namespaced', 'cluster', 'namespace'].includes(value as string),
     owner: isText,
@@ -42,16 +41,9 @@ describe('every entry of the catalogue', () => {
         const on = kind.startsWith('*.')
           ? { kind: 'Thing', group: kind.slice(2) }
           : core(kind === '*' ? 'Thing' : kind);
-        const sample = { exact: entry.match, prefix: `${entry.match}x`, glob: '' }[entry.matchKind];
-        const name = sample || entry.match.replaceAll('*', 'x');
-        expect(lookUpFinalizer(name ?? '', on), `${name} on ${kind}`).toBe(entry);
+        const name = entry.match.replaceAll('*', 'x');
+        expect(lookUpFinalizer(name, on), `${name} on ${kind}`).toBe(entry);
       }
-    }
-  });
-
-  test('is an exact name, a prefix without stars, or a pattern with one', () => {
-    for (const { match, matchKind } of entries) {
-      expect(match.includes('*'), match).toBe(matchKind === 'glob');
     }
   });
 });
@@ -72,27 +64,22 @@ describe('lookUpFinalizer', () => {
   });
 
   test('prefers the exact name to a prefix', () => {
-    expect(lookUpFinalizer('controller.cattle.io/namespace-auth', core('Namespace'))).toMatchObject(
-      {
-        matchKind: 'exact',
-      },
-    );
+    const finalizer = 'controller.cattle.io/namespace-auth';
+    expect(lookUpFinalizer(finalizer, core('Namespace'))?.match).toBe(finalizer);
   });
 
   test('reads a prefix up to anything', () => {
     expect(lookUpFinalizer('controller.cattle.io/anything', core('Secret'))?.match).toBe(
-      'controller.cattle.io/',
+      'controller.cattle.io/*',
     );
     expect(lookUpFinalizer('clusterscoped.controller.cattle.io/x_c-1', core('Secret'))?.match).toBe(
-      'clusterscoped.controller.cattle.io/',
+      'clusterscoped.controller.cattle.io/*',
     );
   });
 
   test('reads a star as any text', () => {
     const bucket = { kind: 'Bucket', group: 's3.services.k8s.aws' };
-    expect(lookUpFinalizer('finalizers.s3.services.k8s.aws/Bucket', bucket)?.matchKind).toBe(
-      'glob',
-    );
+    expect(lookUpFinalizer('finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeDefined();
     expect(lookUpFinalizer('finalizersXs3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
     expect(lookUpFinalizer('a/finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
   });

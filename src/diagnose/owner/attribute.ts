@@ -38,6 +38,7 @@ import {
   type Held,
   isCalledAfterType,
   isOftenManaged,
+  lateWriters,
   meantBy,
   namesToldBy,
   tellingWriter,
@@ -481,18 +482,14 @@ function isReplaced(
   candidates: readonly Candidate[],
 ): boolean {
   if (asleep === undefined || isAlive(asleep)) return false;
-  const late = held.objects.flatMap(({ statusWriters }) =>
-    statusWriters.flatMap(({ manager, time }) =>
-      Date.parse(time ?? '') > Date.parse(held.since) ? [manager] : [],
-    ),
-  );
+  const late = lateWriters(held);
   return candidates.some(
     ({ actor, account: other, rights, evidence }) =>
       actor !== undefined &&
       isAlive(actor) &&
       rights.change === 'named' &&
       evidence.some(({ kind }) => kind === 'status') &&
-      late.some((manager) => speaksAs(actor, manager)) &&
+      late.some(({ manager }) => speaksAs(actor, manager)) &&
       !isSameAccount(other, account),
   );
 }
@@ -624,7 +621,7 @@ function signsOfLife(
     ...leases,
     ...outsiders(context, held.type).map((who) => life(fromOutside(who))),
     ...outOfSight(context, held).map(life),
-    ...lateWriters(context, held, candidates).map(life),
+    ...unseenWriters(context, held, candidates).map(life),
     ...pointedTo(context, held, others, wasHere(context, held, gone)),
     ...mayHaveHadRights(context, held, gone).map(life),
     ...users.map((text) => ({ text, isLife: false })),
@@ -687,18 +684,15 @@ function outOfSight({ now }: Context, held: Held): string[] {
 }
 
 /** Writes to the status since the deletion, but for those of who was seen and cannot be the owner, or is gone. */
-function lateWriters(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
+function unseenWriters(context: Context, held: Held, candidates: readonly Candidate[]): string[] {
   const gone = candidates.flatMap(({ actor }) => (actor?.isGone ? actor.programs : []));
   const seen = actorsOf(context).flatMap(({ programs }) => programs.filter(isTelling));
-  const late = held.objects.flatMap(({ kind, name, statusWriters }) =>
-    statusWriters
-      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(held.since))
-      .filter(({ manager }) => !OF_NOBODY.test(manager) && ![...gone, ...seen].includes(manager))
-      .map(
-        ({ manager }) =>
-          `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
-      ),
-  );
+  const late = lateWriters(held)
+    .filter(({ manager }) => !OF_NOBODY.test(manager) && ![...gone, ...seen].includes(manager))
+    .map(
+      ({ object: { kind, name }, manager }) =>
+        `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
+    );
   return [...new Set(late)];
 }
 

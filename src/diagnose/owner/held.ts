@@ -49,6 +49,15 @@ export function tellingWriter(held: Held): string {
   return !mayBeCopied && tellsOf(held)(manager) ? manager : '';
 }
 
+/** Who has written to the status of these objects since the deletion began. */
+export function lateWriters({ objects, since }: Held) {
+  return objects.flatMap((object) =>
+    object.statusWriters
+      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(since))
+      .map(({ manager }) => ({ object, manager })),
+  );
+}
+
 /** Names that tell, of what wrote the finalizer or writes the status. */
 export function namesToldBy(held: Held): string[] {
   return [writerOf(held)?.manager ?? '', ...statusManagers(held)].filter(tellsOf(held));

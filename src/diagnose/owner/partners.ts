@@ -15,6 +15,11 @@ import {
 } from '../context.ts';
 import type { Held } from './held.ts';
 
+interface Partner {
+  object: ObjectFacts;
+  because: string;
+}
+
 /** What the object waits for across a border: bound or referenced objects, children, dependents. */
 export function partnerLinks(context: Context, held: Held): Link[] {
   return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
@@ -23,10 +28,7 @@ export function partnerLinks(context: Context, held: Held): Link[] {
 }
 
 /** Objects that a held one names and that are on their way out and held themselves. */
-export function partnersOf(
-  context: Context,
-  held: Held,
-): { object: ObjectFacts; because: string }[] {
+export function partnersOf(context: Context, held: Held): Partner[] {
   const { now } = context;
   const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
   return held.objects.flatMap(({ uid, apiVersion }) => {
@@ -49,10 +51,7 @@ export function partnersOf(
 }
 
 /** Of these, those that name the held one in turn: whoever looks after it waits until they are gone. */
-export function boundPartners(
-  context: Context,
-  held: Held,
-): { object: ObjectFacts; because: string }[] {
+export function boundPartners(context: Context, held: Held): Partner[] {
   return partnersOf(context, held).filter(({ object }) => namesBack(context, object, held));
 }
 
@@ -71,10 +70,7 @@ function namesBack(context: Context, object: ObjectFacts, { objects }: Held): bo
 }
 
 /** Terminating objects of the namespace that the held one owns, and that are held themselves. */
-export function childrenOf(
-  context: Context,
-  held: Held,
-): { object: ObjectFacts; because: string }[] {
+export function childrenOf(context: Context, held: Held): Partner[] {
   const owners = new Set(held.objects.map(({ uid }) => uid));
   return heldHere(context, ({ ownerReferences }) =>
     ownerReferences.some(({ uid }) => owners.has(uid)),

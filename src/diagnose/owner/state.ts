@@ -109,25 +109,20 @@ export function invalidity(
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const detail = detailOf(context, object);
   if (detail === undefined) return [];
-  const written = writtenBy(object);
-  const inConditions = abnormal(detail, object).flatMap(({ condition, source }) => {
-    const { reason, message, lastTransitionTime } = condition;
-    return refusal(message === '' ? reason : message, source, saysFailure(condition)).map(
-      (error) => ({ ...error, object, at: lastTransitionTime ?? written ?? '' }),
-    );
+  const written = writtenBy(object) ?? '';
+  return told(detail, object).flatMap(({ condition, text, source }) => {
+    if (condition === undefined && isPast(detail, object, text)) return [];
+    const { reason = '', lastTransitionTime: at = written } = condition ?? {};
+    const isStated = condition !== undefined && saysFailure(condition);
+    return refusal(text || reason, source, isStated).map((one) => ({ ...one, object, at }));
   });
-  return [
-    ...inConditions,
-    ...textsOf(detail, object)
-      .filter((text) => !isPast(detail, object, text))
-      .flatMap((text) =>
-        refusal(text, `the status of ${object.kind} ${object.name}`, false).map((error) => ({
-          ...error,
-          object,
-          at: written ?? '',
-        })),
-      ),
-  ];
+}
+
+/** What the object says: its conditions that are not as they should be, and other texts of its status. */
+function told(detail: ObjectDetail, object: ObjectFacts) {
+  const source = `the status of ${object.kind} ${object.name}`;
+  const texts = textsOf(detail, object).map((text) => ({ condition: undefined, text, source }));
+  return [...abnormal(detail, object), ...texts];
 }
 
 /** Plain texts have no time of their own: only that of the last write of the status. */
@@ -145,7 +140,8 @@ function abnormal(detail: ObjectDetail, object: ObjectFacts) {
     .map((condition) => {
       const { type, status, reason } = condition;
       const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
-      return { condition, source: `status condition ${is} of ${object.kind} ${object.name}` };
+      const source = `status condition ${is} of ${object.kind} ${object.name}`;
+      return { condition, text: condition.message, source };
     });
 }
 
@@ -154,14 +150,9 @@ export function sayings(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
     if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-    const said = abnormal(detail, object).map(({ condition: { message }, source }) => ({
-      text: message,
-      source,
-      object,
-    }));
-    const source = `the status of ${object.kind} ${object.name}`;
-    const told = textsOf(detail, object).map((text) => ({ text, source, object }));
-    return [...said, ...told].filter(({ text }) => text !== '' && !NOISE.test(text));
+    return told(detail, object)
+      .filter(({ text }) => text !== '' && !NOISE.test(text))
+      .map(({ text, source }) => ({ text, source, object }));
   });
 }
 
@@ -230,7 +221,6 @@ function fromEvents(
   object: ObjectFacts,
 ): Dated[] {
   const began = Date.parse(object.deletionTimestamp ?? '');
-  const isNew = ({ at }: EventFacts): boolean => Date.parse(at ?? '') >= began;
   const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
   const elsewhere = Object.entries(context.now.places).flatMap(([place, { events }]) =>
     place === object.namespace ? [] : listed(events).filter((event) => mentions(event, object)),
@@ -239,7 +229,7 @@ function fromEvents(
     .filter(
       (event) =>
         event.type === 'Warning' &&
-        isNew(event) &&
+        Date.parse(event.at ?? '') >= began &&
         !isOfAnother(context, owner, event.component, event.instance),
     )
     .flatMap((event) =>

@@ -6,6 +6,7 @@ import type {
   PolicyBindingFacts,
   PolicyFacts,
   ResourceType,
+  ServiceRef,
   Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
@@ -264,9 +265,26 @@ function exempt(context: Context, webhook: WebhookFacts): Remedy {
   });
 }
 
-function policyNamed({ now: { cluster } }: Context, policy: string): PolicyFacts | undefined {
-  const policies = [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
-  return policies.find(({ name }) => name === policy);
+/** Whom the API server asks, or what it judges by, before anything is changed. */
+export const ADMISSION = [
+  'validatingWebhooks',
+  'mutatingWebhooks',
+  'validatingPolicies',
+  'validatingPolicyBindings',
+  'mutatingPolicies',
+  'mutatingPolicyBindings',
+] as const;
+
+function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
+  return [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
+}
+
+function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
+  return [...listed(cluster.validatingPolicyBindings), ...listed(cluster.mutatingPolicyBindings)];
+}
+
+function policyNamed(context: Context, policy: string): PolicyFacts | undefined {
+  return policiesOf(context).find(({ name }) => name === policy);
 }
 
 function policyDenied(
@@ -274,13 +292,8 @@ function policyDenied(
   error: Extract<AdmissionError, { kind: 'policy-denied' }>,
   request: string,
 ): RuleResult {
-  const { now } = context;
   const policy = policyNamed(context, error.policy);
-  const bindings = [
-    ...listed(now.cluster.validatingPolicyBindings),
-    ...listed(now.cluster.mutatingPolicyBindings),
-  ];
-  const binding = bindings.find(
+  const binding = bindingsOf(context).find(
     ({ name, policy: of }) => name === error.binding && of === error.policy,
   );
   const kind = policy?.kind ?? 'ValidatingAdmissionPolicy';
@@ -328,67 +341,55 @@ function policyRemedies(
   binding: PolicyBindingFacts | undefined,
   isLost: boolean,
 ): Remedy[] {
+  const policy = { kind, name: error.policy };
+  const see = lookAt(`See what ${kind} ${error.policy} asks for`, policy);
   const meet = meeting(`${kind} ${error.policy}`, error.message);
-  const subject = { kind, name: error.policy };
-  const see = lookAt(`See what ${kind} ${error.policy} asks for`, subject);
-  if (FAILS.test(error.message) && !NO_PARAMS.test(error.text)) {
-    return [
-      meet,
-      see,
-      role('or', {
-        text: `Let requests pass while ${kind} ${error.policy} fails`,
-        command: patchCommand(target(subject), [
-          { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
-        ]),
-        risk: 'what it would have refused passes while it fails, in the whole cluster, until failurePolicy is set back to Fail',
-      }),
-    ];
+  const isWithoutParams = NO_PARAMS.test(error.text);
+  if (FAILS.test(error.message) && !isWithoutParams) {
+    const ignore = {
+      text: `Let requests pass while ${kind} ${error.policy} fails`,
+      command: patchCommand(target(policy), [
+        { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
+      ]),
+      risk: 'what it would have refused passes while it fails, in the whole cluster, until failurePolicy is set back to Fail',
+    };
+    return [meet, see, role('or', ignore)];
   }
   if (binding === undefined) return [meet, see];
-  const type = target({ kind: `${kind}Binding`, name: binding.name });
-  if (NO_PARAMS.test(error.text)) {
+  const bound = target({ kind: `${kind}Binding`, name: binding.name });
+  if (isWithoutParams) {
     const { name, namespace } = binding.paramRef ?? {};
+    const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
     const create = role('now', {
-      text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${namespace === undefined ? '' : ` in namespace ${namespace}`}`}`,
+      text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${place}`}`,
     });
-    return [
-      ...(isLost ? [] : [create]),
-      see,
-      role(isLost ? 'now' : 'or', {
-        text: `Let binding ${binding.name} allow what it has no parameters for`,
-        command: patchCommand(type, [
-          { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },
-        ]),
-        risk: 'the policy refuses nothing wherever the parameters of this binding are missing',
-      }),
-    ];
-  }
-  if (binding.actions.length === 0) {
-    const matchExpressions = exempting(context, binding.namespaceSelector);
-    const patch = {
-      spec: { matchResources: { namespaceSelector: { matchLabels: null, matchExpressions } } },
-    };
-    return [
-      meet,
-      see,
-      role('or', {
-        text: `Exempt this namespace from binding ${binding.name}`,
-        command: kubectl('patch', ...type, '--type=merge', '-p', JSON.stringify(patch)),
-        risk: 'nothing in this namespace is changed by it any more',
-      }),
-    ];
-  }
-  return [
-    meet,
-    see,
-    role('or', {
-      text: `For the time of this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
-      command: patchCommand(type, [
-        { op: 'replace', path: '/spec/validationActions', value: ['Warn', 'Audit'] },
+    const allow = {
+      text: `Let binding ${binding.name} allow what it has no parameters for`,
+      command: patchCommand(bound, [
+        { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },
       ]),
-      risk: 'until it is set back, the policy refuses nothing wherever this binding applies',
-    }),
-  ];
+      risk: 'the policy refuses nothing wherever the parameters of this binding are missing',
+    };
+    return isLost ? [see, role('now', allow)] : [create, see, role('or', allow)];
+  }
+  const matchExpressions = exempting(context, binding.namespaceSelector);
+  const namespaceSelector = { matchLabels: null, matchExpressions };
+  const patch = { spec: { matchResources: { namespaceSelector } } };
+  const pass =
+    binding.actions.length === 0
+      ? {
+          text: `Exempt this namespace from binding ${binding.name}`,
+          command: kubectl('patch', ...bound, '--type=merge', '-p', JSON.stringify(patch)),
+          risk: 'nothing in this namespace is changed by it any more',
+        }
+      : {
+          text: `For the time of this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
+          command: patchCommand(bound, [
+            { op: 'replace', path: '/spec/validationActions', value: ['Warn', 'Audit'] },
+          ]),
+          risk: 'until it is set back, the policy refuses nothing wherever this binding applies',
+        };
+  return [meet, see, role('or', pass)];
 }
 
 /**
@@ -403,25 +404,32 @@ export function deadWebhooks(
   place = context.now.namespace.labels,
 ): RuleResult[] {
   const request = `${operation} of ${typeName(type)}`;
-  return webhooksOf(context)
-    .filter(
-      (webhook) =>
-        webhook.failurePolicy === 'Fail' &&
-        !webhook.hasMatchConditions &&
-        matchesWebhook(context, webhook, operation, type, object.labels, place),
-    )
-    .flatMap((webhook) => {
-      const { service } = webhook;
-      const backend = service && backendOf(context, service);
-      if (backend?.isDead !== true) return [];
-      return unreachable(context, webhook, {
-        name: webhook.name,
-        service,
-        failure: backend.failure,
-        request,
-        evidence: [`it matches ${request} there and fails closed`],
-      });
+  return guardsOf(context, operation, type, object.labels, place).flatMap((webhook) => {
+    const { name, service, hasMatchConditions } = webhook;
+    const backend = backendOf(context, service);
+    if (hasMatchConditions || backend.isDead !== true) return [];
+    const evidence = [`it matches ${request} there and fails closed`];
+    return unreachable(context, webhook, {
+      ...{ name, service, failure: backend.failure, request, evidence },
     });
+  });
+}
+
+/** Webhooks without whose Service such a request fails. */
+export function guardsOf(
+  context: Context,
+  operation: string,
+  type: ResourceType,
+  labels: Record<string, string>,
+  place?: Record<string, string>,
+): (WebhookFacts & { service: ServiceRef })[] {
+  return webhooksOf(context).flatMap((webhook) => {
+    const { failurePolicy, service } = webhook;
+    const isAsked = matchesWebhook(context, webhook, operation, type, labels, place);
+    return failurePolicy === 'Fail' && service !== undefined && isAsked
+      ? [{ ...webhook, service }]
+      : [];
+  });
 }
 
 /** A webhook, or a policy by one of its bindings. */
@@ -493,16 +501,8 @@ export function askedAbout(
   object: Pick<ObjectFacts, 'namespace' | 'name' | 'labels'>,
 ): Asked[] | undefined {
   const { cluster, namespace } = context.now;
-  const lists = [
-    cluster.validatingWebhooks,
-    cluster.mutatingWebhooks,
-    cluster.validatingPolicies,
-    cluster.validatingPolicyBindings,
-    cluster.mutatingPolicies,
-    cluster.mutatingPolicyBindings,
-  ];
   const isElsewhere = type.namespaced && object.namespace !== namespace.name;
-  if (isElsewhere || lists.some((list) => list?.ok !== true)) return undefined;
+  if (isElsewhere || ADMISSION.some((key) => cluster[key]?.ok !== true)) return undefined;
   const webhooks = webhooksOf(context).filter((webhook) =>
     matchesWebhook(context, webhook, operation, type, object.labels),
   );
@@ -511,19 +511,12 @@ export function askedAbout(
     !type.namespaced || matchesLabels(namespaceSelector, namespace.labels);
   const isOf = ({ resourceNames: names }: MatchRule): boolean =>
     names.length === 0 || names.includes(object.name);
-  const policies = [
-    ...listed(cluster.validatingPolicies),
-    ...listed(cluster.mutatingPolicies),
-  ].filter(
+  const policies = policiesOf(context).filter(
     (policy) =>
       policy.rules.some((rule) => isOf(rule) && matchesRule(rule, operation, type, false)) &&
       isHere(policy) &&
       matchesLabels(policy.objectSelector, object.labels),
   );
-  const bindings = [
-    ...listed(cluster.validatingPolicyBindings),
-    ...listed(cluster.mutatingPolicyBindings),
-  ].filter((binding) => isHere(binding) && policies.some(({ name }) => name === binding.policy));
   const asked: Asked[] = [
     ...webhooks.map((webhook) => {
       const { kind, name } = webhook.configuration;
@@ -531,22 +524,24 @@ export function askedAbout(
       const text = `webhook ${webhook.name} of ${kind} ${name}`;
       return { text, webhook, isMutating, dependsOnUser: webhook.dependsOnUser };
     }),
-    ...bindings.flatMap((binding) =>
-      policies
-        .filter(({ name }) => name === binding.policy)
-        .map(({ kind, name, dependsOnUser }) => ({
-          text: `policy ${name}, bound by ${binding.name}`,
-          binding,
-          isMutating: kind === 'MutatingAdmissionPolicy',
-          dependsOnUser,
-        })),
-    ),
+    ...bindingsOf(context)
+      .filter(isHere)
+      .flatMap((binding) =>
+        policies
+          .filter(({ name }) => name === binding.policy)
+          .map(({ kind, name, dependsOnUser }) => ({
+            text: `policy ${name}, bound by ${binding.name}`,
+            binding,
+            isMutating: kind === 'MutatingAdmissionPolicy',
+            dependsOnUser,
+          })),
+      ),
   ];
   return asked.toSorted((a, b) => (a.text < b.text ? -1 : 1));
 }
 
 /** Sources: apiserver pkg/admission/plugin/webhook/predicates. */
-export function matchesWebhook(
+function matchesWebhook(
   context: Context,
   webhook: WebhookFacts,
   operation: string,

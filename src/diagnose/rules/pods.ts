@@ -1,6 +1,6 @@
 import type { Remedy } from '../../model/finding.ts';
 import type { NodeFacts, ObjectFacts, PodFacts, Snapshot } from '../../model/snapshot.ts';
-import { beforehand, kubectl, look, named, role, target } from '../commands.ts';
+import { beforehand, inNamespace, kubectl, look, named, role, target } from '../commands.ts';
 import {
   type Context,
   eventsAbout,
@@ -246,20 +246,17 @@ function nodeRemedies(
 }
 
 function forceDelete(pods: readonly PodFacts[], text: string): Remedy {
-  const names = pods.slice(0, MAX_NAMES).map(({ name }) => name);
-  const more = pods.length > names.length ? ` (the first ${names.length} of ${pods.length})` : '';
+  const more = pods.length > MAX_NAMES ? ` (the first ${MAX_NAMES} of ${pods.length})` : '';
   return role('or', {
     text: text + more,
-    command: kubectl(
-      'delete',
-      ...named('pod', ...names),
-      '-n',
-      pods[0]?.namespace ?? '',
-      '--grace-period=0',
-      '--force',
-    ),
+    command: deletion(pods, '--grace-period=0', '--force'),
     risk: 'the object goes although containers of the pod may still run and hold their volumes',
   });
+}
+
+function deletion(pods: readonly PodFacts[], ...flags: string[]): string {
+  const names = pods.slice(0, MAX_NAMES).map(({ name }) => name);
+  return kubectl('delete', ...named('pod', ...names), ...inNamespace(pods[0]?.namespace), ...flags);
 }
 
 const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
@@ -321,13 +318,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
           ? [
               role('now', {
                 text: `Delete the pods that use claim ${claim.name}; finished pods count too. The claim then goes by itself`,
-                command: kubectl(
-                  'delete',
-                  ...named('pod', ...staying.slice(0, MAX_NAMES).map(({ name }) => name)),
-                  '-n',
-                  claim.namespace,
-                  '--wait=false',
-                ),
+                command: deletion(staying, '--wait=false'),
               }),
             ]
           : [],

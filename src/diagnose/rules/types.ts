@@ -5,6 +5,7 @@ import {
   type Forecast,
   type ObjectFacts,
   type ResourceType,
+  type ServiceRef,
   type TypeContent,
   trialKey,
 } from '../../model/snapshot.ts';
@@ -129,17 +130,8 @@ function foreseenConversion(
   if (!needsIt || backendOf(context, service).isDead !== true) return [];
   if (isGone && total === 0) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-  const result = conversionFailing(context, {
-    kind: 'conversion-failed',
-    group: type.group,
-    version: type.version,
-    objectKind: type.kind,
-    cause: 'service-not-found',
-    service,
-    url: undefined,
-    text,
-    count: 1,
-  });
+  const error = unanswered(crd, service, 'service-not-found', text);
+  const result = conversionFailing(context, error);
   return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
 }
 
@@ -214,10 +206,8 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
         ? [apiFailing(context, type, error.text)]
         : [deletionForbidden(context, error)];
     }
-    case 'storage': {
-      const dead = isInitializing(error) ? deadConversions(context, error) : [];
-      return dead.length > 0 ? dead : [storageUnreadable(context, error)];
-    }
+    case 'storage':
+      return ofStorage(context, error);
     case 'unexpected-items':
       return keptObjects(context, error);
     default:
@@ -280,10 +270,7 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
   if (retired) return [retired];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
-    if (error.kind === 'storage') {
-      const dead = isInitializing(error) ? deadConversions(context, error) : [];
-      return dead.length > 0 ? dead : [storageUnreadable(context, error, type)];
-    }
+    if (error.kind === 'storage') return ofStorage(context, error, type);
   }
   return kind === 'throttled' ? [] : [apiFailing(context, type, message)];
 }
@@ -427,6 +414,15 @@ export function isInitializing(error: ContentError): boolean {
   return error.kind === 'storage' && error.problem === 'initializing';
 }
 
+function ofStorage(
+  context: Context,
+  error: ErrorOf<'storage'>,
+  failing?: ResourceType,
+): RuleResult[] {
+  const dead = isInitializing(error) ? deadConversions(context, error) : [];
+  return dead.length > 0 ? dead : [storageUnreadable(context, error, failing)];
+}
+
 /** CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
 function deadConversions(context: Context, error: ContentError): RuleResult[] {
   return Object.values(context.now.definitions).flatMap((read) => {
@@ -435,18 +431,20 @@ function deadConversions(context: Context, error: ContentError): RuleResult[] {
     if (crd === undefined || service === undefined) return [];
     const backend = backendOf(context, service);
     if (backend.isDead !== true) return [];
-    return conversionFailing(context, {
-      kind: 'conversion-failed',
-      group: crd.group,
-      version: '',
-      objectKind: crd.kind,
-      cause: backend.failure,
-      service,
-      url: undefined,
-      text: `${error.text}; its conversion goes to ${serviceText(service)}`,
-      count: error.count,
-    });
+    const text = `${error.text}; its conversion goes to ${serviceText(service)}`;
+    return conversionFailing(context, unanswered(crd, service, backend.failure, text));
   });
+}
+
+/** As the API server would say it. */
+function unanswered(
+  { group, kind: objectKind }: DefinitionDetail,
+  service: ServiceRef,
+  cause: CallFailure,
+  text: string,
+): ErrorOf<'conversion-failed'> {
+  const call = { cause, service, url: undefined };
+  return { kind: 'conversion-failed', group, version: '', objectKind, ...call, text, count: 1 };
 }
 
 /** With and without `--use-service-account-credentials`. */
