@@ -28,7 +28,6 @@ type ErrorDetail =
   | ({
       kind: 'conversion-failed';
       group: string;
-      version: string;
       objectKind: string;
     } & WebhookCall)
   | {
@@ -58,10 +57,8 @@ type ErrorDetail =
   | { kind: 'other' };
 
 export type ContentError = ErrorDetail & {
-  /** The words as they came. */
+  /** The words as they came; several resource types may fail alike. */
   text: string;
-  /** How many times the same words came; several resource types may fail alike. */
-  count: number;
 };
 
 const CONTENT_FAILURE = /^Failed to delete all resource types, (\d{1,9}) remaining: /;
@@ -75,13 +72,7 @@ export function classifyErrorText(text: string): ContentError[] {
   const errors = prefix
     ? splitContentFailure(text.slice(prefix[0].length), Number(prefix[1]))
     : splitAtKnownStarts(text);
-  const byText = new Map<string, ContentError>();
-  for (const error of errors) {
-    const seen = byText.get(error);
-    if (seen) seen.count += 1;
-    else byText.set(error, { ...readErrorText(error), text: error, count: 1 });
-  }
-  return [...byText.values()];
+  return [...new Set(errors)].map((error) => ({ ...readErrorText(error), text: error }));
 }
 
 /**
@@ -92,7 +83,7 @@ export function classifyErrorText(text: string): ContentError[] {
 function splitContentFailure(tail: string, stated: number): string[] {
   if (stated <= 1) return keep([tail]);
   const piece = repeatedPiece(tail, stated);
-  if (piece !== undefined) return keep(Array.from({ length: stated }, () => piece));
+  if (piece !== undefined) return keep([piece]);
 
   const pieces = cut(tail, startsKnownError);
   if (pieces.length === stated) return pieces;
@@ -275,11 +266,10 @@ const TIERS: readonly Signature[][] = [
     {
       literal: 'conversion webhook for ',
       shape:
-        /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?(?<version>[^/\s,]{1,63}), Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/y,
-      read: ({ group = '', version = '', objectKind = '' }, rest) => ({
+        /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/y,
+      read: ({ group = '', objectKind = '' }, rest) => ({
         kind: 'conversion-failed',
         group,
-        version,
         objectKind,
         ...readWebhookCall(rest),
       }),

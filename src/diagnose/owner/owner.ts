@@ -263,6 +263,18 @@ interface Charge {
   duty: string;
 }
 
+/** A finding about the owner: what it should do, and in `words` why it is not done. */
+function told(
+  { common, duty }: Pick<Charge, 'common' | 'duty'>,
+  code: RuleResult['code'],
+  words: string,
+  remedies: Remedy[],
+  more: Partial<RuleResult> = {},
+): RuleResult {
+  const evidence = [...common.evidence, ...(more.evidence ?? [])];
+  return { ...common, ...more, code, message: duty + words, evidence, remedies };
+}
+
 function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
@@ -276,28 +288,18 @@ function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'
     evidence: [...evidenceOf(candidate, attribution), ...admissionOf(context, held)],
   };
   const duty = shouldRemove(held, certainty, unread);
-  const circle = inside
-    ? { waitsForNamespace: 'it is in this namespace and is being deleted with it' }
-    : {};
+  const waitsForNamespace = inside
+    ? 'it is in this namespace and is being deleted with it'
+    : undefined;
   if (actor.wanted === 0) {
-    return [
-      {
-        ...common,
-        ...circle,
-        code: 'owner-scaled-to-zero',
-        evidence: [...common.evidence, ...scaledText(actor)],
-        message: `${duty}, but ${asleepText(actor)}${isEnding(context, actor) ? ', and is being deleted itself' : ''}`,
-        remedies: [
-          ...(isEnding(context, actor)
-            ? [installRemedy(held, actorText(actor))]
-            : wakeRemedies(context, actor)),
-          ...removal,
-        ],
-      },
-    ];
+    const isOver = isEnding(context, actor);
+    const words = `, but ${asleepText(actor)}${isOver ? ', and is being deleted itself' : ''}`;
+    const wake = isOver ? [installRemedy(held, actorText(actor))] : wakeRemedies(context, actor);
+    const more = { waitsForNamespace, evidence: scaledText(actor) };
+    return [told({ common, duty }, 'owner-scaled-to-zero', words, [...wake, ...removal], more)];
   }
   if (!isAlive(actor) || actor.ready === 0) {
-    return notReady({ ...given, duty, common: { ...common, ...circle } });
+    return notReady({ ...given, duty, common: { ...common, waitsForNamespace } });
   }
   // A guard of its own keeps others from what is its business.
   const others = obstacles.filter(
@@ -331,14 +333,15 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 }
 
 /** None of its pods is ready: why, and what that waits for in turn. */
-function notReady({ actor, common, context, duty, held, removal }: Charge): RuleResult[] {
+function notReady(charge: Charge): RuleResult[] {
+  const { actor, context, held, removal } = charge;
   const who = actorText(actor);
   const hasPods = actor.pods.length > 0;
   const { failure, troubles } = podTroubles(context, actor);
   // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
   const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
-  const words = failure?.message ?? troubles[0] ?? halted?.message;
-  const why = words && inShort(words);
+  const said = failure?.message ?? troubles[0] ?? halted?.message;
+  const why = said && inShort(said);
   const state = (): string => {
     if (isEnding(context, actor)) return 'is being deleted itself';
     if (failure !== undefined && !hasPods) return 'no pod of it can be created';
@@ -363,29 +366,20 @@ function notReady({ actor, common, context, duty, held, removal }: Charge): Rule
   const causes = classifyErrorText(failure?.message ?? '')
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
-  return [
-    {
-      ...common,
-      code: 'owner-not-ready',
-      message: `${duty}, but ${state()}${why === undefined ? '' : `: ${why}`}`,
-      quote: why,
-      evidence: [
-        ...common.evidence,
-        ...(failure === undefined
-          ? []
-          : [`its pods are refused (${failure.reason}): ${failure.message}`]),
-        ...troubles.slice(0, 5),
-      ],
-      remedies: [
-        role('now', cure()),
-        look(`See the state of ${who}`, kubectl('describe', ...target(actor))),
-        ...(hasPods ? [logRemedy(actor)] : []),
-        ...removal,
-      ],
-      waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
-    },
-    ...causes,
+  const words = `, but ${state()}${why === undefined ? '' : `: ${why}`}`;
+  const remedies = [
+    role('now', cure()),
+    look(`See the state of ${who}`, kubectl('describe', ...target(actor))),
+    ...(hasPods ? [logRemedy(actor)] : []),
+    ...removal,
   ];
+  const refused = failure && `its pods are refused (${failure.reason}): ${failure.message}`;
+  const sleeping = told(charge, 'owner-not-ready', words, remedies, {
+    quote: why,
+    evidence: [...(refused ? [refused] : []), ...troubles.slice(0, 5)],
+    waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
+  });
+  return [sleeping, ...causes];
 }
 
 /** What refuses its pods, and what is said of those that are there, the most telling first. */
@@ -447,24 +441,17 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
 function running(charge: Charge): RuleResult[] {
-  const { actor, candidate, common, context, duty, held, obstacles } = charge;
+  const { actor, candidate, context, held, obstacles } = charge;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
     const { object, by } = paused;
-    return [
-      {
-        ...common,
-        code: 'owner-running',
-        message: `${duty} and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} told to leave ${object.kind} ${object.name} alone: ${by}`,
-        evidence: [...common.evidence, `${object.kind} ${object.name}: ${by}`],
-        remedies: [
-          resumeRemedy(typeOf(context, object) ?? held.type, object, by),
-          logRemedy(actor),
-        ],
-      },
-    ];
+    const what = `${object.kind} ${object.name}`;
+    const words = ` and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} told to leave ${what} alone: ${by}`;
+    const resume = resumeRemedy(typeOf(context, object) ?? held.type, object, by);
+    const evidence = [`${what}: ${by}`];
+    return [told(charge, 'owner-running', words, [resume, logRemedy(actor)], { evidence })];
   }
   const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
   const { change, watch, impersonates } = candidate.rights;
@@ -489,108 +476,66 @@ function running(charge: Charge): RuleResult[] {
     const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
     const isDenied = obstacles.every(({ code }) => code === 'admission-denied');
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
-    return [
-      {
-        ...common,
-        code: 'owner-failing',
-        message: `${duty} and runs, but what it must do for that is refused${words}`,
-        quote: first && inShort(first.error.text),
-        evidence: [...common.evidence, ...said.slice(0, 10), ...(lacksRight ? [lack] : [])],
-        remedies: [
-          ...cureRemedies(charge, first, lacksRight, circle !== undefined),
-          logRemedy(actor),
-        ],
-        waitsFor: linksTo(causes, REFUSED),
-        waitsForNamespace: circle,
-      },
-      ...causes,
-    ];
+    const refused = ` and runs, but what it must do for that is refused${words}`;
+    const cures = cureRemedies(charge, first, lacksRight, circle !== undefined);
+    const failing = told(charge, 'owner-failing', refused, [...cures, logRemedy(actor)], {
+      quote: first && inShort(first.error.text),
+      evidence: [...said.slice(0, 10), ...(lacksRight ? [lack] : [])],
+      waitsFor: linksTo(causes, REFUSED),
+      waitsForNamespace: circle,
+    });
+    return [failing, ...causes];
   }
   const local = candidate.rights.isLocal && isForeseen(context, held);
   if (local) {
     const [because] = candidate.rights.because;
-    return [
-      {
-        ...common,
-        code: 'owner-failing',
-        message: `${duty} and runs, but may do so only by ${because}, which goes with this namespace`,
-        remedies: orderRemedies(context, held, 'its rights'),
-        waitsForNamespace: 'the binding that lets it act here goes with this namespace',
-      },
-    ];
+    const words = ` and runs, but may do so only by ${because}, which goes with this namespace`;
+    const waitsForNamespace = 'the binding that lets it act here goes with this namespace';
+    const remedies = orderRemedies(context, held, 'its rights');
+    return [told(charge, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
   const isOver = isEnding(context, actor);
   const lease = isOver
     ? undefined
     : lostLease(context, actor, leasesOf(context, meantBy(context, held)));
-  if (lease !== undefined) {
-    return [{ ...common, code: 'owner-running', ...withoutLead(context, actor, lease, duty) }];
-  }
+  if (lease !== undefined) return [withoutLead(charge, lease)];
   if (isForeseen(context, held)) return needing(charge);
   if (isOver) {
+    const remedies = [logRemedy(actor), installRemedy(held, actorText(actor))];
     return [
-      {
-        ...common,
-        code: 'owner-running',
-        message: `${duty} and still runs, but is being deleted itself`,
-        remedies: [logRemedy(actor), installRemedy(held, actorText(actor))],
-      },
+      told(charge, 'owner-running', ' and still runs, but is being deleted itself', remedies),
     ];
   }
   const [waiting] = sayings(context, held, actor);
   const words =
     waiting && `; ${waiting.object.kind} ${waiting.object.name} says: ${inShort(waiting.text)}`;
-  return [
-    {
-      ...common,
-      code: 'owner-running',
-      message: `${duty} and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off${words ?? ''}`,
-      evidence: [...common.evidence, ...(waiting ? [`${waiting.source}: ${waiting.text}`] : [])],
-      quote: waiting && inShort(waiting.text),
-      remedies: [logRemedy(actor), moreTime(actor), ...restartRemedies(context, actor)],
-    },
-  ];
+  const slow = ` and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off${words ?? ''}`;
+  const remedies = [logRemedy(actor), moreTime(actor), ...restartRemedies(context, actor)];
+  const evidence = waiting && [`${waiting.source}: ${waiting.text}`];
+  const quote = waiting && inShort(waiting.text);
+  return [told(charge, 'owner-running', slow, remedies, { ...(evidence && { evidence }), quote })];
 }
 
 /** A Lease that nobody renews may be an old one: who contends takes it within its duration. */
-function withoutLead(
-  context: Context,
-  actor: Actor,
-  lease: LeaseFacts,
-  duty: string,
-): Pick<RuleResult, 'message' | 'remedies'> {
+function withoutLead(charge: Charge, lease: LeaseFacts): RuleResult {
+  const { actor, context } = charge;
   const { namespace, name, holder, renewTime } = lease;
   const what = `Lease ${namespace}/${name}`;
   const log = logRemedy(actor);
   if (isHolder(actor, lease)) {
-    return {
-      message: `${duty} and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`,
-      remedies: [
-        log,
-        ...restartRemedies(
-          context,
-          actor,
-          `Restart ${actorText(actor)}, which leads and does nothing`,
-        ),
-      ],
-    };
+    const words = ` and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`;
+    const why = `Restart ${actorText(actor)}, which leads and does nothing`;
+    return told(charge, 'owner-running', words, [log, ...restartRemedies(context, actor, why)]);
   }
   const see = lookAt(`See who holds ${what}`, { kind: 'Lease', namespace, name });
-  return isFresh(context, lease)
-    ? {
-        message: `${duty} and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`,
-        remedies: [
-          log,
-          see,
-          role('now', {
-            text: `Let ${actorText(actor)} become the leader, or end who holds the Lease`,
-          }),
-        ],
-      }
-    : {
-        message: `${duty} and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`,
-        remedies: [log, see, moreTime(actor), ...restartRemedies(context, actor)],
-      };
+  if (isFresh(context, lease)) {
+    const words = ` and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`;
+    const text = `Let ${actorText(actor)} become the leader, or end who holds the Lease`;
+    return told(charge, 'owner-running', words, [log, see, role('now', { text })]);
+  }
+  const words = ` and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`;
+  const remedies = [log, see, moreTime(actor), ...restartRemedies(context, actor)];
+  return told(charge, 'owner-running', words, remedies);
 }
 
 function moreTime(actor: Actor): Remedy {
@@ -628,7 +573,8 @@ function isOfTheCloud(held: Held): boolean {
  * A running owner is presumed to do its work. Where the object names credentials that go with the
  * namespace, nobody but the owner knows whether it needs them for that.
  */
-function needing({ actor, common, context, duty, held }: Charge): RuleResult[] {
+function needing(charge: Charge): RuleResult[] {
+  const { actor, context, held } = charge;
   const lease = leaseHere(context, actor);
   const needs = [
     ...needsHere(context, held)
@@ -638,16 +584,10 @@ function needing({ actor, common, context, duty, held }: Charge): RuleResult[] {
   ];
   if (needs.length === 0) return [];
   const names = listNames(needs);
-  return [
-    {
-      ...common,
-      code: 'owner-failing',
-      certainty: 'unknown',
-      message: `${duty} and runs; whether it can without ${names}, which ${needs.length === 1 ? 'goes' : 'go'} with this namespace, cannot be known`,
-      remedies: orderRemedies(context, held, names),
-      waitsForNamespace: `${names}: in this namespace, and gone before it could be used`,
-    },
-  ];
+  const words = ` and runs; whether it can without ${names}, which ${needs.length === 1 ? 'goes' : 'go'} with this namespace, cannot be known`;
+  const waitsForNamespace = `${names}: in this namespace, and gone before it could be used`;
+  const more = { certainty: 'unknown' as const, waitsForNamespace };
+  return [told(charge, 'owner-failing', words, orderRemedies(context, held, names), more)];
 }
 
 const CREDENTIALS =

@@ -45,7 +45,6 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
  * find is called by its resource, or by its kind, which people write small for the kinds that everybody knows.
  */
 function inKubernetes({ now }: Context, error: ContentError): ContentError {
-  const { text, count } = error;
   const isOurs = (): boolean => {
     if (error.kind === 'forbidden') return error.user !== undefined;
     if (error.kind !== 'not-found' || !now.discovery.ok) return true;
@@ -55,7 +54,7 @@ function inKubernetes({ now }: Context, error: ContentError): ContentError {
         (isBuiltIn(group) && kind.toLowerCase() === error.resource),
     );
   };
-  return isOurs() ? error : { kind: 'other', text, count };
+  return isOurs() ? error : { kind: 'other', text: error.text };
 }
 
 /** Many report about an object: what another one cannot do is no refusal of what its owner does. */

@@ -469,7 +469,7 @@ export function onlyAsked(
     webhook !== undefined
       ? webhookDenied(
           context,
-          { kind: 'webhook-denied', webhook: webhook.name, count: 1, ...said },
+          { kind: 'webhook-denied', webhook: webhook.name, ...said },
           webhook,
           request,
         )
@@ -479,7 +479,6 @@ export function onlyAsked(
             kind: 'policy-denied',
             policy: binding?.policy ?? '',
             binding: binding?.name,
-            count: 1,
             ...said,
           },
           request,

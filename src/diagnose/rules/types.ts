@@ -151,7 +151,7 @@ function foreseenForbidden(context: Context): RuleResult[] {
 function unruled({ group, resource }: TypeRef, verb: string, does: string): ErrorOf<'forbidden'> {
   const message = `no rule lets ${CONTROLLER} ${does}`;
   const text = `RBAC: ${message}`;
-  return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text, count: 1 };
+  return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text };
 }
 
 /** Everything inside is gone, or will be, and the last request of the namespace controller is refused to anybody. */
@@ -444,7 +444,7 @@ function unanswered(
   text: string,
 ): ErrorOf<'conversion-failed'> {
   const call = { cause, service, url: undefined };
-  return { kind: 'conversion-failed', group, version: '', objectKind, ...call, text, count: 1 };
+  return { kind: 'conversion-failed', group, objectKind, ...call, text };
 }
 
 /** With and without `--use-service-account-credentials`. */
