@@ -1,7 +1,7 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, WORKLOAD_SOURCES } from './actors.ts';
-import { kubectl, look, role, target } from './commands.ts';
+import { beforehand, kubectl, look, role, target } from './commands.ts';
 import {
   type Context,
   fateText,
@@ -146,6 +146,29 @@ export function backendRemedies(
       kubectl('get', 'endpointslices', '-n', namespace, '-l', `kubernetes.io/service-name=${name}`),
     ),
   ];
+}
+
+/**
+ * What is called again, or not any more. Nobody inside the namespace can answer: what calls it has to go (`late`), the
+ * next time `before` the namespace; elsewhere it may go if the software is `gone`, by the same command.
+ */
+export function remediesOf(
+  context: Context,
+  backend: Backend | undefined,
+  ways: { before: string; late: string; gone: string; command: string; risk: string },
+  {
+    again,
+    or = [],
+    isSameBefore = true,
+  }: { again: Remedy[]; or?: Remedy[]; isSameBefore?: boolean },
+): Remedy[] {
+  const { before, late, gone, ...how } = ways;
+  return backend?.isInside === true
+    ? beforehand(context, before, isSameBefore ? how : {}, [
+        role('now', { text: late, ...how }),
+        ...or,
+      ])
+    : [...again, ...or, role('or', { text: gone, ...how })];
 }
 
 const CURES: Record<CallFailure, string> = {

@@ -133,9 +133,10 @@ function withoutNamespace(
       link(linked, to, from);
     }
   }
-  return componentsOf([...within], linked).map((part) =>
-    [...within].filter((id) => part.includes(id)),
-  );
+  return componentsOf([...within], linked).map((part) => {
+    const members = new Set(part);
+    return [...within].filter((id) => members.has(id));
+  });
 }
 
 /**

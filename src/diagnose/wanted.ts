@@ -28,6 +28,7 @@ import {
 import { goesBy, isOfProduct } from './owner/names.ts';
 import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
+import { isSame } from './rules/apis.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
@@ -204,9 +205,7 @@ function wantBackends(
     ? now.discovery.value.failedGroups
     : conditions.discoveryFailures;
   const apis = listed(now.cluster.apiServices)
-    .filter(({ group, version }) =>
-      failing.some((entry) => entry.group === group && entry.version === version),
-    )
+    .filter((one) => failing.some((other) => isSame(one, other)))
     .flatMap(({ service }) => service?.namespace ?? []);
   const conversions = Object.values(now.definitions).flatMap(
     (read) => valueIn(read)?.conversionService?.namespace ?? [],

@@ -216,15 +216,15 @@ function isVetoed(context: Context, held: Held, candidate: Candidate): boolean {
     return true;
   }
   if (rights.change !== undefined || !isRbacRead(context) || actor?.isGone) return false;
-  const tried = evidence.some(({ kind }) => kind === 'refusal');
+  const tried = evidence.some(isOf('refusal'));
   // Who only reports in the status never had another right.
-  const telling = evidence.filter((one) => !isOfStatus(one) || !rights.reconciles);
+  const telling = evidence.filter((one) => one.kind !== 'status' || !rights.reconciles);
   // By a rule for all types, a policy engine watches them as well: only the product itself, or who writes their
   // status, has lost a right. A namesake for another namespace has rights there, and none in the whole cluster.
   const worksOnIt =
     (rights.watch === 'named' && telling.some(isIdentity)) ||
-    (rights.watch !== undefined && evidence.some(isOfCatalogue)) ||
-    ((rights.watch !== undefined || rights.servesGroup) && telling.some(isOfStatus));
+    (rights.watch !== undefined && evidence.some(isOf('catalogue'))) ||
+    ((rights.watch !== undefined || rights.servesGroup) && telling.some(isOf('status')));
   // Rules about built-in types are nobody's own; who wrote the finalizer and still watches has lost a right.
   const isWatching =
     rights.watch !== undefined &&
@@ -245,9 +245,7 @@ function mayActOtherwise({ rights: { impersonates, worksElsewhere } }: Candidate
 function isUnexplained(context: Context, held: Held, candidate: Candidate): boolean {
   const { actor, evidence } = candidate;
   return (
-    actor !== undefined &&
-    !actor.isGone &&
-    looksHere(context, held, actor) &&
+    isHere(context, held, actor) &&
     evidence.some(({ strength }) => strength === 'direct') &&
     mayActOtherwise(candidate)
   );
@@ -256,9 +254,7 @@ function isUnexplained(context: Context, held: Held, candidate: Candidate): bool
 /** Its rules are those of the type's reconciler, but for the right to change the objects. */
 function isDisabled(context: Context, held: Held, { actor, evidence, rights }: Candidate): boolean {
   return (
-    actor !== undefined &&
-    !actor.isGone &&
-    looksHere(context, held, actor) &&
+    isHere(context, held, actor) &&
     rights.change === undefined &&
     rights.watch === 'named' &&
     rights.reconciles &&
@@ -292,6 +288,10 @@ function looksHere({ now }: Context, { type }: Held, { watches }: Actor): boolea
   return !type.namespaced || watches === undefined || watches.includes(now.namespace.name);
 }
 
+function isHere(context: Context, held: Held, actor: Actor | undefined): boolean {
+  return actor !== undefined && !actor.isGone && looksHere(context, held, actor);
+}
+
 function isMadeOf({ type }: Held, actor: Actor): boolean {
   if (isBuiltIn(type.group)) return false;
   return [actor, actor.owner].some(
@@ -307,12 +307,8 @@ function isIdentity({ strength }: Evidence): boolean {
   return strength !== 'hint';
 }
 
-function isOfCatalogue({ kind }: Evidence): boolean {
-  return kind === 'catalogue';
-}
-
-function isOfStatus({ kind }: Evidence): boolean {
-  return kind === 'status';
+function isOf(kind: Evidence['kind']): (one: Evidence) => boolean {
+  return (one) => one.kind === kind;
 }
 
 /** They tell who serves the type. */
@@ -333,7 +329,7 @@ function isByAnother(held: Held, { actor, evidence }: Candidate): boolean {
   const tells = tellingWriter(held) !== '' || isOfAnyController(writer);
   const isIts =
     actor?.programs.some((program) => isSameProgram(program, writer)) === true ||
-    evidence.some(({ kind }) => kind === 'writer');
+    evidence.some(isOf('writer'));
   return tells && !writer.includes('/') && !isIts;
 }
 
@@ -488,7 +484,7 @@ function isReplaced(
       actor !== undefined &&
       isAlive(actor) &&
       rights.change === 'named' &&
-      evidence.some(({ kind }) => kind === 'status') &&
+      evidence.some(isOf('status')) &&
       late.some(({ manager }) => speaksAs(actor, manager)) &&
       !isSameAccount(other, account),
   );
@@ -563,7 +559,7 @@ function mayReconcile(context: Context, held: Held, { actor }: Candidate): boole
 }
 
 function isLabelled({ evidence }: Candidate): boolean {
-  return evidence.some(({ kind }) => kind === 'labels');
+  return evidence.some(isOf('labels'));
 }
 
 /** Something that shows that somebody who may be the owner lives, or would if it had replicas. */
@@ -584,9 +580,7 @@ function signsOfLife(
   { owner, gone }: { owner?: Candidate; gone?: Candidate | undefined },
 ): Sign[] {
   const life = (text: string): Sign => ({ text, isLife: true });
-  const others = candidates.filter(
-    ({ actor }) => actor !== undefined && !actor.isGone && looksHere(context, held, actor),
-  );
+  const others = candidates.filter(({ actor }) => isHere(context, held, actor));
   if (owner !== undefined) {
     return others
       .filter((candidate) => candidate !== owner && isNear(candidate, owner))
@@ -722,7 +716,7 @@ function pointedTo(
     const pointer = evidence.find((one) => isIdentity(one) || one.kind === 'name');
     if (actor === undefined || pointer === undefined) return [];
     if (!mayRun(actor) && pointer.strength !== 'direct') return [];
-    const isTold = pointer.strength === 'direct' || evidence.some(isOfCatalogue);
+    const isTold = pointer.strength === 'direct' || evidence.some(isOf('catalogue'));
     const hadRight = account !== undefined && departedGrant(context, account) !== undefined;
     // Whose finalizer it is by its domain has no other business.
     const isMeant = meantRights(context, held, actor).some(changesByName);
@@ -744,9 +738,8 @@ function mayHaveHadRights(context: Context, held: Held, gone: Candidate | undefi
   return actorsOf(context)
     .filter(
       (actor) =>
-        !actor.isGone &&
+        isHere(context, held, actor) &&
         !isInside(context, actor.namespace) &&
-        looksHere(context, held, actor) &&
         isCalledAfterType(held, actor.name) &&
         (actor.programs.includes(manager) || /operator|controller|manager/.test(actor.name)),
     )
@@ -782,7 +775,7 @@ function goneOwner(
     ({ actor, account, evidence, rights }) =>
       actor === undefined &&
       (rights.reconciles ||
-        evidence.some(({ kind }) => kind === 'refusal') ||
+        evidence.some(isOf('refusal')) ||
         (account !== undefined && isCalledAs(held, account))),
   );
   return accounts.length === 1 ? accounts[0] : undefined;

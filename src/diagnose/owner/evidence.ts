@@ -125,9 +125,7 @@ function fromWriter(context: Context, held: Held): OwnerEvidence[] {
       (isCalledAfterType(held, writer.manager) && mayChange(actor));
     return found === exact && isSure ? 'direct' : 'shared';
   };
-  return found.flatMap((actor) =>
-    pointing([actor], { strength: strengthOf(actor), kind: 'writer', text }),
-  );
+  return pointing(found, (actor) => ({ strength: strengthOf(actor), kind: 'writer', text }));
 }
 
 function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
@@ -237,14 +235,11 @@ function fromRefusals(context: Context, held: Held): OwnerEvidence[] {
       isSameAccount(account, { namespace, name }),
     );
     return actors.length > 0
-      ? actors.flatMap((actor) =>
-          pointing(
-            [actor],
-            (isMeantElsewhere && !isMeant(actor)) ||
-              sayings.every(({ by }) => isSaidByOthers(actor, by))
-              ? { ...evidence, strength: 'hint' }
-              : evidence,
-          ),
+      ? pointing(actors, (actor) =>
+          (isMeantElsewhere && !isMeant(actor)) ||
+          sayings.every(({ by }) => isSaidByOthers(actor, by))
+            ? { ...evidence, strength: 'hint' }
+            : evidence,
         )
       : [{ actor: undefined, account: { namespace, name }, evidence }];
   });
@@ -253,16 +248,13 @@ function fromRefusals(context: Context, held: Held): OwnerEvidence[] {
 function fromCatalogue(context: Context, held: Held): OwnerEvidence[] {
   const known = catalogued(held);
   if (known === undefined) return [];
-  return actorsOf(context)
-    .filter((actor) => isOfProduct(known, actor))
-    .flatMap((actor) =>
-      pointing([actor], {
-        ...(isProductItself(known, actor)
-          ? { strength: 'identity', kind: 'catalogue' }
-          : { strength: 'shared', kind: 'name' }),
-        text: `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`,
-      }),
-    );
+  const text = `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`;
+  const products = actorsOf(context).filter((actor) => isOfProduct(known, actor));
+  return pointing(products, (actor) =>
+    isProductItself(known, actor)
+      ? { strength: 'identity', kind: 'catalogue', text }
+      : { strength: 'shared', kind: 'name', text },
+  );
 }
 
 /** A leader renews every few seconds; after its duration anybody may take over (client-go, leader election). */
@@ -419,11 +411,8 @@ function backendsOf(
 /** Workloads behind them; only where that is all they do. */
 function fromBackends(context: Context, meant: Meant): OwnerEvidence[] {
   return backendsOf(context, meant).flatMap(({ service, evidence }) =>
-    actorsBehind(context, service).flatMap((actor) =>
-      pointing(
-        [actor],
-        sharesAccount(context, actor) ? { ...evidence, strength: 'hint' } : evidence,
-      ),
+    pointing(actorsBehind(context, service), (actor) =>
+      sharesAccount(context, actor) ? { ...evidence, strength: 'hint' } : evidence,
     ),
   );
 }
@@ -469,8 +458,15 @@ function parentOf(group: string): string {
   return labels.length > 2 ? labels.slice(1).join('.') : group;
 }
 
-function pointing(actors: readonly Actor[], evidence: Evidence): OwnerEvidence[] {
-  return actors.map((actor) => ({ actor, account: actor.account, evidence }));
+function pointing(
+  actors: readonly Actor[],
+  evidence: Evidence | ((actor: Actor) => Evidence),
+): OwnerEvidence[] {
+  return actors.map((actor) => ({
+    actor,
+    account: actor.account,
+    evidence: typeof evidence === 'function' ? evidence(actor) : evidence,
+  }));
 }
 
 /** "Deployment ops/widget-operator", or the account that nobody uses. */

@@ -5,6 +5,7 @@ import {
   foldSubjects,
   idOf,
   isForeseen,
+  isInside,
   linksToHeld,
   listed,
   namespaceSubject,
@@ -113,15 +114,10 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
 
 /** What finalizers hold, and who should have removed them. */
 export function finalizers(context: Context): RuleResult[] {
-  const { namespace } = context.now;
-  const inside = heldObjects(context);
-  return toldOnce([
-    ...heldNamespace(context).flatMap((held) => ofNamespace(context, held)),
-    ...inside.flatMap((held) =>
-      ofObjects(context, held, held.objects[0]?.namespace === namespace.name),
-    ),
-    ...heldOutside(context, inside).flatMap((held) => ofObjects(context, held, false)),
-  ]);
+  const results = heldBy(context).flatMap((held) =>
+    held.objects.length === 0 ? ofNamespace(context, held) : ofObjects(context, held),
+  );
+  return toldOnce(results);
 }
 
 /** A provider of many types leaves one cause when it goes: the types of a group whose one finalizer has lost its owner. */
@@ -158,7 +154,7 @@ function toldOnce(results: readonly RuleResult[]): RuleResult[] {
 }
 
 /** One finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
-function ofObjects(context: Context, held: Held, isHere: boolean): RuleResult[] {
+function ofObjects(context: Context, held: Held): RuleResult[] {
   const { finalizer, objects, count, since } = held;
   const [first] = objects as [ObjectFacts];
   const siblings = removableSiblings(context, held, first.finalizers);
@@ -179,7 +175,7 @@ function ofObjects(context: Context, held: Held, isHere: boolean): RuleResult[] 
       since: foreseen ? undefined : since,
       scope: 'namespace',
       remedies: [],
-      blocksNamespace: isHere ? why : undefined,
+      blocksNamespace: isInside(context, first.namespace) ? why : undefined,
       waitsFor: owner.waitsFor,
       reservations: owner.reservations,
     },

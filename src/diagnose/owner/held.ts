@@ -97,11 +97,8 @@ export function isOftenManaged(held: Held): boolean {
   const known = catalogued(held);
   if (known === undefined)
     return ['services', 'ingresses.networking.k8s.io'].includes(typeName(held.type));
-  return isManaged(known) || known.workload.some(IN_KUBE_SYSTEM);
+  return isManaged(known) || known.workload.some(({ namespace }) => namespace === 'kube-system');
 }
-
-const IN_KUBE_SYSTEM = ({ namespace }: CatalogueEntry['workload'][number]): boolean =>
-  namespace === 'kube-system';
 
 export function isManaged({ owner }: CatalogueEntry): boolean {
   return /\(managed\b/.test(owner);

@@ -26,6 +26,7 @@ import { invalidity, type Refusal } from './state.ts';
 export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
   const { apiVersion, kind, owner, uid, scaledBy } = actor;
   const place = target(actor);
+  const who = actorText(actor);
   const manager = scaledBy?.manager ?? '';
   const scalers = actorsOf(context).filter(
     (other) => other !== actor && isAlive(other) && isTelling(manager) && goesBy(other, manager),
@@ -38,19 +39,10 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
         : '';
   const then = `it then removes the finalizer, and the namespace goes within 10 s${undone}`;
   switch (kind) {
-    case 'Deployment':
-    case 'StatefulSet':
-    case 'ReplicaSet':
-      return [
-        role('now', {
-          text: `Scale ${actorText(actor)} up; ${then}`,
-          command: kubectl('scale', ...place, '--replicas=1'),
-        }),
-      ];
     case 'DaemonSet':
       return [
         role('now', {
-          text: `Let nodes take the pods of ${actorText(actor)} again; ${then}`,
+          text: `Let nodes take the pods of ${who} again; ${then}`,
           ...(Object.keys(actor.nodeSelector).length === 0
             ? { command: kubectl('describe', ...place) }
             : {
@@ -65,23 +57,17 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
     case 'Job':
       return [
         role('now', {
-          text: `Resume ${actorText(actor)}; ${then}`,
+          text: `Resume ${who}; ${then}`,
           command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
         }),
       ];
-    default:
-      return [
-        role('now', {
-          text: `Give ${actorText(actor)} replicas again; ${then}`,
-          ...(uid !== undefined && {
-            command: kubectl(
-              'scale',
-              ...target(actor, `${kind.toLowerCase()}.${apiVersion.split('/')[0]}`),
-              '--replicas=1',
-            ),
-          }),
-        }),
-      ];
+    default: {
+      const isOwn = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(kind);
+      const type = isOwn ? undefined : `${kind.toLowerCase()}.${apiVersion.split('/')[0]}`;
+      const scale = { command: kubectl('scale', ...target(actor, type), '--replicas=1') };
+      const words = isOwn ? `Scale ${who} up` : `Give ${who} replicas again`;
+      return [role('now', { text: `${words}; ${then}`, ...((isOwn || uid) && scale) })];
+    }
   }
 }
 

@@ -16,10 +16,11 @@ import {
   type Backend,
   backendOf,
   backendRemedies,
+  remediesOf,
   tiesOf,
   WHY,
 } from '../backends.ts';
-import { beforehand, kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
+import { kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
 import {
   type Context,
   idOf,
@@ -168,31 +169,14 @@ function webhookRemedies(
     risk: 'what it would have refused or changed passes, in the whole cluster, until failurePolicy is set back to Fail',
   });
   const remove = {
+    before: `delete ${kind} ${configuration} before the namespace that serves it`,
+    late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so nobody can answer any more`,
+    gone: `If its software was removed for good, delete ${kind} ${configuration}`,
     command: kubectl('delete', ...type),
     risk: `${siblings === 1 ? 'its check stops' : `its ${siblings} webhooks stop`} for the whole cluster`,
   };
-  if (backend?.isInside !== true) {
-    return [
-      ...backendRemedies(backend, failure),
-      ignore,
-      role('or', {
-        text: `If its software was removed for good, delete ${kind} ${configuration}`,
-        ...remove,
-      }),
-    ];
-  }
-  return beforehand(
-    context,
-    `delete ${kind} ${configuration} before the namespace that serves it`,
-    remove,
-    [
-      role('now', {
-        text: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so nobody can answer any more`,
-        ...remove,
-      }),
-      ignore,
-    ],
-  );
+  const again = backendRemedies(backend, failure);
+  return remediesOf(context, backend, remove, { again, or: [ignore] });
 }
 
 /** Names of webhooks are not names of objects: the configuration has to be looked for. */

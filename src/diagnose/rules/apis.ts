@@ -20,6 +20,12 @@ function apiServiceSubject(name: string): Subject {
   return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
 }
 
+type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
+
+export function isSame(a: GroupVersion, b: GroupVersion): boolean {
+  return a.group === b.group && a.version === b.version;
+}
+
 interface FailingGroup {
   group: string;
   version: string;
@@ -46,9 +52,7 @@ function failingGroups(context: Context): FailingGroup[] {
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
   found.push(...goingGroups(context, found));
   for (const failing of found) {
-    const named = said.find(
-      ({ group, version }) => group === failing.group && version === failing.version,
-    );
+    const named = said.find((one) => isSame(one, failing));
     if (named !== undefined) {
       failing.reasons.push(
         `the namespace's condition NamespaceDeletionDiscoveryFailure: ${named.error}`,
@@ -62,10 +66,7 @@ function failingGroups(context: Context): FailingGroup[] {
 function goingGroups(context: Context, known: readonly FailingGroup[]): FailingGroup[] {
   return listed(context.now.cluster.apiServices)
     .filter(({ service }) => service !== undefined && isGoing(context, service.namespace))
-    .filter(
-      ({ group, version }) =>
-        !known.some((other) => other.group === group && other.version === version),
-    )
+    .filter((one) => !known.some((other) => isSame(one, other)))
     .map(({ group, version }) => ({ group, version, reasons: [] }));
 }
 
@@ -79,9 +80,7 @@ function goingGroups(context: Context, known: readonly FailingGroup[]): FailingG
 export function failingApis(context: Context): RuleResult[] {
   const services = context.now.cluster.apiServices;
   const failing = failingGroups(context).map((group) => {
-    const service = listed(services).find(
-      (entry) => entry.group === group.group && entry.version === group.version,
-    );
+    const service = listed(services).find((one) => isSame(one, group));
     const isDown =
       service?.available?.status !== 'True' || isGoing(context, service.service?.namespace);
     return service !== undefined && isDown
@@ -198,7 +197,7 @@ const LOSSES: Record<string, string> = {
   'external.metrics.k8s.io': 'autoscaling on its metrics stops',
 };
 
-function deleteApiService(service: Pick<ApiServiceFacts, 'name' | 'group' | 'version'>): Remedy {
+function deleteApiService(service: GroupVersion & { name: string }): Remedy {
   const loss = Object.hasOwn(LOSSES, service.group) ? LOSSES[service.group] : undefined;
   return role('or', {
     text: `If its software was removed for good, delete APIService ${service.name}; ${HEALS}`,

@@ -9,7 +9,7 @@ import {
   type TypeContent,
   trialKey,
 } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
+import { type Backend, backendOf, backendRemedies, remediesOf, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, look, named, patchCommand, role } from '../commands.ts';
 import {
   apiVersionOf,
@@ -319,38 +319,19 @@ function conversionRemedies(
   backend: Backend | undefined,
   words: string | undefined,
 ): Remedy[] {
-  const stop: Omit<Remedy, 'role' | 'text'> = {
+  const stop = {
+    before: `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
+    late: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
+    gone: `If its software was removed for good, let the API server do without the conversion webhook of ${crd}`,
     command: patchCommand(named('crd', crd), [
       { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
     ]),
     risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
   };
-  if (backend?.isInside !== true) {
-    return [
-      ...(words === undefined
-        ? backendRemedies(backend, failure)
-        : [
-            role('now', {
-              text: `Fix what its conversion webhook says: "${words}"; Kubernetes then tries again within a minute`,
-            }),
-          ]),
-      role('or', {
-        text: `If its software was removed for good, let the API server do without the conversion webhook of ${crd}`,
-        ...stop,
-      }),
-    ];
-  }
-  return beforehand(
-    context,
-    `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
-    {},
-    [
-      role('now', {
-        text: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
-        ...stop,
-      }),
-    ],
-  );
+  const fix = `Fix what its conversion webhook says: "${words}"; Kubernetes then tries again within a minute`;
+  const again =
+    words === undefined ? backendRemedies(backend, failure) : [role('now', { text: fix })];
+  return remediesOf(context, backend, stop, { again, isSameBefore: false });
 }
 
 /** Of conversion without a webhook (apiextensions-apiserver pkg/apiserver/conversion) and of decoding. */
