@@ -265,11 +265,7 @@ export function isEnding(context: Context, { namespace, deletionTimestamp }: Act
   );
 }
 
-export function actorSubject({ apiVersion, kind, namespace, name }: Actor): Subject {
-  return { apiVersion, kind, namespace, name };
-}
-
-export function actorText({ kind, namespace, name }: Actor): string {
+export function actorText({ kind, namespace, name }: Subject): string {
   return `${kind} ${namespace}/${name}`;
 }
 

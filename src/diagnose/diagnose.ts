@@ -7,6 +7,7 @@ import {
   type QueuedContent,
 } from '../model/finding.ts';
 import type { NamespaceFacts, Snapshot } from '../model/snapshot.ts';
+import { actorText } from './actors.ts';
 import { parseConditions } from './conditions.ts';
 import {
   apiVersionOf,
@@ -91,7 +92,7 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
     const server = results.find(
       ({ code, subject, waitsFor = [] }) =>
         (code === 'owner-scaled-to-zero' || code === 'owner-not-ready') &&
-        `${subject.kind} ${subject.namespace}/${subject.name}` === result.servedBy &&
+        actorText(subject) === result.servedBy &&
         !waitsFor.some(({ id }) => id === idOf(result)),
     );
     if (server === undefined) return result;

@@ -27,7 +27,7 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
     byId.set(id, known === undefined ? result : merge(known, result));
   }
   const rank = rankBy(byId);
-  const ids = [...byId.keys()].sort((a, b) => rank(a) - rank(b) || compare(a, b));
+  const ids = [...byId.keys()].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
   const edges = edgesOf(ids, byId);
   const next = adjacency(edges);
   const reachable = reach(NAMESPACE, next);
@@ -236,8 +236,4 @@ function rankBy(byId: ReadonlyMap<string, RuleResult>): (id: string) => number {
     ranks.set(id, FINDING_CODES.indexOf(code) - (1 - 1 / count));
   }
   return (id) => ranks.get(id) ?? FINDING_CODES.length;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

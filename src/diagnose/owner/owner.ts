@@ -1,15 +1,7 @@
 import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
-import {
-  type Actor,
-  accountText,
-  actorSubject,
-  actorsOf,
-  actorText,
-  isAlive,
-  isEnding,
-} from '../actors.ts';
+import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
 import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
 import {
@@ -30,6 +22,7 @@ import {
   listNames,
   listWords,
   type RuleResult,
+  subjectOf,
   typeName,
   typeOf,
   wordsOf,
@@ -281,7 +274,7 @@ function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
   const common = {
-    subject: actorSubject(actor),
+    subject: subjectOf(actor),
     finalizer: held.finalizer,
     scope: inside ? ('namespace' as const) : ('cluster' as const),
     certainty,
@@ -677,7 +670,7 @@ function missing(
   };
   const subject: Subject =
     gone !== undefined
-      ? actorSubject(gone)
+      ? subjectOf(gone)
       : definition !== undefined
         ? definitionSubject(definition.name)
         : held.subject;

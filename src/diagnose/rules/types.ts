@@ -201,7 +201,7 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
       return [conversionFailing(context, error)];
     case 'forbidden': {
       // Without a user it is no authorizer that refuses: an extension API, or admission.
-      const type = findType(context, error.group, ({ resource }) => resource === error.resource);
+      const type = findType(context, error);
       return error.user === undefined && type !== undefined
         ? [apiFailing(context, type, error.text)]
         : [deletionForbidden(context, error)];
@@ -223,7 +223,7 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
  * deletion says this of pods for moments, too.
  */
 function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
-  const type = findType(context, error.group, ({ resource }) => resource === error.resource);
+  const type = findType(context, error);
   const count = countsOf(context.now).find((one) => one.type === type);
   if (type === undefined || count === undefined || !isAggregated(context, type)) return [];
   const { queued, terminating } = count;
@@ -277,10 +277,9 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
 
 function findType(
   { now }: Context,
-  group: string,
-  fits: (type: ResourceType) => boolean,
+  named: Pick<TypeRef, 'group' | 'resource'>,
 ): ResourceType | undefined {
-  return now.content.find(({ type }) => type.group === group && fits(type))?.type;
+  return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
 }
 
 /**
@@ -288,7 +287,9 @@ function findType(
  * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
  */
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
-  const type = findType(context, error.group, (entry) => entry.kind === error.objectKind);
+  const type = context.now.content.find(
+    ({ type: { group, kind } }) => group === error.group && kind === error.objectKind,
+  )?.type;
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
   const service = error.service ?? valueIn(context.now.definitions[name])?.conversionService;
   const backend = service && backendOf(context, service, error.cause);
@@ -433,7 +434,7 @@ const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 const ROLE = 'system:controller:namespace-controller';
 
 function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
-  const type = findType(context, error.group, (entry) => entry.resource === error.resource);
+  const type = findType(context, error);
   const target = type ?? { group: error.group, version: 'v1', resource: error.resource };
   const who = error.user ?? CONTROLLER;
   const place = ['-n', context.now.namespace.name];
@@ -473,7 +474,7 @@ function storageUnreadable(
     (resource === undefined
       ? context.now.content.find(({ read }) => !read.ok && read.failure.kind === 'server-error')
           ?.type
-      : findType(context, error.group ?? '', (entry) => entry.resource === resource));
+      : findType(context, { group: error.group ?? '', resource }));
   const subject: Subject =
     type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type);
   return {
