@@ -16,6 +16,7 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
+import { OWNER_SOURCES } from './owner/attribute.ts';
 import { placesOfBackends } from './owner/evidence.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
@@ -222,17 +223,14 @@ function backendsIn(namespace: string): Wanted['places'][number] {
 /** Pods of a workload, all of which have the same trouble. */
 const FEW = 3;
 
-const OWN_RIGHTS = ['roles', 'roleBindings', 'events'] as const;
-
 /** Types without a status; what is in them is nobody's business. */
 const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 
 function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
-  wanted.cluster.push(...BASIS, 'definitions', 'apiServices', ...RIGHTS, 'clusterServiceVersions');
-  wanted.cluster.push(...WORKLOAD_SOURCES, ...ADMISSION);
-  wanted.places.push({ namespace: own, sources: [...OWN_RIGHTS] });
+  wanted.cluster.push('namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION);
+  wanted.places.push({ namespace: own, sources: OWNER_SOURCES.here });
   const places = new Set<string>();
   for (const one of held) {
     if (isOftenManaged(one)) wanted.cluster.push('providerNodes');
@@ -260,7 +258,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     // Accounts of namespaces that are gone are leftovers: nothing can be read there.
     const isThere = existing?.ok !== true || existing.value.some(({ name }) => name === namespace);
     if (!isThere) continue;
-    wanted.places.push({ namespace, sources: ['pods', 'services', 'events'] });
+    wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
   }
 }
 

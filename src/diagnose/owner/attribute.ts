@@ -1,4 +1,5 @@
 import type { Certainty } from '../../model/finding.ts';
+import type { ClusterSources, PlaceSources } from '../../model/snapshot.ts';
 import {
   type Actor,
   accountText,
@@ -124,23 +125,21 @@ function textsOf(signs: readonly Sign[]): string[] {
   return [...new Set(signs.map(({ text }) => text))];
 }
 
-/** Sources of the cluster that an answer rests on: each could show somebody, or contradict. */
-const SOURCES: ReadonlySet<string> = new Set([
-  ...WORKLOAD_SOURCES,
-  'pods',
-  'clusterRoles',
-  'clusterRoleBindings',
-  'roles',
-  'roleBindings',
-  'leases',
-  'events',
-  'services',
-  'apiServices',
-  'validatingWebhooks',
-  'mutatingWebhooks',
-  'definitions',
-  'clusterServiceVersions',
-]);
+/**
+ * Sources that an answer rests on: each could show somebody, or contradict. Of the cluster, of the namespace itself,
+ * and of those in which somebody may be who is meant.
+ */
+export const OWNER_SOURCES = {
+  cluster: [
+    ...WORKLOAD_SOURCES,
+    ...(['leases', 'clusterRoles', 'clusterRoleBindings', 'apiServices', 'definitions'] as const),
+    ...(['validatingWebhooks', 'mutatingWebhooks', 'clusterServiceVersions'] as const),
+  ],
+  here: ['roles', 'roleBindings', 'events'],
+  elsewhere: ['pods', 'services', 'events'],
+} satisfies Record<string, (keyof ClusterSources | keyof PlaceSources)[]>;
+
+const SOURCES: ReadonlySet<string> = new Set(Object.values(OWNER_SOURCES).flat());
 
 /** What was not read, or cut by a limit; its absence proves nothing about who is there. */
 function unreadSources({ now }: Context): string[] {
