@@ -4,6 +4,7 @@ import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
   type ContentCount,
+  type DefinitionDetail,
   type EventFacts,
   MAX_EXAMPLES,
   type ObjectDetail,
@@ -196,6 +197,26 @@ export function webhooksOf({ now }: Context): WebhookFacts[] {
   return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
 }
 
+/** Of these, who has the API server call a Service. */
+export function calling<T extends { service: ServiceRef | undefined }>(all: readonly T[]) {
+  return all.flatMap((one) => (one.service ? [{ ...one, service: one.service }] : []));
+}
+
+/** Extension APIs that are answered behind a Service. */
+export function serversOf({ now }: Context) {
+  return calling(listed(now.cluster.apiServices));
+}
+
+/** CRDs whose objects a webhook converts. */
+export function conversionsOf(definitions: readonly DefinitionDetail[]) {
+  return calling(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
+}
+
+/** CRDs that were read by their names. */
+export function definitionsOf({ now }: Context): DefinitionDetail[] {
+  return Object.values(now.definitions).flatMap((read) => valueIn(read) ?? []);
+}
+
 export function serviceText({ namespace, name }: ServiceRef): string {
   return `Service ${namespace}/${name}`;
 }
@@ -211,10 +232,8 @@ export function typeOf(
 }
 
 /** Whether the API server passes requests for the type on to an aggregated server. */
-export function isAggregated({ now }: Context, type: Pick<TypeRef, 'group'>): boolean {
-  return listed(now.cluster.apiServices).some(
-    ({ group, service }) => group === type.group && service !== undefined,
-  );
+export function isAggregated(context: Context, type: Pick<TypeRef, 'group'>): boolean {
+  return serversOf(context).some(({ group }) => group === type.group);
 }
 
 /** Groups that the API server itself serves: no dot, or of Kubernetes' own API (kubernetes/api). */

@@ -5,14 +5,16 @@ import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
 import {
   type Context,
   contextOf,
+  conversionsOf,
   countsOf,
+  definitionsOf,
   detailOf,
   isAggregated,
   isBuiltIn,
   listed,
+  serversOf,
   typeName,
   typesOf,
-  valueIn,
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
@@ -29,7 +31,7 @@ import {
 import { goesBy, isOfProduct } from './owner/names.ts';
 import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
-import { isSame } from './rules/apis.ts';
+import { isSameVersion } from './rules/apis.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
@@ -82,9 +84,8 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wanted.cluster.push(...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION);
   wanted.cluster.push(...WORKLOAD_SOURCES);
   wanted.places.push({ namespace: own, sources: ['services', 'roles', 'roleBindings'] });
-  for (const { conversionService } of listed(now.cluster.conversions)) {
-    const namespace = conversionService?.namespace;
-    if (namespace !== undefined) wanted.places.push(backendsIn(namespace));
+  for (const { service } of conversionsOf(listed(now.cluster.conversions))) {
+    wanted.places.push(backendsIn(service.namespace));
   }
   wantEnd(context, wanted);
   wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
@@ -192,11 +193,8 @@ function wantForApis(context: Context, wanted: Wanted): void {
 }
 
 /** Services that the API server calls, and the workloads behind them. */
-function wantBackends(
-  { now, conditions }: Context,
-  wanted: Wanted,
-  errors: readonly ContentError[],
-): void {
+function wantBackends(context: Context, wanted: Wanted, errors: readonly ContentError[]): void {
+  const { now, conditions } = context;
   const named = errors.flatMap((error) =>
     error.kind === 'webhook-unreachable' || error.kind === 'conversion-failed'
       ? (error.service?.namespace ?? [])
@@ -205,13 +203,11 @@ function wantBackends(
   const failing = now.discovery.ok
     ? now.discovery.value.failedGroups
     : conditions.discoveryFailures;
-  const apis = listed(now.cluster.apiServices)
-    .filter((one) => failing.some((other) => isSame(one, other)))
-    .flatMap(({ service }) => service?.namespace ?? []);
-  const conversions = Object.values(now.definitions).flatMap(
-    (read) => valueIn(read)?.conversionService?.namespace ?? [],
+  const apis = serversOf(context).filter((one) =>
+    failing.some((other) => isSameVersion(one, other)),
   );
-  const namespaces = new Set([...named, ...apis, ...conversions]);
+  const calls = [...apis, ...conversionsOf(definitionsOf(context))];
+  const namespaces = new Set([...named, ...calls.map(({ service }) => service.namespace)]);
   wanted.places.push(...[...namespaces].map(backendsIn));
   if (namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
 }

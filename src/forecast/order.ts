@@ -3,9 +3,11 @@ import { kubectl } from '../diagnose/commands.ts';
 import {
   type Context,
   contextOf,
+  conversionsOf,
   isGoing,
   listed,
   listWords,
+  serversOf,
   serviceText,
   typeOf,
 } from '../diagnose/context.ts';
@@ -15,6 +17,7 @@ import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsHere } from '../diagnose/owner/partners.ts';
 import { leaseHere } from '../diagnose/owner/state.ts';
 import { guardsOf } from '../diagnose/rules/admission.ts';
+import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { typeName } from '../model/facts.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
@@ -99,27 +102,18 @@ const FOUNDATIONS: ReadonlySet<string> = new Set([
 function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   if (FOUNDATIONS.has(typeName(type))) return [];
   const labels = (read.ok && read.value.sample?.labels) || {};
-  const { conversions, apiServices } = context.now.cluster;
-  const services = [
-    ...guardsOf(context, 'DELETE', type, labels).map(({ service }) => service),
-    ...listed(conversions)
-      .filter(
-        ({ name, storedVersions }) =>
-          name === typeName(type) && storedVersions.some((version) => version !== type.version),
-      )
-      .map(({ conversionService }) => conversionService),
-    ...listed(apiServices)
-      .filter(({ group, version }) => group === type.group && version === type.version)
-      .map(({ service }) => service),
-  ];
-  const service = services.find((one) => isGoing(context, one?.namespace));
-  if (service === undefined) return [];
-  return [
-    wholeOf(
-      type,
-      `${serviceText(service)}, which has to answer for their deletion, is in the namespace`,
+  const calls = [
+    ...guardsOf(context, 'DELETE', type, labels),
+    ...conversionsOf(listed(context.now.cluster.conversions)).filter(
+      ({ name, storedVersions }) =>
+        name === typeName(type) && storedVersions.some((version) => version !== type.version),
     ),
+    ...serversOf(context).filter((server) => isSameVersion(server, type)),
   ];
+  const call = calls.find(({ service }) => isGoing(context, service.namespace));
+  if (call === undefined) return [];
+  const what = serviceText(call.service);
+  return [wholeOf(type, `${what}, which has to answer for their deletion, is in the namespace`)];
 }
 
 /** Why the finalizer's owner cannot do its work once the namespace is being deleted. */

@@ -4,11 +4,14 @@ import { actorsBehind } from '../backends.ts';
 import { domainOf, productsOf } from '../catalogue.ts';
 import {
   type Context,
+  calling,
+  conversionsOf,
+  definitionsOf,
   eventsAbout,
   isBuiltIn,
   listed,
+  serversOf,
   serviceText,
-  valueIn,
   webhooksOf,
   wordsOf,
 } from '../context.ts';
@@ -63,8 +66,6 @@ export interface Evidence {
     | 'labels';
   text: string;
 }
-
-const SURE = 'identity' as const;
 
 /** To whom it points: somebody who was seen, or an account that nobody uses. */
 export interface OwnerEvidence {
@@ -386,26 +387,25 @@ function backendsOf(
   context: Context,
   { groups }: Meant,
 ): { service: ServiceRef; evidence: Evidence }[] {
-  const { cluster, definitions } = context.now;
-  const conversions = Object.values(definitions).flatMap((read) => {
-    const { group = '', name = '', conversionService: service } = valueIn(read) ?? {};
-    const text = `it converts ${name}:`;
-    return { service, strength: groups.includes(group) && SURE, kind: 'conversion', text } as const;
+  const isMeant = ({ group }: { group: string }): boolean => groups.includes(group);
+  const conversions = conversionsOf(definitionsOf(context)).filter(isMeant);
+  const servers = serversOf(context).filter(isMeant);
+  const by = (service: ServiceRef, kind: Evidence['kind'], text: string) => ({
+    service,
+    evidence: { strength: 'identity' as const, kind, text: `${text} ${serviceText(service)}` },
   });
-  const servers = listed(cluster.apiServices).map(({ name, group, service }) => {
-    const text = `it serves the type: APIService ${name},`;
-    return { service, strength: groups.includes(group) && SURE, kind: 'server', text } as const;
-  });
-  const guards = webhooksOf(context).map((webhook) => {
-    const text = `it serves a webhook of just this API group: ${webhook.configuration.name},`;
-    const strength = whoseWebhook(context, webhook, groups);
-    return { service: webhook.service, strength, kind: 'webhook', text } as const;
-  });
-  return [...conversions, ...servers, ...guards].flatMap(({ service, strength, kind, text }) =>
-    service && strength
-      ? [{ service, evidence: { strength, kind, text: `${text} ${serviceText(service)}` } }]
-      : [],
-  );
+  return [
+    ...conversions.map(({ name, service }) => by(service, 'conversion', `it converts ${name}:`)),
+    ...servers.map(({ name, service }) =>
+      by(service, 'server', `it serves the type: APIService ${name},`),
+    ),
+    ...calling(webhooksOf(context)).flatMap((webhook) => {
+      const strength = whoseWebhook(context, webhook, groups);
+      const text = `it serves a webhook of just this API group: ${webhook.configuration.name},`;
+      const { service, evidence } = by(webhook.service, 'webhook', text);
+      return strength === undefined ? [] : [{ service, evidence: { ...evidence, strength } }];
+    }),
+  ];
 }
 
 /** Workloads behind them; only where that is all they do. */

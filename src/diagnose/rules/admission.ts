@@ -6,7 +6,6 @@ import type {
   PolicyBindingFacts,
   PolicyFacts,
   ResourceType,
-  ServiceRef,
   Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
@@ -23,6 +22,7 @@ import {
 import { kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
 import {
   type Context,
+  calling,
   idOf,
   inShort,
   listed,
@@ -406,14 +406,12 @@ export function guardsOf(
   type: ResourceType,
   labels: Record<string, string>,
   place?: Record<string, string>,
-): (WebhookFacts & { service: ServiceRef })[] {
-  return webhooksOf(context).flatMap((webhook) => {
-    const { failurePolicy, service } = webhook;
-    const isAsked = matchesWebhook(context, webhook, operation, type, labels, place);
-    return failurePolicy === 'Fail' && service !== undefined && isAsked
-      ? [{ ...webhook, service }]
-      : [];
-  });
+) {
+  return calling(webhooksOf(context)).filter(
+    (webhook) =>
+      webhook.failurePolicy === 'Fail' &&
+      matchesWebhook(context, webhook, operation, type, labels, place),
+  );
 }
 
 /** A webhook, or a policy by one of its bindings. */

@@ -9,6 +9,7 @@ import {
   listed,
   namespaceSubject,
   type RuleResult,
+  serversOf,
   serviceText,
 } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
@@ -22,7 +23,7 @@ function apiServiceSubject(name: string): Subject {
 
 type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 
-export function isSame(a: GroupVersion, b: GroupVersion): boolean {
+export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
   return a.group === b.group && a.version === b.version;
 }
 
@@ -52,7 +53,7 @@ function failingGroups(context: Context): FailingGroup[] {
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
   found.push(...goingGroups(context, found));
   for (const failing of found) {
-    const named = said.find((one) => isSame(one, failing));
+    const named = said.find((one) => isSameVersion(one, failing));
     if (named !== undefined) {
       failing.reasons.push(
         `the namespace's condition NamespaceDeletionDiscoveryFailure: ${named.error}`,
@@ -64,9 +65,9 @@ function failingGroups(context: Context): FailingGroup[] {
 
 /** In a forecast: groups whose backend goes with the namespace, so that nothing can be finished any more. */
 function goingGroups(context: Context, known: readonly FailingGroup[]): FailingGroup[] {
-  return listed(context.now.cluster.apiServices)
-    .filter(({ service }) => service !== undefined && isGoing(context, service.namespace))
-    .filter((one) => !known.some((other) => isSame(one, other)))
+  return serversOf(context)
+    .filter(({ service }) => isGoing(context, service.namespace))
+    .filter((one) => !known.some((other) => isSameVersion(one, other)))
     .map(({ group, version }) => ({ group, version, reasons: [] }));
 }
 
@@ -80,7 +81,7 @@ function goingGroups(context: Context, known: readonly FailingGroup[]): FailingG
 export function failingApis(context: Context): RuleResult[] {
   const services = context.now.cluster.apiServices;
   const failing = failingGroups(context).map((group) => {
-    const service = listed(services).find((one) => isSame(one, group));
+    const service = listed(services).find((one) => isSameVersion(one, group));
     const isDown =
       service?.available?.status !== 'True' || isGoing(context, service.service?.namespace);
     return service !== undefined && isDown

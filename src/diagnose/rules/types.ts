@@ -5,7 +5,6 @@ import {
   type Forecast,
   type ObjectFacts,
   type ResourceType,
-  type ServiceRef,
   type TypeContent,
   trialKey,
 } from '../../model/snapshot.ts';
@@ -14,8 +13,10 @@ import { beforehand, kubectl, look, named, patchCommand, role } from '../command
 import {
   apiVersionOf,
   type Context,
+  conversionsOf,
   countsOf,
   definitionSubject,
+  definitionsOf,
   idOf,
   inShort,
   isAggregated,
@@ -26,6 +27,7 @@ import {
   listNames,
   namespaceSubject,
   type RuleResult,
+  serversOf,
   serviceText,
   type TypeRef,
   typeName,
@@ -130,7 +132,7 @@ function foreseenConversion(
   if (!needsIt || backendOf(context, service).isDead !== true) return [];
   if (isGone && total === 0) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-  const error = unanswered(crd, service, 'service-not-found', text);
+  const error = unanswered(crd, 'service-not-found', text);
   const result = conversionFailing(context, error);
   return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
 }
@@ -407,21 +409,16 @@ function ofStorage(
 
 /** CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
 function deadConversions(context: Context, error: ContentError): RuleResult[] {
-  return Object.values(context.now.definitions).flatMap((read) => {
-    const crd = valueIn(read);
-    const service = crd?.conversionService;
-    if (crd === undefined || service === undefined) return [];
-    const backend = backendOf(context, service);
-    if (backend.isDead !== true) return [];
-    const text = `${error.text}; its conversion goes to ${serviceText(service)}`;
-    return conversionFailing(context, unanswered(crd, service, backend.failure, text));
+  return conversionsOf(definitionsOf(context)).flatMap((crd) => {
+    const { isDead, failure } = backendOf(context, crd.service);
+    const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
+    return isDead ? conversionFailing(context, unanswered(crd, failure, text)) : [];
   });
 }
 
 /** As the API server would say it. */
 function unanswered(
-  { group, kind: objectKind }: DefinitionDetail,
-  service: ServiceRef,
+  { group, kind: objectKind, conversionService: service }: DefinitionDetail,
   cause: CallFailure,
   text: string,
 ): ErrorOf<'conversion-failed'> {
@@ -538,10 +535,8 @@ function apiFailing(
   text: string,
   words = `cannot be listed or deleted: ${text}`,
 ): RuleResult {
-  const service = listed(context.now.cluster.apiServices).find(
-    (entry) => entry.group === type.group && entry.service !== undefined,
-  )?.service;
-  const backend = service && backendOf(context, service);
+  const server = serversOf(context).find(({ group }) => group === type.group);
+  const backend = server && backendOf(context, server.service);
   const served =
     backend === undefined ? '' : `; its API is served by ${serviceText(backend.service)}`;
   const blocksNamespace = `${typeName(type)} cannot be deleted`;
@@ -594,9 +589,8 @@ function apiFailing(
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
 export function crdTerminating(context: Context): RuleResult[] {
-  return Object.values(context.now.definitions).flatMap((read): RuleResult[] => {
-    const crd = valueIn(read);
-    if (crd?.deletionTimestamp === undefined) return [];
+  return definitionsOf(context).flatMap((crd): RuleResult[] => {
+    if (crd.deletionTimestamp === undefined) return [];
     const condition = crd.conditions.find(({ type }) => type === 'Terminating');
     return [
       {
