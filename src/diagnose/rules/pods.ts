@@ -45,7 +45,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
     : `runs until ${until}`;
   const shorten = role('or', {
     text: `Shorten the grace period of Pod ${last.name} now`,
-    command: kubectl('delete', ...target(last), '--grace-period=1', '--wait=false'),
+    command: deletion([last], '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
   });
   return [
