@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
@@ -154,6 +155,20 @@ test('a Lease that is called after something else is that of the program that wr
     expect(message).toContain('if it leads by Lease widget-system/csi-example-com, nobody does');
   }
 });
+
+test.each(['widget-operator', 'WidgetOperator', 'gotk-widget-operator'])(
+  'whoever may go by the name of the writer, %s, is looked for where it runs',
+  (manager) => {
+    const { now, before } = readRecordedLook('S86-namesake');
+    const groups = now.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
+    for (const { writers } of groups.flatMap(({ examples }) => examples)) {
+      for (const writer of writers) writer.manager = manager;
+    }
+
+    const places = wantedFor(now, before).places.map(({ namespace }) => namespace);
+    expect(places).toContain('team-b');
+  },
+);
 
 /** Every command that the diagnosis prints of an operator that has lost its right, after the cluster was changed. */
 function commandsOf(scenario: string, change: (looks: RecordedLooks) => void): string[] {
