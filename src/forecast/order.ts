@@ -123,8 +123,10 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   const inside = [owner, ...candidates]
     .flatMap((candidate) => candidate?.actor ?? [])
     .find(({ namespace }) => isGoing(context, namespace));
-  if (inside !== undefined)
-    return `${actorText(inside)}, which removes their finalizer, is in the namespace`;
+  if (inside !== undefined) {
+    const asleep = inside.ready > 0 ? '' : ', and has to run first, which it does not now';
+    return `${actorText(inside)}, which removes their finalizer, is in the namespace${asleep}`;
+  }
   if (owner === undefined) return undefined;
   if (owner.rights.isLocal) return 'what lets their controller act is in the namespace';
   if (owner.actor !== undefined && leaseHere(context, owner.actor) !== undefined)

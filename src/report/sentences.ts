@@ -127,9 +127,16 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
 /** "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
 export function asSentences(clauses: readonly Words[]): Words {
   return joinWords(
-    clauses.map((clause) => [...capitalized(clause), '.']),
+    clauses.map((clause) => [...capitalized(clause), endsItself(clause.at(-1)) ? '' : '.']),
     ' ',
   );
+}
+
+/** The words of somebody else may bring their full stop along. */
+function endsItself(last: Words[number] = ''): boolean {
+  if (typeof last === 'string') return last.endsWith('.');
+  if ('strong' in last) return endsItself(last.strong.at(-1));
+  return ('exact' in last ? last.exact : last.said).endsWith('.');
 }
 
 /** One sentence without a full stop, for outputs and annotations. */

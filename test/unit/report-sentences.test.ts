@@ -9,7 +9,7 @@ import {
   linkWords,
   withAges,
 } from '../../src/report/sentences.ts';
-import { toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
+import { exact, toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
 
@@ -41,6 +41,11 @@ function clauses(...links: Link[]): Words[] {
   const [only] = rootsOf({ name: HOME, diagnosis: diagnosis(findings) });
   return chainClauses(only?.links ?? [], SCENE);
 }
+
+test('who brings a full stop along gets no second one', () => {
+  const said: Words[] = [['it says ', exact('not allowed.')], ['so it stays']];
+  expect(toPlain(asSentences(said))).toBe('It says not allowed. So it stays.');
+});
 
 describe('the sentences of a chain', () => {
   test('go on with what the object waits for', () =>
