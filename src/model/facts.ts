@@ -733,7 +733,6 @@ const webhook = shape({
   namespaceSelector: selector('namespaceSelector'),
   objectSelector: selector('objectSelector'),
   /** CEL conditions, which only the API server can evaluate. */
-  hasMatchConditions: (value) => arrayAt(value, 'matchConditions').length > 0,
   matchConditions: textOfEach('matchConditions', 'expression'),
   dependsOnUser: looksAtUser('matchConditions'),
 });
@@ -769,7 +768,6 @@ const policy = shape({
   rules: each('spec.matchConstraints.resourceRules', matchRule),
   namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: selector('spec.matchConstraints.objectSelector'),
-  hasMatchConditions: (object) => arrayAt(object, 'spec', 'matchConditions').length > 0,
   dependsOnUser: looksAtUser('spec'),
   paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
 });

@@ -481,7 +481,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     ],
     namespaceSelector: [],
     objectSelector: [],
-    hasMatchConditions: false,
     matchConditions: [],
     dependsOnUser: false,
   });

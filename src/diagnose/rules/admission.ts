@@ -389,9 +389,9 @@ export function deadWebhooks(
 ): RuleResult[] {
   const request = `${operation} of ${typeName(type)}`;
   return guardsOf(context, operation, type, object.labels, place).flatMap((webhook) => {
-    const { name, service, hasMatchConditions } = webhook;
+    const { name, service, matchConditions } = webhook;
     const backend = backendOf(context, service);
-    if (hasMatchConditions || backend.isDead !== true) return [];
+    if (matchConditions.length > 0 || backend.isDead !== true) return [];
     const evidence = [`it matches ${request} there and fails closed`];
     return unreachable(context, webhook, {
       ...{ name, service, failure: backend.failure, request, evidence },
@@ -487,7 +487,7 @@ export function askedAbout(
   const webhooks = webhooksOf(context).filter((webhook) =>
     matchesWebhook(context, webhook, operation, type, object.labels),
   );
-  if (webhooks.some(({ hasMatchConditions }) => hasMatchConditions)) return undefined;
+  if (webhooks.some(({ matchConditions }) => matchConditions.length > 0)) return undefined;
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
     !type.namespaced || matchesLabels(namespaceSelector, namespace.labels);
   const isOf = ({ resourceNames: names }: MatchRule): boolean =>
