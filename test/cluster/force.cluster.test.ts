@@ -845,7 +845,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.createNamespace(ops);
       await made.createNamespace(undefined, { finalizers: [HOLD] });
       await made.create(serviceAccount(ops, 'tenant-operator'));
-      const rule = { apiGroups: [''], resources: ['namespaces'], verbs: ['*'] };
+      // By name: the other namespaces of this cluster are none of its business.
+      const resourceNames = [made.namespace];
+      const rule = { apiGroups: [''], resources: ['namespaces'], resourceNames, verbs: ['*'] };
       const subject = accountSubject(ops, 'tenant-operator');
       await made.createAll(grant({ name: made.name('tenants') }, [subject], [rule]));
       await made.create({ ...pod(ops, 'controller-0'), spec: podSpec('tenant-operator') });

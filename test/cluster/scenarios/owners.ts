@@ -36,6 +36,7 @@ import {
 
 const s2 = situation({
   id: 'S2',
+  own: true, // elsewhere somebody of the same name may run
   title: 'the Deployment of the operator was deleted, in a namespace of its own',
   afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
   owner: (_, operator) => [{ ...nobodyLeft(operator), says: [/widget-operator/] }],
