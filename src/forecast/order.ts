@@ -1,4 +1,4 @@
-import { actorText } from '../diagnose/actors.ts';
+import { actorText, isAlive } from '../diagnose/actors.ts';
 import { kubectl } from '../diagnose/commands.ts';
 import {
   type Context,
@@ -124,7 +124,7 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
     .flatMap((candidate) => candidate?.actor ?? [])
     .find(({ namespace }) => isGoing(context, namespace));
   if (inside !== undefined) {
-    const asleep = inside.ready > 0 ? '' : ', and has to run first, which it does not now';
+    const asleep = isAlive(inside) ? '' : ', and has to run first, which it does not now';
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${asleep}`;
   }
   if (owner === undefined) return undefined;

@@ -830,16 +830,14 @@ export const leaseFacts = shape({
   ...PLACED,
   holder: textIfAny('spec.holderIdentity'),
   /**
-   * By the holder's clock, or by the server's (managedFields) where that is later: who has written just now lives,
-   * however late it is where it runs.
+   * When it was written by the server's clock (managedFields), which holds for all nodes. The holder's own counts where
+   * the server does not tell.
    */
   renewTime: (lease): string | undefined => {
-    const said = stringAt(lease, 'spec', 'renewTime');
     const entry = managedFields(lease).findLast(
       (one) => at(one, 'fieldsV1', 'f:spec', 'f:renewTime') !== undefined,
     );
-    const written = stringAt(entry, 'time');
-    return Date.parse(written ?? '') > Date.parse(said ?? '') ? written : said;
+    return stringAt(entry, 'time') ?? stringAt(lease, 'spec', 'renewTime');
   },
   durationSeconds: number('spec.leaseDurationSeconds'),
   /** Field managers: client libraries call themselves after the program. */

@@ -437,6 +437,23 @@ const rights: Scenario[] = [
     owner: { code: 'owner-running', says: [/nothing that can be seen shows that it fails/] },
   }),
   situation({
+    id: 'early-clock',
+    title: 'its pod holds the Lease and renews it no more, on a node whose clock is an hour ahead',
+    behaviour: HANGS,
+    afterwards: async (world, operator) => {
+      const [pod] = await readyPods(world.client, operator);
+      await createLease(world, {
+        namespace: operator.namespace,
+        name: operator.name,
+        holder: `${pod?.metadata.name}_77aa`,
+        lateBySeconds: -3_600,
+        isOnce: true,
+      });
+      await sleep(30_000);
+    },
+    owner: { code: 'owner-running', says: [/has not renewed it since/] },
+  }),
+  situation({
     id: 'old-lease',
     title:
       'a StatefulSet that leads by no Lease any more; an old one names a pod that was called as its own is',

@@ -23,10 +23,12 @@ export interface LeaseOptions {
   silentForSeconds?: number;
   /** How late the clock is by which its holder renews it. */
   lateBySeconds?: number;
+  /** It renews it once, and no more. */
+  isOnce?: boolean;
 }
 
 export async function createLease(world: World, options: LeaseOptions): Promise<void> {
-  const { namespace, name, holder, silentForSeconds, lateBySeconds = 0 } = options;
+  const { namespace, name, holder, silentForSeconds, lateBySeconds = 0, isOnce } = options;
   const made = await world.create(
     {
       apiVersion: 'coordination.k8s.io/v1',
@@ -46,6 +48,7 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
     await world.client.patch(refOf(made), { metadata: { managedFields: [{}] } });
     return;
   }
+  if (isOnce) return;
   const renewal = setInterval(() => {
     void world.client
       .patch(refOf(made), { spec: { renewTime: microTime(lateBySeconds) } })
