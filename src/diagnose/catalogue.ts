@@ -18,11 +18,35 @@ export interface CatalogueEntry {
    * any. Empty: not in the cluster, or unknown.
    */
   workload: { namespace: string; name: string }[];
+  /**
+   * No exact workload is known: controllers of several projects use the finalizer, or the name of the
+   * workload is not fixed. Such an entry says what the finalizer protects and proves nothing about its owner.
+   */
+  anyController?: true;
+  /**
+   * What the owner creates or reads in the namespace of the object before it removes the finalizer. Absent
+   * where nothing is known, which does not mean that it needs nothing.
+   */
+  needs?: CleanupNeed[];
   protects: string;
   leakIfRemoved: string;
   remedy: string;
   /** Where the finalizer was traced to; empty when it was only seen in use. */
   source: string;
+}
+
+/**
+ * A type of object in the same namespace that the owner of a finalizer needs to clean up. `create`: the API
+ * server refuses it while the namespace is terminating. `read`: it fails once the namespace controller has
+ * deleted the object. Only a read that the held object names (a `secretRef`, a `serviceAccountName`) is certain.
+ */
+export interface CleanupNeed {
+  action: 'create' | 'read';
+  /** Empty for the core group; `*` stands for any text. */
+  group: string;
+  kind: string;
+  /** What it is for, and on which condition, as the continuation of a sentence. */
+  note: string;
 }
 
 interface FinalizerHolder {
@@ -52,6 +76,11 @@ export function lookUpFinalizer(
       matchesGlob(match, finalizer) &&
       (on === undefined || kinds.some((kind) => fitsKind(kind, on))),
   );
+}
+
+/** Returns what the owner of the finalizer creates or reads in the namespace; empty where nothing is known. */
+export function needsOf(finalizer: string, on: FinalizerHolder): CleanupNeed[] {
+  return lookUpFinalizer(finalizer, on)?.needs ?? [];
 }
 
 /** What stays behind for ever when the finalizer is removed by hand; undefined when nobody knows. */

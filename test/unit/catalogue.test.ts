@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { type CatalogueEntry, leakOf, lookUpFinalizer } from '../../src/diagnose/catalogue.ts';
+import {
+  type CatalogueEntry,
+  leakOf,
+  lookUpFinalizer,
+  needsOf,
+} from '../../src/diagnose/catalogue.ts';
 import entries from '../../src/diagnose/finalizers.json' with { type: 'json' };
 
+const CATALOGUE = entries as CatalogueEntry[];
 const core = (kind: string) => ({ kind, group: '' });
 
 describe('every entry of the catalogue', () => {
@@ -19,6 +25,20 @@ describe('every entry of the catalogue', () => {
           isText(place.namespace) &&
           isText(place.name),
       ),
+    anyController: (value) => value === undefined || value === true,
+    needs: (value) =>
+      value === undefined ||
+      (Array.isArray(value) &&
+        value.length > 0 &&
+        value.every(
+          (need) =>
+            Object.keys(need).join() === 'action,group,kind,note' &&
+            ['create', 'read'].includes(need.action) &&
+            /^[A-Z]\w+$/.test(need.kind) &&
+            /^(?:\*|[a-z0-9.-]*)$/.test(need.group) &&
+            isText(need.note) &&
+            !/\.$/.test(need.note),
+        )),
     protects: isSentence,
     leakIfRemoved: isSentence,
     remedy: isSentence,
@@ -27,12 +47,24 @@ describe('every entry of the catalogue', () => {
 
   test('has exactly the fields of its type', () => {
     for (const entry of entries) {
-      expect(Object.keys(entry)).toEqual(Object.keys(SHAPE));
+      const fields = Object.keys(SHAPE).filter(
+        (field) => field in entry || !['anyController', 'needs'].includes(field),
+      );
+      expect(Object.keys(entry)).toEqual(fields);
       for (const [field, isRight] of Object.entries(SHAPE)) {
         const value = entry[field as keyof CatalogueEntry];
         expect(isRight(value), `${entry.match} ${field}: ${JSON.stringify(value)}`).toBe(true);
       }
     }
+  });
+
+  test('says that any controller may own it unless it names an exact workload', () => {
+    const inexact = CATALOGUE.filter(({ workload }) =>
+      workload.every(({ name }) => name.includes('*')),
+    );
+    for (const { match, anyController } of inexact) expect(anyController, match).toBe(true);
+    const libraries = CATALOGUE.filter((entry) => entry.anyController && !inexact.includes(entry));
+    expect(libraries.map(({ match }) => match)).toEqual(['wrangler.cattle.io/*']);
   });
 
   test('is found by its own name on each of its kinds', () => {
@@ -95,6 +127,26 @@ describe('lookUpFinalizer', () => {
     const finalizer = 'longhorn.io';
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'longhorn.io' })).toBeDefined();
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'notlonghorn.io' })).toBeUndefined();
+  });
+});
+
+describe('needsOf', () => {
+  test('says what the owner creates in the namespace', () => {
+    const cluster = { kind: 'RayCluster', group: 'ray.io' };
+    expect(needsOf('ray.io/gcs-ft-redis-cleanup-finalizer', cluster)).toMatchObject([
+      { action: 'create', group: 'batch', kind: 'Job' },
+    ]);
+  });
+
+  test('depends on the kind', () => {
+    const ofFlux = (kind: string, group: string) =>
+      needsOf('finalizers.fluxcd.io', { kind, group });
+    expect(ofFlux('HelmRelease', 'helm.toolkit.fluxcd.io')).not.toEqual([]);
+    expect(ofFlux('Alert', 'notification.toolkit.fluxcd.io')).toEqual([]);
+  });
+
+  test('is empty where nothing is known', () => {
+    expect(needsOf('some.random/finalizer', core('ConfigMap'))).toEqual([]);
   });
 });
 
