@@ -1,0 +1,170 @@
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { failed } from '../src/model/read.ts';
+import type { Snapshot } from '../src/model/snapshot.ts';
+import {
+  FORECAST,
+  readRecordedForecast,
+  readRecordedLook,
+  recordingNames,
+} from '../test/unit/recorded-looks.ts';
+import { type Condition, installSwitch, instrument, switches } from './mutation/conditions.ts';
+
+const USAGE = `npm run ablate                    the conditions in src/diagnose that change nothing in any recording
+npm run ablate -- FOLDER          of another folder
+   --limit PERCENT                ends with 1 if more than this share is unpinned
+   --json FILE                    every condition, with the number of recordings that it changes`;
+
+/**
+ * Switches off each condition of the diagnosis, one after the other, and replays every recording: with everything
+ * that was read, and once more with one source unread and no earlier snapshot. A condition without which every recording gives the same diagnosis, forecast and list of things to read is *unpinned*:
+ * nothing that a real cluster has shown needs it.
+ */
+const COPY = join('coverage', 'ablate');
+/** A condition that changes this many recordings is not tried on further ones. */
+const ENOUGH = 2;
+/** A replay that evaluates this many times the conditions of the original is ended. */
+const ALLOWANCE = 30;
+
+type Diagnose = typeof import('../src/diagnose/diagnose.ts');
+type Wanted = typeof import('../src/diagnose/wanted.ts');
+type Predict = typeof import('../src/forecast/predict.ts');
+type Order = typeof import('../src/forecast/order.ts');
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    limit: { type: 'string' },
+    json: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  },
+});
+if (values.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
+const folder = positionals[0] ?? 'src/diagnose';
+const conditions = instrumentedCopy();
+const effects = await ablate(conditions);
+report(effects);
+
+/** Writes src to a folder of its own, with the switches in it; imports of packages are resolved from here. */
+function instrumentedCopy(): Condition[] {
+  rmSync(COPY, { recursive: true, force: true });
+  mkdirSync(COPY, { recursive: true });
+  cpSync('src', join(COPY, 'src'), { recursive: true });
+  cpSync('package.json', join(COPY, 'package.json'));
+  symlinkSync(join(process.cwd(), 'node_modules'), join(COPY, 'node_modules'));
+  const found: Condition[] = [];
+  for (const file of globSync(join(folder, '**/*.ts')).sort()) {
+    const { code, conditions: own } = instrument(readFileSync(file, 'utf8'), file, found.length);
+    found.push(...own);
+    writeFileSync(join(COPY, file), code);
+  }
+  return found;
+}
+
+interface Effect extends Condition {
+  /** How many recordings reach it. */
+  reached: number;
+  /** The recordings that it changes, the first few. */
+  changed: string[];
+}
+
+/** One recording is in memory at a time: all of them together are gigabytes. */
+async function ablate(all: readonly Condition[]): Promise<Effect[]> {
+  installSwitch();
+  const replay = await replayer();
+  const effects = all.map((condition): Effect => ({ ...condition, reached: 0, changed: [] }));
+  for (const name of recordingNames()) {
+    const run = replay(name);
+    switches.reached.clear();
+    switches.budget = Number.MAX_SAFE_INTEGER;
+    const expected = run();
+    const budget = ALLOWANCE * (Number.MAX_SAFE_INTEGER - switches.budget);
+    for (const id of [...switches.reached]) {
+      const effect = effects[id] as Effect;
+      effect.reached++;
+      if (effect.changed.length === ENOUGH) continue;
+      Object.assign(switches, { off: id, budget });
+      if (attempt(run) !== expected) effect.changed.push(name);
+      switches.off = -1;
+    }
+  }
+  return effects;
+}
+
+/** Returns the snapshot of an identity that may not list one source of the cluster, each time another one. */
+function withUnread(now: Snapshot, turn: number): Snapshot {
+  const sources = Object.keys(now.cluster) as (keyof Snapshot['cluster'])[];
+  const source = sources[turn % sources.length];
+  if (source === undefined) return now;
+  const failure = { kind: 'forbidden', status: 403, message: '403 Forbidden' } as const;
+  const unread = [...now.unread, { source, what: source, reason: failure.message }];
+  return { ...now, cluster: { ...now.cluster, [source]: failed(failure) }, unread };
+}
+
+/** An exception is a change as well. */
+function attempt(run: () => string): string {
+  try {
+    return run();
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** Returns what reads a recording and gives the function that replays it with the instrumented code. */
+async function replayer(): Promise<(recording: string) => () => string> {
+  const load = (file: string): Promise<unknown> => import(join(process.cwd(), COPY, 'src', file));
+  const { diagnose } = (await load('diagnose/diagnose.ts')) as Diagnose;
+  const { wantedFor } = (await load('diagnose/wanted.ts')) as Wanted;
+  const { foresee } = (await load('forecast/predict.ts')) as Predict;
+  const { orderOf } = (await load('forecast/order.ts')) as Order;
+  let turn = 0;
+  return (recording) => {
+    if (recording.endsWith(FORECAST)) {
+      const { now, isPodsFirst } = readRecordedForecast(recording.slice(0, -FORECAST.length));
+      return () => JSON.stringify([foresee(now, isPodsFirst), orderOf(now)]);
+    }
+    const { now, before } = readRecordedLook(recording);
+    const blind = withUnread(now, turn++);
+    return () =>
+      JSON.stringify([
+        [diagnose(now, before), wantedFor(now, before)],
+        // A permission that is missing, and a gate that looks only once.
+        [diagnose(blind), wantedFor(blind)],
+      ]);
+  };
+}
+
+function report(all: readonly Effect[]): void {
+  const unpinned = all.filter(({ changed }) => changed.length === 0);
+  const single = all.filter(({ changed }) => changed.length === 1);
+  let file = '';
+  for (const one of unpinned) {
+    if (one.file !== file) console.log(one.file);
+    file = one.file;
+    const reach = one.reached === 0 ? 'not reached' : `reached by ${one.reached}`;
+    console.log(`  ${one.line} ${one.inside}, ${one.kind}, ${reach}: ${one.text.slice(0, 100)}`);
+  }
+  const percent = (part: number): string =>
+    `${((100 * part) / Math.max(1, all.length)).toFixed(1)} %`;
+  console.log(
+    `${folder}: ${all.length} conditions, ${unpinned.length} (${percent(unpinned.length)}) change no recording, ${single.length} (${percent(single.length)}) change exactly one`,
+  );
+  if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(all, null, 1));
+  const share = (100 * unpinned.length) / Math.max(1, all.length);
+  if (values.limit !== undefined && share > Number(values.limit)) {
+    console.log(`more than ${values.limit} % are unpinned`);
+    process.exitCode = 1;
+  }
+}
