@@ -10,7 +10,8 @@ const OUTCOME_MEANINGS: Record<Outcome, string> = {
   'not-found': 'it was not there at the start; `if-not-found` decides',
   recreated: 'this UID is gone; a new namespace has the name',
   forced: 'gone, because the gate force-finalized it; the report lists what was left behind',
-  progressing: 'still there at the timeout, but content still goes away or a grace period runs',
+  progressing:
+    'still there at the timeout, but content is still being deleted or a grace period runs',
   'not-terminating': 'it exists and nobody has asked for its deletion; said at once',
   inconclusive: 'still there, and too little could be read to say why',
   stuck: 'still there at the timeout, and nothing moves',

@@ -56,7 +56,7 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
     const { cluster } = context.now;
     const isKnown =
       cluster.deployments && WORKLOAD_SOURCES.every((key) => cluster[key]?.ok ?? true);
-    const none = isKnown ? ', and selects pods that nothing makes' : '';
+    const none = isKnown ? ', and no workload creates the pods that it selects' : '';
     return backend(true, `which has no ready endpoints${none}`);
   }
   const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
@@ -98,8 +98,8 @@ export const WHY: Record<CallFailure, string> = {
   'no-endpoints': 'has no ready endpoints',
   refused: 'refuses the connection',
   certificate: 'has a certificate that the API server does not accept',
-  timeout: 'does not answer in time',
-  other: 'does not answer as it should',
+  timeout: 'does not respond in time',
+  other: 'does not respond as expected',
 };
 
 /** How to get an answer again from what is behind a Service (or, without one, behind a URL). */

@@ -174,11 +174,10 @@ export function isForeseen(
 
 /** "was in this namespace and has been deleted with it", or what a forecast says of it. */
 export function fateText(context: Context, namespace?: string): string {
-  if (context.now.forecast === undefined)
-    return 'was in this namespace and has been deleted with it';
+  if (context.now.forecast === undefined) return 'was in this namespace and was deleted with it';
   return namespace === undefined || isInside(context, namespace)
-    ? 'is in this namespace and goes with it'
-    : `is in namespace ${namespace}, which would go at the same time`;
+    ? 'is in this namespace and would be deleted with it'
+    : `is in namespace ${namespace}, which would be deleted at the same time`;
 }
 
 /** Events about these objects, from everywhere that was read and from before the deletion. */

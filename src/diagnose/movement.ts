@@ -22,7 +22,7 @@ import {
 const CONFIRMATION_MS = 5_000;
 
 /**
- * Whether content still goes away. What remains is compared, not totals: when everything else was
+ * Whether content is still being deleted. What remains is compared, not totals: when everything else was
  * swept out and one object stays put, that is a hang, however much went before. `isHeld`: something is
  * found that holds the namespace; then only what goes in spite of it counts.
  */

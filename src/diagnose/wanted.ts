@@ -271,7 +271,7 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
     .map(({ namespace }) => namespace);
 }
 
-/** Pods of controllers that have none may be refused by a webhook that does not answer. */
+/** Pods of controllers that have none may be refused by a webhook that does not respond. */
 function wantServersOfPods(context: Context, wanted: Wanted): void {
   if (actorsOf(context).every(({ ready }) => ready > 0)) return;
   for (const { rules, service } of webhooksOf(context)) {

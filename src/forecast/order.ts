@@ -124,13 +124,13 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
     .flatMap((candidate) => candidate?.actor ?? [])
     .find(({ namespace }) => isGoing(context, namespace));
   if (inside !== undefined) {
-    const asleep = isAlive(inside) ? '' : ', and has to run first, which it does not now';
+    const asleep = isAlive(inside) ? '' : ', and is not running: it has to be started first';
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${asleep}`;
   }
   if (owner === undefined) return undefined;
-  if (owner.rights.isLocal) return 'what lets their controller act is in the namespace';
+  if (owner.rights.isLocal) return 'the permissions of their controller are in the namespace';
   if (owner.actor !== undefined && leaseHere(context, owner.actor) !== undefined)
-    return 'the Lease by which their controller leads is in the namespace';
+    return 'the leader election Lease of their controller is in the namespace';
   const needs = needsHere(context, held);
   if (needs.length > 0) {
     return `their controller may need ${listWords(needs.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`))}`;
@@ -166,7 +166,7 @@ function parentsOf(context: Context, objects: readonly ObjectFacts[]): Unplaced[
           isMeant: ({ uid }) => parents.get(uid)?.kind === type.kind,
           names: references.map(({ name }) => name),
           isWhole: false,
-          why: 'they made what has to go first, and would make it again',
+          why: 'they created objects that are deleted first, and would create them again',
         },
   );
 }

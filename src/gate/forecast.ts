@@ -50,7 +50,7 @@ function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): Namespa
   const isGoing = deletionTimestamp !== undefined;
   const outcome = forecastOf(diagnosis, isGoing);
   const event = isGoing
-    ? `it is terminating since ${deletionTimestamp}: this is what holds it now`
+    ? `it has been terminating since ${deletionTimestamp}: this is what holds it now`
     : `if it were deleted now: ${outcome}`;
   run.log.line(`${name}: ${event}`);
   return {

@@ -147,12 +147,12 @@ export function movingReason({ movement }: Diagnosis): string | undefined {
     case 'none':
       return undefined;
     case 'unknown':
-      return 'it was looked at only once, which does not show whether somebody is at work';
+      return 'it was examined only once, which does not show whether its deletion makes progress';
     case 'starting':
     case 'retrying':
-      return 'Kubernetes is about to work on it';
+      return 'Kubernetes is about to process it';
     case 'shrinking':
-      return `content still goes away (${movement.before} objects, then ${movement.now})`;
+      return `content is still being deleted (${movement.before} objects, then ${movement.now})`;
     case 'grace-period':
       return `a pod may take until ${movement.until} to end`;
   }

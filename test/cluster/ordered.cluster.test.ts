@@ -613,7 +613,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         await world.settled();
         const { result, log } = await gate(world, { forecast: 'true' });
         expect(result.outcome).toBe('would-hang');
-        expect(log).toContain('it is terminating since');
+        expect(log).toContain('it has been terminating since');
         const absent = await gate(world, { forecast: 'true', namespace: 'is-not-there' });
         expect(absent.result.outcome).toBe('not-found');
       }));

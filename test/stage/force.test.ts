@@ -266,7 +266,7 @@ describe('by a pattern', () => {
     };
     const managed = on('gce://project/zone/n1');
     const pattern = { 'force-finalizers': 'networking.gke.io/*' };
-    expect(refusals((await force(managed, pattern)).one)).toContain('out of sight');
+    expect(refusals((await force(managed, pattern)).one)).toContain('does not show it');
     expect(managed.cluster.writes).toEqual([]);
     expect((await force(on('kind://docker/kind/n1'), pattern)).one.outcome).toBe('forced');
   });
@@ -279,7 +279,7 @@ describe('by a pattern', () => {
     const slow = held('a', 'b');
     slow.clock.at(5_000, () => slow.cluster.drop(pathOf('a')));
     expect(refusals((await force(slow, { ...inputs, timeout: '0s' })).one)).toContain(
-      'still goes away',
+      'still being deleted',
     );
     expect(slow.cluster.writes).toEqual([]);
   });

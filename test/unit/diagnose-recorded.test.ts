@@ -152,7 +152,7 @@ test('a Lease that is called after something else is that of the program that wr
 
   expect(unknown).not.toContain('Lease');
   for (const message of known) {
-    expect(message).toContain('if it leads by Lease widget-system/csi-example-com, nobody does');
+    expect(message).toContain('may have no leader: Lease widget-system/csi-example-com');
   }
 });
 

@@ -173,7 +173,7 @@ describe('a pattern does not reach it, and the exact name does, when', () => {
           more: [{ ...MANAGED, manager: 'manager', time }],
         });
       },
-      /"manager" has written to the status of Widget db after the deletion/,
+      /"manager" has updated the status of Widget db since the deletion began/,
     ],
     [
       'a Pod without rights reports about the object',
@@ -237,14 +237,14 @@ describe('a pattern does not reach it, and the exact name does, when', () => {
       (s) => s.grant(account('gone')).failing(`LIST ${path}`, status),
       new RegExp(`${label}.* could not be read`),
     ]),
-    ['it was looked at only once', () => undefined, /looked at only once/, { once: true }],
+    ['it was examined only once', () => undefined, /examined only once/, { once: true }],
     [
-      'other content still goes away',
+      'other content is still being deleted',
       (s) =>
         s
           .held(WIDGETS, 'other-1', { finalizers: ['x.io/y'] })
           .held(WIDGETS, 'other-2', { finalizers: ['x.io/y'] }),
-      /content still goes away \(2 objects, then 1\)/,
+      /content is still being deleted \(2 objects, then 1\)/,
       { meanwhile: (s) => s.cluster.take(WIDGETS, DEMO, 'other-2') },
     ],
     [
@@ -509,7 +509,7 @@ describe('the namespace itself', () => {
   });
 
   test.each([
-    ['once', { once: true }, /looked at only once.*or name kubernetes in force-finalizers/],
+    ['once', { once: true }, /examined only once.*or name kubernetes in force-finalizers/],
     ['twice', {}, undefined],
   ] as const)(
     '`kubernetes` of an empty namespace that was looked at %s',

@@ -180,7 +180,7 @@ describe('what needs somebody to act', () => {
     {
       what: 'content shrinks',
       more: { movement: { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 } },
-      veto: 'still goes away',
+      veto: 'still being deleted',
     },
     {
       what: 'somebody may own it',

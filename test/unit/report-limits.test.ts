@@ -37,7 +37,7 @@ function crowded(objects: number, name = 'crowded'): NamespaceResult {
       subject,
       finalizer: `f.example/${name}-${at}`,
       message: `has finalizer f.example/${name}-${at}, and nothing shows who should remove it`,
-      continuation: 'nothing in the cluster shows who should remove it',
+      continuation: 'nothing in the cluster shows which controller should remove it',
       remedies: [
         {
           role: 'look',

@@ -673,7 +673,9 @@ function outOfSight({ now }: Context, held: Held): string[] {
   const isProvider = nodes.value.some(
     ({ providerId }) => providerId !== '' && !/^(?:kind|k3s):\/\//.test(providerId),
   );
-  return isProvider ? ['the nodes are a cloud provider’s, which may run it out of sight'] : [];
+  return isProvider
+    ? ['the nodes belong to a cloud provider, which may run it where this cluster does not show it']
+    : [];
 }
 
 /** Writes to the status since the deletion, but for those of who was seen and cannot be the owner, or is gone. */
@@ -684,7 +686,7 @@ function unseenWriters(context: Context, held: Held, candidates: readonly Candid
     .filter(({ manager }) => !OF_NOBODY.test(manager) && ![...gone, ...seen].includes(manager))
     .map(
       ({ object: { kind, name }, manager }) =>
-        `"${manager}" has written to the status of ${kind} ${name} after the deletion`,
+        `"${manager}" has updated the status of ${kind} ${name} since the deletion began`,
     );
   return [...new Set(late)];
 }

@@ -101,7 +101,7 @@ function isCalledSo(context: Context, held: Held, actor: Actor, manager: string)
 function fromWriter(context: Context, held: Held): OwnerEvidence[] {
   const writer = writerOf(held);
   if (writer === undefined || !tellsOf(held)(writer.manager)) return [];
-  const text = `it wrote the finalizer, by its name: field manager "${writer.manager}" (managedFields)`;
+  const text = `it wrote the finalizer: field manager "${writer.manager}" has its name (managedFields)`;
   const known = catalogued(held);
   // One program of a product may set what another one removes, as snapshot-controller and csi-snapshotter do.
   const isSetter = (actor: Actor): boolean =>
@@ -138,7 +138,7 @@ function fromStatusWriters(context: Context, held: Held): OwnerEvidence[] {
         {
           strength: 'identity',
           kind: 'status',
-          text: `it writes the status of the object, by its name: field manager "${manager}" (managedFields)`,
+          text: `it updates the status of the object: field manager "${manager}" has its name (managedFields)`,
         },
       ),
     );
@@ -249,7 +249,7 @@ function fromRefusals(context: Context, held: Held): OwnerEvidence[] {
 function fromCatalogue(context: Context, held: Held): OwnerEvidence[] {
   const known = catalogued(held);
   if (known === undefined) return [];
-  const text = `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload is called so`;
+  const text = `${held.finalizer} is a well-known finalizer of ${known.owner}, whose workload has this name`;
   const products = actorsOf(context).filter((actor) => isOfProduct(known, actor));
   return pointing(products, (actor) =>
     isProductItself(known, actor)

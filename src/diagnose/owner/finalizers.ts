@@ -164,7 +164,7 @@ function ofObjects(context: Context, held: Held): RuleResult[] {
   const foreseen = isForeseen(context, held);
   const why = foreseen
     ? `it would stay, because it has finalizer ${finalizer}`
-    : `it is terminating since ${since} and has finalizer ${finalizer}`;
+    : `it has been terminating since ${since} and has finalizer ${finalizer}`;
   return [
     {
       code: 'object-finalizer',
@@ -230,7 +230,7 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
           ? 'the namespace controller removes only its own entry, "kubernetes"'
           : namespace.specFinalizers.length === 0
             ? 'spec.finalizers is empty: the namespace controller has finished and only this list is left'
-            : 'the namespace goes only when metadata.finalizers and spec.finalizers are both empty',
+            : 'the namespace is deleted only when metadata.finalizers and spec.finalizers are both empty',
       ],
       since: namespace.deletionTimestamp,
       scope: 'namespace',
@@ -259,6 +259,6 @@ function ofDependents(context: Context, held: Held): OwnerResults {
     waitsFor: blocking.flatMap((object) =>
       linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
     ),
-    reservations: ['what it owns has to go first'],
+    reservations: ['objects that it owns have to be deleted first'],
   };
 }

@@ -347,7 +347,7 @@ function notReady(charge: Charge): RuleResult[] {
     if (failure !== undefined) {
       // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
       return {
-        text: `Fix what refuses the pods of ${who}; ${then}. Whoever makes its pods pauses for up to 17 minutes between attempts, "kubectl rollout restart" tries at once`,
+        text: `Fix what refuses the pods of ${who}; ${then}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`,
       };
     }
     if (halted !== undefined && !hasPods) {
@@ -441,7 +441,7 @@ function running(charge: Charge): RuleResult[] {
   if (paused !== undefined && refusals.length === 0) {
     const { object, by } = paused;
     const what = `${object.kind} ${object.name}`;
-    const words = ` and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} told to leave ${what} alone: ${by}`;
+    const words = ` and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
     const resume = resumeRemedy(typeOf(context, object) ?? held.type, object, by);
     const evidence = [`${what}: ${by}`];
     return [told(charge, 'owner-running', words, [resume, logRemedy(actor)], { evidence })];
@@ -469,7 +469,7 @@ function running(charge: Charge): RuleResult[] {
     const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
     const isDenied = obstacles.every(({ code }) => code === 'admission-denied');
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
-    const refused = ` and runs, but what it must do for that is refused${words}`;
+    const refused = ` and runs, but its requests are refused${words}`;
     const cures = cureRemedies(charge, first, lacksRight, circle !== undefined);
     const failing = told(charge, 'owner-failing', refused, [...cures, logRemedy(actor)], {
       quote: first && inShort(first.error.text),
@@ -482,8 +482,9 @@ function running(charge: Charge): RuleResult[] {
   const local = candidate.rights.isLocal && isForeseen(context, held);
   if (local) {
     const [because] = candidate.rights.because;
-    const words = ` and runs, but may do so only by ${because}, which goes with this namespace`;
-    const waitsForNamespace = 'the binding that lets it act here goes with this namespace';
+    const words = ` and runs, but may do so only by ${because}, which is deleted with this namespace`;
+    const waitsForNamespace =
+      'the binding that gives it permissions here is deleted with this namespace';
     const remedies = orderRemedies(context, held, 'its rights');
     return [told(charge, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
@@ -502,7 +503,7 @@ function running(charge: Charge): RuleResult[] {
   const [waiting] = sayings(context, held, actor);
   const words =
     waiting && `; ${waiting.object.kind} ${waiting.object.name} says: ${inShort(waiting.text)}`;
-  const slow = ` and runs; nothing that can be seen shows that it fails, so it may be slow or in back-off${words ?? ''}`;
+  const slow = ` and runs; no error was found, so it may be slow or in back-off${words ?? ''}`;
   const remedies = [logRemedy(actor), moreTime(actor), ...restartRemedies(context, actor)];
   const evidence = waiting && [`${waiting.source}: ${waiting.text}`];
   const quote = waiting && inShort(waiting.text);
@@ -517,16 +518,16 @@ function withoutLead(charge: Charge, lease: LeaseFacts): RuleResult {
   const log = logRemedy(actor);
   if (isHolder(actor, lease)) {
     const words = ` and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`;
-    const why = `Restart ${actorText(actor)}, which leads and does nothing`;
+    const why = `Restart ${actorText(actor)}, which is the leader and does nothing`;
     return told(charge, 'owner-running', words, [log, ...restartRemedies(context, actor, why)]);
   }
-  const see = lookAt(`See who holds ${what}`, { kind: 'Lease', namespace, name });
+  const see = lookAt(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
   if (isFresh(context, lease)) {
     const words = ` and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`;
-    const text = `Let ${actorText(actor)} become the leader, or end who holds the Lease`;
+    const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
     return told(charge, 'owner-running', words, [log, see, role('now', { text })]);
   }
-  const words = ` and runs; if it leads by ${what}, nobody does: ${holder} held it last, and renewed it at ${renewTime}`;
+  const words = ` and runs, but may have no leader: ${what} was last renewed at ${renewTime}, by ${holder}`;
   const remedies = [log, see, moreTime(actor), ...restartRemedies(context, actor)];
   return told(charge, 'owner-running', words, remedies);
 }
@@ -573,12 +574,12 @@ function needing(charge: Charge): RuleResult[] {
     ...needsHere(context, held)
       .filter(({ field }) => CREDENTIALS.test(field))
       .map(({ kind, name, field }) => `${kind} ${name} (${field})`),
-    ...(lease === undefined ? [] : [`Lease ${lease.name}, by which it leads`]),
+    ...(lease === undefined ? [] : [`Lease ${lease.name}, its leader election`]),
   ];
   if (needs.length === 0) return [];
   const names = listNames(needs);
-  const words = ` and runs; whether it can without ${names}, which ${needs.length === 1 ? 'goes' : 'go'} with this namespace, cannot be known`;
-  const waitsForNamespace = `${names}: in this namespace, and gone before it could be used`;
+  const words = ` and runs; it may need ${names}, which ${needs.length === 1 ? 'is' : 'are'} deleted with this namespace`;
+  const waitsForNamespace = `${names}: in this namespace, and deleted before it could be used`;
   const more = { certainty: 'unknown' as const, waitsForNamespace };
   return [told(charge, 'owner-failing', words, orderRemedies(context, held, names), more)];
 }
@@ -600,7 +601,7 @@ function diedHere(
   const { namespace } = context.now;
   if (error.kind === 'namespace-terminating') {
     if (error.namespace !== namespace.name) return undefined;
-    return `it must create ${error.resource ?? 'something'} here, which a terminating namespace refuses`;
+    return `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts no new objects`;
   }
   if (error.kind === 'not-found') {
     // The API server names no namespace; whoever passes it on mostly names that of the object it works on.
@@ -613,13 +614,13 @@ function diedHere(
       error.text.includes(`${namespace.name}/${error.name}`) ||
       (isElsewhere !== true && detail?.mentions.includes(error.name) === true);
     return isMeant
-      ? `${error.resource} ${error.name} was in this namespace and went with it`
+      ? `${error.resource} ${error.name} was in this namespace and was deleted with it`
       : undefined;
   }
   if (error.kind === 'forbidden' && account !== undefined) {
     const binding = departedGrant(context, account);
     if (binding === undefined) return undefined;
-    return `RoleBinding ${binding}, which let it act here, went with this namespace`;
+    return `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`;
   }
   return undefined;
 }
@@ -666,7 +667,7 @@ function missing(
     if (gone !== undefined) return actorText(gone);
     if (definition !== undefined) return `the controller of ${held.subject.kind}`;
     const manager = tellingWriter(held);
-    return `what has set ${finalizer}${manager === '' ? '' : ` as field manager "${manager}"`}`;
+    return `the program that set ${finalizer}${manager === '' ? '' : ` as field manager "${manager}"`}`;
   };
   const subject: Subject =
     gone !== undefined
@@ -677,14 +678,14 @@ function missing(
   const message = (): string => {
     if (gone !== undefined) {
       const fate = inside || isGoing(context, place) ? fateText(context, place) : 'was deleted';
-      return `${fate}, so nobody is left to remove ${finalizer}`;
+      return `${fate}, so no controller is left to remove ${finalizer}`;
     }
     if (owner?.account !== undefined) {
       const who = accountText(owner.account);
       const what = inside
-        ? `it ran as ${who}, which was deleted with this namespace, and nobody else removes ${finalizer}`
+        ? `it ran in this namespace as ${who} and was deleted with it; no other controller in the cluster removes ${finalizer}`
         : `nothing runs as ${who}, which may remove ${finalizer}`;
-      return `has no controller any more: ${what}`;
+      return `no longer has a controller: ${what}`;
     }
     const whose = known === undefined ? '' : `, a finalizer of ${known.owner}`;
     const where =
@@ -696,7 +697,7 @@ function missing(
   const circle =
     gone !== undefined
       ? `it ${fateText(context)}`
-      : 'nothing can be created in this namespace before it is gone, and its controller was in it';
+      : 'its controller was in this namespace, in which nothing can be created any more';
   return {
     code: 'owner-missing',
     subject,
@@ -705,19 +706,19 @@ function missing(
     continuation:
       known === undefined
         ? `no controller in the cluster would remove it`
-        : `it belongs to ${known.owner}, of which nothing runs in the cluster`,
+        : `it belongs to ${known.owner}, and no part of that runs in the cluster`,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
       ...(writer === undefined
         ? []
         : [
-            `${wroteText(writer)}${isGoing(context, gone?.namespace) || isThere(context, writer.manager) ? '' : ', and nothing is called so'}`,
+            `${wroteText(writer)}${isGoing(context, gone?.namespace) || isThere(context, writer.manager) ? '' : ', and no workload has this name'}`,
           ]),
       ...purposeOf(held),
       ...(isGoing(context, gone?.namespace)
         ? []
         : [
-            'workloads of every kind, the pods of all who may change the type, RBAC, Leases, webhooks and CRDs were read: nobody who is there could be it',
+            'no controller was found in this cluster; searched: workloads, pods of all accounts that may change the type, RBAC, Leases, webhooks, CRDs',
           ]),
       ...staleLeases(context, held),
       ...reservations,
@@ -774,30 +775,30 @@ function unknown(
   const absent =
     telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
   const why = (): string => {
-    if (unread.length > 0) return `who should remove it cannot be told: ${notRead(unread)}`;
+    if (unread.length > 0) return `its controller is unknown: ${notRead(unread)}`;
     const departed = owner === undefined ? '' : departedText(owner);
     if (known !== undefined) {
       const where =
         telling.length > 1
-          ? `which of ${telling.length} workloads that is cannot be told`
-          : departed || 'where that runs could not be seen';
+          ? `${telling.length} workloads may be that`
+          : departed || 'where it runs is not visible in the cluster';
       return `it belongs to ${known.owner}; ${where}`;
     }
     const names = listWords(shown.map(pointerText));
     const [only, ...others] = telling;
     if (others.length > 0) {
-      return `what was read points to ${names}, so who should remove it cannot be told`;
+      return `its controller is unknown: the evidence points to ${names}`;
     }
     if (only !== undefined && only.rights.change === undefined) {
-      return `what was read points to ${names}, but shows no right of it to remove it; one by a RoleBinding in this namespace would have gone with it`;
+      return `its controller is unknown: the evidence points to ${names}, which has no permission to remove it now; a RoleBinding in this namespace that granted it would have been deleted`;
     }
-    if (departed !== '') return `${departed}; whether nobody else does cannot be told`;
+    if (departed !== '') return `${departed}; another controller may remove it`;
     if (absent !== undefined) {
-      return `field manager "${absent}" has set it, and nothing in the cluster is called so`;
+      return `field manager "${absent}" set it, and no workload in the cluster has this name`;
     }
-    if (isByHand(held)) return `somebody has set it by hand, with "${writer?.manager}"`;
-    const nobody = 'nothing in the cluster shows who should remove it';
-    return candidates.length > 0 ? `${nobody}; ${names} could` : nobody;
+    if (isByHand(held)) return `it was set by hand, with "${writer?.manager}"`;
+    const nobody = 'nothing in the cluster shows which controller should remove it';
+    return candidates.length > 0 ? `${nobody}; by its permissions, ${names} could` : nobody;
   };
   return {
     code: 'owner-unknown',
@@ -811,11 +812,11 @@ function unknown(
         : `${wroteText(writer)} (managedFields)`,
       ...shown.map(
         (candidate) =>
-          `${pointerText(candidate)} could be it: ${evidenceFor(candidate).join('; ') || 'by its rights alone'}`,
+          `${pointerText(candidate)} may be its controller: ${evidenceFor(candidate).join('; ') || 'only by its permissions'}`,
       ),
       ...reservations,
       ...(known === undefined
-        ? ['it is no well-known finalizer']
+        ? ['not a well-known finalizer']
         : [`well-known finalizer of ${known.owner}`, ...purposeOf(held)]),
       ...sayings(context, held).map(({ source, text }) => `${source}: ${text}`),
       ...attachments(context, held),
@@ -826,9 +827,9 @@ function unknown(
       ...knownRemedies(held, 'now'),
       ...(absent === undefined
         ? []
-        : [role('now', { text: `Start what calls itself "${absent}" again, wherever it ran` })]),
+        : [role('now', { text: `Restart the program that ran as "${absent}"` })]),
       look(
-        `Find out who set ${finalizer} on ${subject.kind} ${subject.name}; managedFields say who wrote what`,
+        `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
         kubectl(
           ...['get', ...target(subject, typeName(held.type)), '-o', 'yaml'],
           '--show-managed-fields',
@@ -907,16 +908,19 @@ function admissionOf(context: Context, held: Held): string[] {
   const asked = askedAbout(context, 'UPDATE', held.type, object) ?? [];
   return [
     ...(trial?.answer === 'undone'
-      ? ['tried as a dry run, the finalizer is back at once: admission changes the object']
+      ? ['in a dry run the finalizer came back at once: admission adds it again']
       : []),
     ...(trial?.answer === 'unknown' && asked.length > 0
       ? [
-          `whether ${listNames(asked.map(({ text }) => text))} would let it be removed could not be tried: ${inShort(trial.message)}`,
+          `whether ${listNames(asked.map(({ text }) => text))} allows its removal could not be tried: ${inShort(trial.message)}`,
         ]
       : []),
     ...asked
       .filter((one) => one.dependsOnUser)
-      .map(({ text }) => `admission asks ${text}, and what it answers depends on who removes it`),
+      .map(
+        ({ text }) =>
+          `admission asks ${text}, and the answer depends on the account that removes it`,
+      ),
   ];
 }
 
@@ -936,7 +940,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       waitsFor: linksTo([result], BECAUSE),
       results: [result],
       // It is not gone: another one takes over, and then it removes what is its own.
-      reservations: ['kube-controller-manager should remove it, and is only not at work'],
+      reservations: ['kube-controller-manager should remove it, and is not running'],
     };
   }
   const obstacles = refusingFor(context, held).filter(isForEverybody);
@@ -961,7 +965,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ? {
           ...common,
           code: 'owner-failing',
-          message: `should remove ${held.finalizer}, but what it must do for that is refused${first === undefined ? '' : `: ${inShort(first.error.text)}`}`,
+          message: `should remove ${held.finalizer}, but its requests are refused${first === undefined ? '' : `: ${inShort(first.error.text)}`}`,
           quote: first && inShort(first.error.text),
           remedies: [],
           waitsFor: linksTo(obstacles, REFUSED),

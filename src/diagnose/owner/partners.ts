@@ -74,7 +74,7 @@ export function childrenOf(context: Context, held: Held): Partner[] {
   const owners = new Set(held.objects.map(({ uid }) => uid));
   return heldHere(context, ({ ownerReferences }) =>
     ownerReferences.some(({ uid }) => owners.has(uid)),
-  ).map((object) => ({ object, because: 'it owns it, and waits until it is gone' }));
+  ).map((object) => ({ object, because: 'it owns it, and waits until it is deleted' }));
 }
 
 /** The first of each group of terminating objects of the namespace that are held and among which is such a one. */
@@ -90,7 +90,7 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
     .flatMap((object) => detailOf(context, object)?.references ?? [])
     .filter((one) => one.uid !== undefined && one.field.startsWith('status.'));
   const links = heldHere(context, ({ uid }) => users.some((user) => user.uid === uid)).flatMap(
-    (object) => linksToHeld(object, 'it is used by it, and waits until it is gone'),
+    (object) => linksToHeld(object, 'it is used by it, and waits until it is deleted'),
   );
   return {
     links,

@@ -37,7 +37,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
       : scalers.length > 0
         ? `. Field manager "${manager}" has set its replicas, runs (${listNames(scalers.map(actorText), 3)}), and may set that back: then change it there`
         : '';
-  const then = `it then removes the finalizer, and the namespace goes within 10 s${undone}`;
+  const then = `it then removes the finalizer, and Kubernetes finishes the deletion within about 10 s${undone}`;
   switch (kind) {
     case 'DaemonSet':
       return [
@@ -79,7 +79,7 @@ export function logRemedy(actor: Actor): Remedy {
   );
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
   return look(
-    `See what ${actorText(actor)} says`,
+    `Read the log of ${actorText(actor)}`,
     kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
   );
 }
@@ -98,7 +98,7 @@ export function restartRemedies(context: Context, actor: Actor, because?: string
 }
 
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
-  const text = `Let its controller act on ${object.kind} ${object.name} again: take ${by} away`;
+  const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
   const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
   const field = /^(spec\.\w+): true$/.exec(by)?.[1];
   const place = target(object, typeName(type));
@@ -112,14 +112,14 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
     // Of Jobs and what is like them it stops the work that they describe, not whoever looks after them.
     ...(field.startsWith('spec.suspend') && {
-      risk: 'the work that it describes may begin as well',
+      risk: 'the work that it describes may start, too',
     }),
   });
 }
 
 export function installRemedy({ finalizer }: Held, what: string, isElsewhere = true): Remedy {
   const place = isElsewhere ? ' in another namespace' : '';
-  const text = `Install ${what} again${place}: it removes ${finalizer}, and the namespace then goes within 10 s`;
+  const text = `Install ${what} again${place}. It removes ${finalizer}, and Kubernetes then finishes the deletion within about 10 s`;
   return role('now', { text });
 }
 
@@ -149,7 +149,7 @@ export function cureRemedies(
       const verbs = error?.verb === undefined ? own : [error.verb];
       const isLate = context.now.forecast === undefined;
       const restarts = isLate ? restartRemedies(context, actor) : [];
-      const late = isLate ? ': a Role inside cannot be made any more' : '';
+      const late = isLate ? ': a Role cannot be created in a terminating namespace' : '';
       const soon =
         restarts.length > 0
           ? '. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
@@ -185,19 +185,19 @@ export function cureRemedies(
       return isCircle
         ? [
             role('now', {
-              text: `${held.subject.kind} ${held.subject.name} needs ${error.resource} "${error.name}", which cannot be restored here: its controller has to be told to do without, or its work done by hand`,
+              text: `${held.subject.kind} ${held.subject.name} needs ${error.resource} "${error.name}", which cannot be restored here: configure its controller to do without it, or do its work by hand`,
             }),
             ...first,
           ]
         : [
             role('now', {
-              text: `Restore what it looks for: ${error.resource} "${error.name}" is not there`,
+              text: `Restore ${error.resource} "${error.name}", which the controller needs`,
             }),
           ];
     case 'namespace-terminating':
       return [
         role('now', {
-          text: `Do by hand what its controller cannot: it must create ${error.resource ?? 'something'} in namespace ${error.namespace}, which is terminating and refuses it`,
+          text: `Do the controller's work by hand: it must create ${error.resource ?? 'an object'} in namespace ${error.namespace}, which accepts no new objects while it is terminating`,
         }),
         ...first,
       ];
@@ -214,14 +214,14 @@ export function cureRemedies(
     case 'unavailable':
     case 'timeout':
       return [
-        role('now', { text: 'Bring back the service that the controller needs for its clean-up' }),
+        role('now', { text: 'Restore the service that the controller needs for its clean-up' }),
       ];
     case undefined:
       return [];
     default:
       return [
         role('now', {
-          text: `Fix what it says it fails at; it then removes the finalizer: "${inShort(error?.text ?? '')}"`,
+          text: `Fix the error that it reports; it then removes the finalizer: "${inShort(error?.text ?? '')}"`,
         }),
       ];
   }
@@ -256,7 +256,7 @@ function grant(
 /** Objects before what their finalizers need; the gate can do it by itself (`delete: ordered`). */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
   const { kind } = held.subject;
-  const text = `delete the ${kind} objects, and let that finish, before ${before} and the namespace`;
+  const text = `delete the ${kind} objects, and wait until they are deleted, before ${before} and the namespace`;
   return beforehand(context, text, {
     command: kubectl(
       'delete',
@@ -346,7 +346,7 @@ function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
 function leakText(held: Held): string {
   const known = catalogued(held);
   return known === undefined
-    ? 'what its controller would have cleaned up stays behind; nobody in the cluster can say what that is'
+    ? 'external resources that its controller would have deleted may be leaked; the cluster does not show which'
     : withoutPeriod(known.leakIfRemoved);
 }
 

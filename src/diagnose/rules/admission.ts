@@ -130,7 +130,7 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
   const where =
     backend === undefined
       ? `${name} ${failure === 'service-not-found' ? 'has no Service' : WHY[failure]}`
-      : `${name} is served by ${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`;
+      : `${name} is served by ${serviceText(backend.service)}, ${backend.text || 'which does not respond'}`;
   return {
     code: 'admission-webhook-failing',
     subject: configurationSubject(webhook, name),
@@ -166,11 +166,11 @@ function webhookRemedies(
       { op: 'test', path: `${place}/name`, value: webhook.name },
       { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' },
     ]),
-    risk: 'what it would have refused or changed passes, in the whole cluster, until failurePolicy is set back to Fail',
+    risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
   });
   const remove = {
     before: `delete ${kind} ${configuration} before the namespace that serves it`,
-    late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so nobody can answer any more`,
+    late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
     gone: `If its software was removed for good, delete ${kind} ${configuration}`,
     command: kubectl('delete', ...type),
     risk: `${siblings === 1 ? 'its check stops' : `its ${siblings} webhooks stop`} for the whole cluster`,
@@ -313,8 +313,8 @@ const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
 function meeting(who: string, words: string): Remedy {
   return role('now', {
     text: FAILS.test(words)
-      ? `Repair what ${who} fails at: ${inShort(words)}`
-      : `Fulfil what ${who} asks for, or ask its owner to let this through`,
+      ? `Fix the error of ${who}: ${inShort(words)}`
+      : `Do what ${who} asks for, or ask those who run it for an exemption`,
   });
 }
 
@@ -335,7 +335,7 @@ function policyRemedies(
       command: patchCommand(target(policy), [
         { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
       ]),
-      risk: 'what it would have refused passes while it fails, in the whole cluster, until failurePolicy is set back to Fail',
+      risk: 'until failurePolicy is set back to Fail, requests that it would refuse pass in the whole cluster while it fails',
     };
     return [meet, see, role('or', ignore)];
   }
@@ -348,7 +348,7 @@ function policyRemedies(
       text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${place}`}`,
     });
     const allow = {
-      text: `Let binding ${binding.name} allow what it has no parameters for`,
+      text: `Let binding ${binding.name} allow requests for which its parameters are missing`,
       command: patchCommand(bound, [
         { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },
       ]),
@@ -367,7 +367,7 @@ function policyRemedies(
           risk: 'nothing in this namespace is changed by it any more',
         }
       : {
-          text: `For the time of this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
+          text: `During this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
           command: patchCommand(bound, [
             { op: 'replace', path: '/spec/validationActions', value: ['Warn', 'Audit'] },
           ]),
@@ -466,7 +466,7 @@ export function onlyAsked(
           request,
         );
   const { quote: _, ...rest } = result;
-  const message = `${does}, as far as can be seen: nobody else is asked about ${request}`;
+  const message = `most likely ${does}: nothing else is asked about ${request}`;
   return [{ ...rest, message, certainty: 'likely' }];
 }
 

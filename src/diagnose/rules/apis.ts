@@ -15,7 +15,7 @@ import {
 import { type CallFailure, callFailure } from '../error-texts.ts';
 
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
-const HEALS = 'namespaces then go by themselves within 90 s';
+const HEALS = 'waiting namespaces are then deleted within 90 s';
 
 function apiServiceSubject(name: string): Subject {
   return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
@@ -98,7 +98,7 @@ export function failingApis(context: Context): RuleResult[] {
       evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
       scope: 'cluster',
       remedies: [],
-      blocksNamespace: 'the controller does not know what to delete',
+      blocksNamespace: 'the namespace controller does not know which types exist',
     },
   ];
 }
@@ -118,7 +118,7 @@ function unavailable(
   const own =
     available?.reason === 'ServicePortError'
       ? 'which does not listen on the port that the APIService names'
-      : available === undefined && 'which was never found available';
+      : available === undefined && 'which has never been available';
   const isUnsaid = failure === 'other' && !own && backend?.isDead !== true;
   const quote = isUnsaid && available ? inShort(available.message) : undefined;
   const where =
@@ -128,13 +128,13 @@ function unavailable(
   return {
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(service.name),
-    message: `${isGoing(context, service.service?.namespace) ? 'will not answer any more' : 'does not answer'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
+    message: `${isGoing(context, service.service?.namespace) ? 'will stop responding' : 'does not respond'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
     quote,
     evidence: [state, ...reasons],
     since: available?.since,
     scope: 'cluster',
     remedies: unavailableRemedies(context, service, backend, failure),
-    blocksNamespace: `no namespace is finished before every API group answers, and ${group}/${version} does not`,
+    blocksNamespace: `no namespace can be deleted until every API group responds, and ${group}/${version} does not`,
     ...tiesOf(context, backend),
   };
 }
@@ -224,11 +224,11 @@ function undiscovered(
   return {
     code: 'discovery-failed',
     subject: apiServiceSubject(service?.name ?? `${version}.${group}`),
-    message: `cannot be discovered${service === undefined ? '' : ', although it is called available'}${where}`,
+    message: `cannot be discovered${service === undefined ? '' : ', although its APIService is reported as available'}${where}`,
     evidence: [...reasons, state],
     scope: 'cluster',
     remedies: discoveryRemedies(group, version, service, backend),
-    blocksNamespace: `no namespace is finished before every API group can be discovered, and ${group}/${version} cannot`,
+    blocksNamespace: `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`,
     ...tiesOf(context, backend),
   };
 }
@@ -247,14 +247,14 @@ function discoveryRemedies(
   if (service === undefined || backend === undefined) {
     return [
       role('now', {
-        text: 'Wait while the control plane is being upgraded: its API servers then know different versions, and this passes; if it stays, look into the log of kube-apiserver',
+        text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',
       }),
       see,
     ];
   }
   return [
     role('now', {
-      text: `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 within 5 s (or with 404, which is taken as "ask per version"); a restart of its pods often helps; ${HEALS}`,
+      text: `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`,
     }),
     see,
     deleteApiService(service),

@@ -40,7 +40,7 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
     const did = wrote === undefined ? '' : `; it wrote the namespace's status at ${wrote}`;
     return {
       state: 'unseen',
-      evidence: `${where} could not be seen; managed clusters hide it${did}`,
+      evidence: `${where} could not be read; managed clusters hide it${did}`,
     };
   }
   return {
@@ -82,7 +82,7 @@ export function isLeftAlone(context: Context): boolean {
 export function unprocessed(context: Context): RuleResult {
   return {
     ...inactiveControllerManager(context, controllerManager(context)),
-    blocksNamespace: 'only the namespace controller empties and finishes it',
+    blocksNamespace: 'only the namespace controller deletes its content and then the namespace',
   };
 }
 
@@ -92,13 +92,13 @@ export function inactiveControllerManager(
   { state, evidence }: ControllerManager,
 ): RuleResult {
   const { namespace } = context.now;
-  const seen = hasQueue(context) ? 'nothing in it has been asked to go' : 'nothing is left in it';
+  const seen = hasQueue(context) ? 'nothing in it is marked for deletion' : 'nothing is left in it';
   return {
     code: 'namespace-controller-inactive',
     subject: namespaceSubject(namespace.name),
     message:
       state === 'stale'
-        ? 'is not being processed: kube-controller-manager, which empties namespaces and removes the finalizers of Kubernetes itself, is not running'
+        ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
         : `has not been processed${state === 'fresh' ? ', although kube-controller-manager runs' : ''}: the namespace controller has not written a condition yet`,
     evidence: [
       ...(context.conditions.present
@@ -115,12 +115,12 @@ export function inactiveControllerManager(
         ? []
         : [
             role('now', {
-              text: `${state === 'stale' ? 'Start kube-controller-manager again' : 'If kube-controller-manager is not running, start it again'}: it finishes all namespaces that wait`,
+              text: `${state === 'stale' ? 'Start kube-controller-manager again' : 'If kube-controller-manager is not running, start it again'}: it then deletes all namespaces that wait`,
             }),
           ]),
       lookAt('See whether kube-controller-manager renews its Lease', { kind: 'Lease', ...LEASE }),
       look(
-        'On clusters that run kube-controller-manager as a pod, see its log',
+        'On clusters that run kube-controller-manager as a pod, read its log',
         controllerLog(100),
       ),
       ...(state === 'stale'
@@ -128,7 +128,7 @@ export function inactiveControllerManager(
         : [
             lookAgain(
               namespace,
-              'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it look at this namespace within 5 s',
+              'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it process this namespace within 5 s',
             ),
           ]),
     ],
@@ -174,9 +174,9 @@ export function unexplained(context: Context): RuleResult {
   return {
     code: 'unexplained',
     subject: namespaceSubject(now.namespace.name),
-    message: `is not gone, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} denies its end`}`,
+    message: `is still there, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} refuses the last step of its deletion`}`,
     evidence: [
-      `looked at ${now.content.length} resource types: ${totalOf(now)} objects, none terminating with a finalizer`,
+      `inspected ${now.content.length} resource types: ${totalOf(now)} objects, none terminating with a finalizer`,
       `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
       now.discovery.ok && now.discovery.value.failedGroups.length === 0
         ? 'every API group could be discovered'
@@ -190,7 +190,7 @@ export function unexplained(context: Context): RuleResult {
     remedies: [
       lookAgain(
         now.namespace,
-        'Make the namespace controller look again; it retries at most every 60 s, and this harmless write shortens that to 5 s',
+        'Make the namespace controller try again: it retries at most every 60 s; after this harmless write it does so within 5 s',
       ),
       look(
         'See what kube-controller-manager says about the namespace',

@@ -41,7 +41,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const seconds = last.deletionGracePeriodSeconds ?? 0;
   const isOver = Date.parse(until) <= context.nowMs;
   const end = isOver
-    ? `ended at ${until}, and its kubelet is given a moment to confirm that`
+    ? `ended at ${until}; its kubelet may take a moment to confirm that`
     : `runs until ${until}`;
   const shorten = role('or', {
     text: `Shorten the grace period of Pod ${last.name} now`,
@@ -127,7 +127,9 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
   const read = now.nodes[nodeName];
   const names = listNames(pods.map(({ name }) => name));
   const isForeseen = now.forecast !== undefined;
-  const overdue = isForeseen ? `it runs Pod ${names}` : overdueText(context, pods, names);
+  const overdue = isForeseen
+    ? `Pod ${names} ${pods.length === 1 ? 'runs' : 'run'} on it`
+    : overdueText(context, pods, names);
   const node = valueIn(read);
   const said = troubleEnding(context, pods);
   if (read?.ok === true && node?.ready !== 'True') {
@@ -135,7 +137,7 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${nodeWords(node)}, so nobody confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
+      message: `${nodeWords(node)}, so no kubelet confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
       evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
       since: node?.readySince,
       scope: 'cluster',
@@ -162,13 +164,13 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
     scope: 'namespace',
     remedies: [
       role('now', {
-        text: `Restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods go on running`,
+        text: `Restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`,
       }),
       look(
         `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
         kubectl('describe', ...target(first)),
       ),
-      forceDelete([first], 'Delete the pod without the confirmation of the kubelet'),
+      forceDelete([first], 'Delete the pod without waiting for its kubelet'),
     ],
     blocksNamespace: `it should have ended at ${first.deletionTimestamp}`,
   };
@@ -178,12 +180,12 @@ function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: strin
   const which = pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`;
   const end = pods[0]?.deletionTimestamp;
   return pods.some((pod) => inGrace(pod, nowMs))
-    ? `${which} terminating, in a grace period until ${end} that nobody keeps`
+    ? `${which} terminating, and no kubelet ends ${pods.length === 1 ? 'it' : 'them'} when the grace period is over at ${end}`
     : `${which} overdue: the grace period ended at ${end}`;
 }
 
 function nodeWords(node: NodeFacts | undefined): string {
-  if (node === undefined) return 'does not exist any more';
+  if (node === undefined) return 'no longer exists';
   return isReporting(node)
     ? `is not ready (${inShort(node.readyReason ?? 'no reason')})`
     : 'is not ready';
@@ -191,7 +193,7 @@ function nodeWords(node: NodeFacts | undefined): string {
 
 function nodeEvidence(name: string, node: NodeFacts | undefined): string {
   if (node === undefined) {
-    return `there is no Node ${name}; the pod garbage collector removes such pods after about 60 s unless they have finalizers`;
+    return `there is no Node ${name}; the pod garbage collector deletes such pods after about 60 s unless they have finalizers`;
   }
   const taints = node.taints.length === 0 ? '' : `; taints ${node.taints.join(', ')}`;
   return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}`;
@@ -208,17 +210,17 @@ function nodeRemedies(
   if (node === undefined) {
     return [
       role('now', {
-        text: 'Wait: the pod garbage collector removes pods of a node that no longer exists within about a minute (not those with finalizers)',
+        text: 'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)',
       }),
-      forceDelete(pods, 'If they stay, delete them without the confirmation of a kubelet'),
+      forceDelete(pods, 'If they stay, delete them without waiting for a kubelet'),
     ];
   }
   const see = look(`See the state of node ${name}`, kubectl('describe', ...named('node', name)));
-  const without = forceDelete(pods, 'Delete the pods without the confirmation of a kubelet');
+  const without = forceDelete(pods, 'Delete the pods without waiting for a kubelet');
   if (isReporting(node)) {
     return [
       role('now', {
-        text: `Fix on node ${name} what its kubelet reports, which then confirms by itself: "${inShort(node.readyReason ?? '')}" (where that is containerd: systemctl restart containerd)`,
+        text: `Fix what the kubelet of node ${name} reports: "${inShort(node.readyReason ?? '')}" (with containerd: systemctl restart containerd). The kubelet then confirms that the pods have ended`,
       }),
       see,
       without,
@@ -226,20 +228,20 @@ function nodeRemedies(
   }
   return [
     role('now', {
-      text: `Bring node ${name} back: start its machine or its kubelet, which then confirms by itself`,
+      text: `Start the machine or the kubelet of node ${name} again; the kubelet then confirms that the pods have ended`,
     }),
     see,
     role('or', {
-      text: `If the machine of node ${name} is gone for good, delete its Node object; the pod garbage collector then removes its pods within about a minute`,
+      text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
       command: kubectl('delete', ...named('node', name)),
-      risk: 'if the machine does run, its pods run on unseen',
+      risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
     }),
     role('or', {
       text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
       command: kubectl(
         ...['taint', 'nodes', name, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute'],
       ),
-      risk: 'if the machine does run, two nodes may write to one volume; take the taint off again afterwards',
+      risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
     }),
     without,
   ];
@@ -250,7 +252,7 @@ function forceDelete(pods: readonly PodFacts[], text: string): Remedy {
   return role('or', {
     text: text + more,
     command: deletion(pods, '--grace-period=0', '--force'),
-    risk: 'the object goes although containers of the pod may still run and hold their volumes',
+    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
   });
 }
 
@@ -306,9 +308,9 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
       subject: subjectOf(claim),
       message: `is still used by Pod ${names}`,
       evidence: [
-        `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod names the claim: ${names}`,
+        `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod uses the claim: ${names}`,
         ...staying.map(
-          ({ name }) => `Pod ${name} has not been asked to go, or its deletion was refused`,
+          ({ name }) => `Pod ${name} is not marked for deletion, or its deletion was refused`,
         ),
       ],
       since: claim.deletionTimestamp,
@@ -317,7 +319,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
         staying.length > 0 && refused.length === 0
           ? [
               role('now', {
-                text: `Delete the pods that use claim ${claim.name}; finished pods count too. The claim then goes by itself`,
+                text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
                 command: deletion(staying, '--wait=false'),
               }),
             ]
@@ -334,7 +336,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
 
 /** Whatever holds the pod holds the claim. Ids that no rule produced are dropped by the graph. */
 function podFindings(context: Context, pod: PodFacts): Link[] {
-  const because = `Pod ${pod.name} names the claim`;
+  const because = `Pod ${pod.name} uses the claim`;
   const held = pod.finalizers.map((finalizer) => ({
     id: findingId('object-finalizer', foldedSubject(context, pod, finalizer), finalizer),
     because,

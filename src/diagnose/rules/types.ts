@@ -83,7 +83,7 @@ function foreseenFailures(context: Context): RuleResult[] {
   return [
     ...[...inside, ...refused(NAMESPACE_TYPE, namespace)].filter(isForEverybody).map((result) => ({
       ...result,
-      blocksNamespace: 'what must be deleted would be refused',
+      blocksNamespace: 'the deletion of its content would be refused',
     })),
     ...listed(context.now.cluster.conversions).flatMap((crd) =>
       foreseenConversion(context, crd, forecast),
@@ -101,7 +101,7 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
     does: `${type} be deleted`,
     trial,
   }));
-  if (end !== undefined) asked.push({ does: 'the namespace end', trial: end });
+  if (end !== undefined) asked.push({ does: 'the namespace be deleted', trial: end });
   return asked.flatMap(({ does, trial }) => {
     if (trial.answer !== 'unknown' && trial.answer !== 'refused') return [];
     const isAnswered =
@@ -161,7 +161,7 @@ export function refusedEnd(context: Context): RuleResult[] {
   const { namespace, trials } = context.now;
   const trial = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const blocksNamespace =
-    'it refuses the request with which the namespace controller ends the namespace';
+    'it refuses the request with which the namespace controller finishes the deletion';
   const refused = refusals(context, FINALIZE, namespace, 'UPDATE', trial)
     .filter(isForEverybody)
     .map((result) => ({ ...result, blocksNamespace }));
@@ -172,8 +172,8 @@ function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
   const does = 'update namespaces/finalize';
   const result = deletionForbidden(context, unruled(FINALIZE, 'update', does));
-  const message = `may not be ended by the namespace controller: ${result.quote}`;
-  const blocksNamespace = 'the namespace controller is not allowed to end it';
+  const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
+  const blocksNamespace = 'the namespace controller is not allowed to finish its deletion';
   return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
 }
 
@@ -231,7 +231,7 @@ function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): Rule
   const { queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
   const kept = ending.reduce((sum, { count }) => sum + count, queued);
-  const words = `are said to be deleted, and stay: ${kept} of them are left, without a finalizer`;
+  const words = `are still there although their deletion succeeds: ${kept} of them are left, without a finalizer`;
   return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
 }
 
@@ -300,8 +300,8 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const words = said && inShort(said);
   const server =
     backend === undefined
-      ? 'a webhook that does not answer'
-      : `${serviceText(backend.service)}, ${backend.text || 'which does not answer'}`;
+      ? 'a webhook that does not respond'
+      : `${serviceText(backend.service)}, ${backend.text || 'which does not respond'}`;
   return {
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
@@ -310,7 +310,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     evidence: [error.text],
     scope: 'cluster',
     remedies: conversionRemedies(context, name, error.cause, backend, words),
-    blocksNamespace: `${name} cannot be listed or deleted, and no namespace is finished before every type is`,
+    blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
     ...tiesOf(context, backend),
   };
 }
@@ -445,7 +445,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     scope: 'cluster',
     remedies: [
       role('now', {
-        text: `Give ${who} the right back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
+        text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       }),
       look(
         `See whether ${who} may do it now`,
@@ -477,11 +477,11 @@ function storageUnreadable(
   return {
     code: 'storage-unreadable',
     subject,
-    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, which stops every list of the type`,
+    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
     evidence: [error.text],
     scope: 'cluster',
     remedies: storageRemedies(context, type, name),
-    blocksNamespace: 'what cannot be listed cannot be deleted',
+    blocksNamespace: 'a type that cannot be listed cannot be deleted',
   };
 }
 
@@ -496,7 +496,7 @@ function storageRemedies(
   name: string | undefined,
 ): Remedy[] {
   const restore = role('now', {
-    text: 'Give the API server back the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
+    text: 'Configure the API server with the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
   });
   if (type === undefined || name === undefined) {
     return [
@@ -510,9 +510,9 @@ function storageRemedies(
   return [
     restore,
     role('or', {
-      text: `If the content of "${name}" is lost, delete it unread; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
+      text: `If the content of "${name}" is lost, delete it without reading it; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
       command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
-      risk: 'finalizers and owner references of the object are not looked at: whatever they protect stays behind',
+      risk: 'finalizers and owner references of the object are ignored: what they protect is left behind',
     }),
   ];
 }
@@ -546,7 +546,7 @@ function apiFailing(
       subject: typeSubject(type),
       message: `may not be deleted by the namespace controller: ${text}`,
       quote: text,
-      evidence: [text, `objects of this type were never asked to go${served}`],
+      evidence: [text, `objects of this type were never marked for deletion${served}`],
       scope: 'cluster',
       remedies: [
         role('now', {
@@ -571,12 +571,12 @@ function apiFailing(
       ...(backend === undefined
         ? [
             role('now', {
-              text: `Make the API of ${typeName(type)} answer; the log of kube-apiserver has the error`,
+              text: `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`,
             }),
           ]
         : backendRemedies(backend, 'other')),
       look(
-        `See what comes back for ${typeName(type)} now`,
+        `See what the API server answers for ${typeName(type)} now`,
         `${kubectl('get', '--raw', path)} || true`,
       ),
     ],
@@ -607,7 +607,7 @@ export function crdTerminating(context: Context): RuleResult[] {
         scope: 'cluster',
         remedies: [
           look(
-            `Find what holds the remaining ${crd.name}, in any namespace; the CRD goes with the last one`,
+            `Find what holds the remaining ${crd.name}, in any namespace; the CRD is deleted after the last one`,
             kubectl('get', crd.name, '--all-namespaces'),
           ),
           ...beforehand(context, 'delete the objects first, then their operator, then the CRD'),
@@ -630,15 +630,15 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
     const had = list.reduce((total, moving) => total + moving.before, 0);
     const left = list.reduce((total, moving) => total + moving.now, 0);
     const rate = (had - left) / seconds;
-    const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s to go` : '';
+    const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s are left` : '';
     const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
     return {
       code: 'content-deleting',
       subject: typeSubject(content.type),
       message:
         rate > 0
-          ? `are still going away: ${had} objects ${seconds} s ago, ${left} now`
-          : `are still going away: ${listNames(finalizers)} is removed from one object after the other`,
+          ? `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`
+          : `are still being deleted: ${listNames(finalizers)} is removed from one object after the other`,
       evidence: [
         `${had} then, ${left} now, ${(rate * 60).toFixed(rate * 60 < 10 ? 1 : 0)} a minute${more}`,
         ...(finalizers.length === 0
@@ -674,12 +674,12 @@ function crowdedType(context: Context, type: ResourceType, text: string): RuleRe
     {
       code: 'content-deleting',
       subject: typeSubject(type),
-      message: `are too many for one request of the namespace controller, which begins again after each: ${queued} of ${total} have not been asked to go yet`,
+      message: `are too many for one request of the namespace controller, which starts again after each: ${queued} of ${total} are not marked for deletion yet`,
       evidence: [text, `our own LIST of ${typeName(type)} was answered: ${total} objects`],
       scope: 'namespace',
       count: queued,
       remedies: [MORE_TIME],
-      blocksNamespace: `${queued} of them have not been asked to go yet`,
+      blocksNamespace: `${queued} of them are not marked for deletion yet`,
     },
   ];
 }

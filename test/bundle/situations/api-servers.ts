@@ -55,7 +55,7 @@ export const API_SERVERS: readonly Situation[] = [
     outcome: 'stuck',
     chains: [['discovery-failed']],
     says: [
-      'APIService v1.resource.k8s.io cannot be discovered, although it is called available',
+      'APIService v1.resource.k8s.io cannot be discovered, although its APIService is reported as available',
       'Wait while the control plane is being upgraded',
       `Not inspected: API group ${NEW}`,
     ],
@@ -96,7 +96,7 @@ export const API_SERVERS: readonly Situation[] = [
     outcome: 'stuck',
     chains: [['apiservice-unavailable']],
     says: [
-      'APIService v1beta1.metrics.example.com does not answer: its backend is Service default/gone, which does not exist',
+      'APIService v1beta1.metrics.example.com does not respond: its backend is Service default/gone, which does not exist',
       'Not inspected: API group metrics.example.com/v1beta1',
     ],
     saysNot: ['has not been processed'],

@@ -111,7 +111,7 @@ export const NAMESPACES: readonly Situation[] = [
     outcome: 'stuck',
     chains: [['apiservice-unavailable']],
     says: [
-      'APIService v1beta1.metrics.example.com does not answer: its backend is Service default/gone, which does not exist',
+      'APIService v1beta1.metrics.example.com does not respond: its backend is Service default/gone, which does not exist',
     ],
     saysNot: ['cannot delete', 'The system is ensuring'],
   },

@@ -93,7 +93,7 @@ const failingPolicy: Scenario = {
         code: 'admission-denied',
         subject: policyRef(world, KEEP_SECRETS),
         says: [/resulted in error/],
-        advises: [/Repair/, /failurePolicy.*Ignore/],
+        advises: [/Fix the error of/, /failurePolicy.*Ignore/],
       },
     ]),
     queued: { kinds: ['Secret'], exactly: true },

@@ -195,7 +195,13 @@ const keeps: Scenario = {
     installExtension(world, { group: GROUP, namespace: BACKEND, entries: ['january'] }),
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /Resource=entries/] }),
   expect: () => ({
-    ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/said to be deleted, and stay/] }]),
+    ...stuck([
+      {
+        code: 'api-failing',
+        subject: ENTRIES,
+        says: [/still there although their deletion succeeds/],
+      },
+    ]),
     queued: { kinds: ['Entry'], exactly: true },
   }),
 };

@@ -231,7 +231,9 @@ const admission: Scenario[] = [
   endRefused('end-unasked', 'the same; who looks may not ask', 'teardown-reader', (world) => ({
     code: 'unexplained',
     subject: world.namespaceRef,
-    says: [/unless webhook \S+ of ValidatingWebhookConfiguration guard.* denies its end/],
+    says: [
+      /unless webhook \S+ of ValidatingWebhookConfiguration guard.* refuses the last step of its deletion/,
+    ],
   })),
   {
     id: 'conversion-refuses',

@@ -71,7 +71,7 @@ const noNode: Scenario = {
   settle: settledWithPod,
   expect: (world) => ({
     outcome: 'progressing',
-    chains: [[unavailable(world, 'node-none', /does not exist/)]],
+    chains: [[unavailable(world, 'node-none', /no longer exists/)]],
   }),
 };
 
@@ -95,7 +95,7 @@ const s29: Scenario = {
   ...onLostNode,
   id: 'S29',
   title: 'an overdue pod whose Node object was deleted, within the first 40 s',
-  expect: (world) => stuck([unavailable(world, 'node-lost', /does not exist/)]),
+  expect: (world) => stuck([unavailable(world, 'node-lost', /no longer exists/)]),
 };
 
 const s29Held: Scenario = {
@@ -146,7 +146,7 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
       code: 'pod-node-unavailable',
       subject,
       says: [/is not ready \(KubeletNotReady: .*container runtime is down/],
-      advises: [/Fix on node \S+ what its kubelet reports/],
+      advises: [/Fix what the kubelet of node \S+ reports/],
     },
   ]),
   also: advisesNot(/delete node|out-of-service|start its machine/),

@@ -240,7 +240,7 @@ const watchesOnly = situation({
   operator: { ...NAMELESS, verbs: READ },
   behaviour: HANGS,
   owner: (world, operator) => [
-    { ...nobodyKnown(world, operator), says: [/widget-operator, but shows no right of it/] },
+    { ...nobodyKnown(world, operator), says: [/widget-operator, which has no permission/] },
   ],
   cure: releaseGuarded,
 });

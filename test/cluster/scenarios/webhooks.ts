@@ -226,7 +226,7 @@ const conditionFails: Scenario = {
         code: 'admission-denied',
         subject: webhookRef(world),
         says: [/resulted in error/],
-        advises: [/Repair/, /Exempt/],
+        advises: [/Fix the error of/, /Exempt/],
       },
     ]),
     queued: LEDGER_QUEUED,
