@@ -160,7 +160,7 @@ export const INPUTS = {
   'force-finalizers': {
     default: '',
     description:
-      'Patterns of finalizers that may be removed, from objects and from the namespace itself',
+      'Finalizers that may be removed, from objects and from the namespace itself, each written out in full; a pattern reaches only those whose owner the gate saw deleted with this namespace',
     value: 'LIST',
   },
   'force-pods': {
@@ -206,10 +206,14 @@ export function readInputs(given: Given) {
   const timeoutMs = duration('timeout', 0);
   const deletion = pick('delete');
   const isAsked = yes('terminating');
-  if (!isAsked && raw['terminating-for'] !== '') {
-    const age = shown(raw['terminating-for']);
-    throw invalid(`input "terminating-for" is "${age}" but "terminating" is false`);
-  }
+  const needs = (name: InputName, other: InputName, value: string): void => {
+    if (raw[name] === '' || raw[other].toLowerCase() === value) return;
+    throw invalid(
+      `input "${name}" is "${shown(raw[name])}" but "${other}" is "${raw[other]}"; it needs ${other}: ${value}`,
+    );
+  };
+  needs('terminating-for', 'terminating', 'true');
+  needs('order-timeout', 'delete', 'ordered');
   pick('comment');
   shaped('pr-number', PR_NUMBER, 'use the number of a pull request, digits only');
   const [key = '', value = ''] = shaped(
@@ -306,7 +310,7 @@ function checkTogether(inputs: Inputs): void {
   const { mode, finalizers, pods } = inputs.force;
   if (mode === 'objects' && finalizers.length === 0 && !pods) {
     throw invalid(
-      'input "force-finalize" is "objects" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/*',
+      'input "force-finalize" is "objects" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/cleanup',
     );
   }
 }

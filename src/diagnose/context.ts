@@ -53,6 +53,7 @@ type Optional =
   | 'quote'
   | 'since'
   | 'certainty'
+  | 'wasDeletedWithNamespace'
   | 'count'
   | 'examples';
 

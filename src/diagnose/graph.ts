@@ -218,11 +218,16 @@ function merge(one: RuleResult, other: RuleResult): RuleResult {
   return {
     ...a,
     evidence: [...new Set([...a.evidence, ...b.evidence])],
+    wasDeletedWithNamespace: both(a.wasDeletedWithNamespace, b.wasDeletedWithNamespace),
     remedies: a.remedies.toSpliced(last, 0, ...more),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
     waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
   };
+}
+
+function both(a: boolean | undefined, b: boolean | undefined): boolean | undefined {
+  return (a === true && b === true) || undefined;
 }
 
 function isDuty({ role = 'now' }: Remedy): boolean {

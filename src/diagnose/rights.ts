@@ -310,6 +310,23 @@ export function outsiders(context: Context, type: ResourceType): string[] {
   return [...new Set(grants.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }
 
+/**
+ * Reports whether a rule that names the type's group lets any user, group or ServiceAccount but this one change its
+ * objects. The roles of Kubernetes itself do not count.
+ */
+export function mayOthersChange(context: Context, type: ResourceType, own: Account): boolean {
+  const names = [type.resource, '*', `${type.resource}/status`, `${type.resource}/finalizers`];
+  return grantsOf(context).some(
+    ({ subject, namespace, rule, because }) =>
+      reachesPlace(context, namespace, type) &&
+      !because.startsWith('ClusterRole system:') &&
+      rule.apiGroups.includes(type.group) &&
+      names.some((name) => rule.resources.includes(name)) &&
+      rule.verbs.some((verb) => CHANGING.includes(verb)) &&
+      (subject.kind === 'Group' || !isFor(subject, namespace, own)),
+  );
+}
+
 /** What the namespace's own bindings had granted before they were deleted with it. */
 export function departedGrant(context: Context, account: Account): string | undefined {
   const { baseline } = context.now;

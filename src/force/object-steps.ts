@@ -55,10 +55,7 @@ async function readObjects<T extends ObjectFacts>(
 
 /** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
 function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts> {
-  // When its owner was looked for.
-  const since = Date.parse(run.plan.takenAt);
-  const { type, finalizer, isByPattern } = action;
-  const named = `naming ${finalizer} in force-finalizers overrides that`;
+  const { type, finalizer } = action;
   const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
     deletionTimestamp !== undefined && finalizers.includes(finalizer);
   return {
@@ -78,25 +75,8 @@ function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts
       return `removed, and added again by ${writer === undefined ? 'an unknown manager' : `manager ${writer.manager}`}`;
     },
     stop: run.guard,
-    ...(isByPattern
-      ? {
-          veto: ({ name, statusWriters }: ObjectFacts) => {
-            const late = statusWriters.find(
-              ({ manager, time }) => Date.parse(time ?? '') > since && !OF_KUBERNETES.test(manager),
-            );
-            return late === undefined
-              ? undefined
-              : `"${late.manager}" has written to the status of ${typeName(type)}/${name} since its owner was looked for; ${named}`;
-          },
-          overtaken: ({ name }: ObjectFacts) =>
-            `somebody else has removed it from ${typeName(type)}/${name} meanwhile, so its owner seems to live; ${named}`,
-        }
-      : {}),
   };
 }
-
-/** They write to objects whose finalizers are not theirs. */
-const OF_KUBERNETES = /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler)$/;
 
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
 function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {

@@ -3,12 +3,11 @@ import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
 import { isReporting } from '../diagnose/movement.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { KUBERNETES_FINALIZER, typeName } from '../model/facts.ts';
-import type { Diagnosis, Finding } from '../model/finding.ts';
+import { type Diagnosis, type Finding, findingsOf, type Subject } from '../model/finding.ts';
 import {
   type ActivePolicy,
   type ForceMode,
   movingReason,
-  patternVeto,
   permissionFor,
   protectedBecause,
 } from '../model/outcome.ts';
@@ -32,8 +31,6 @@ export interface ForcePlan {
   /** Asked again of the live namespace while anything is written. */
   label: ActivePolicy['label'];
   orphans: ActivePolicy['orphans'];
-  /** When the facts about owners were read: ISO 8601, by the server's clock. */
-  takenAt: string;
   /** In the order in which they are done. Mode `plan` lists what `namespace` would do. */
   actions: ForceAction[];
   refused: RefusedAction[];
@@ -52,7 +49,7 @@ interface Planned {
   finalizer: string;
   /** What may stay behind because its owner has not done it; undefined when nobody knows. */
   leaves: string | undefined;
-  /** What a pattern would not have been allowed to override. */
+  /** What is known about the owner, where only the exact name in force-finalizers permits the removal. */
   despite?: string | undefined;
 }
 
@@ -60,8 +57,6 @@ interface Planned {
 export interface FinalizerAction extends Planned {
   step: 'object-finalizer';
   type: ResourceType;
-  /** Allowed by a pattern only: any sign that its owner lives ends it. */
-  isByPattern: boolean;
 }
 
 /** Delete the overdue pods of a node that cannot confirm their end, with grace period 0. */
@@ -99,7 +94,6 @@ export function planForce(input: PlanInput): ForcePlan {
     namespace: { name: snapshot.namespace.name, uid: input.startUid },
     label: policy.label,
     orphans: policy.orphans,
-    takenAt: snapshot.takenAt,
     actions: [],
     refused: [],
     strands: undefined,
@@ -213,11 +207,11 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
           subject.kind === type.kind &&
           groupOf(subject.apiVersion) === type.group,
       );
-      const { reason, isByPattern, despite } = permit(finalizer, input, held);
+      const { reason, despite } = permit(finalizer, input, held);
       const because =
         reason ?? unreachable(input.snapshot, type) ?? refusedByAdmission(input, groups, finalizer);
       const leaves = leakOf(finalizer, type);
-      const action = { target, type, finalizer, isByPattern, despite, leaves };
+      const action = { target, type, finalizer, despite, leaves };
       if (because !== undefined) refused.push({ target, reason: because });
       else actions.push({ step: 'object-finalizer', ...action });
     }
@@ -234,29 +228,42 @@ function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string
 }
 
 /**
- * Whether force-finalizers lets the finalizer be removed. Its exact name is the user's word and enough; a
- * pattern reaches only what the diagnosis blames, and whose owner is proven not to act.
+ * Whether force-finalizers permits the removal of this finalizer from what these findings are about. The exact name is
+ * a person's decision and enough. A pattern reaches only finalizers whose owner the gate saw deleted with the namespace.
  */
 function permit(
   finalizer: string,
   { policy, diagnosis }: PlanInput,
   held: readonly Finding[],
-): { reason?: string; isByPattern: boolean; despite: string | undefined } {
+): { reason?: string; despite?: string } {
   const permission = permissionFor(policy.finalizers, finalizer);
-  const isByPattern = permission !== 'exactly';
-  const refused = (reason: string) => ({ reason, isByPattern, despite: undefined });
-  if (permission === undefined) {
-    return refused(
-      policy.finalizers.length === 0
-        ? `force-finalizers is empty; to allow it, name ${finalizer}`
-        : `force-finalizers does not allow ${finalizer}; to allow it, name it there`,
-    );
-  }
-  const veto = patternVeto(diagnosis, held);
-  if (veto === undefined || !isByPattern) return { isByPattern, despite: veto };
-  return refused(
-    `${finalizer}: ${veto}; a pattern does not override that, naming ${finalizer} in force-finalizers does`,
+  const owners = held.map(({ waitsFor }) =>
+    findingsOf(diagnosis, waitsFor).filter((one) => one.finalizer === finalizer),
   );
+  const isGone = owners.length > 0 && owners.every((found) => found.some(wasSeenDeleted));
+  if (isGone && permission !== undefined) return {};
+  const known = owners.flat().map(({ subject, message }) => `${subjectText(subject)} ${message}`);
+  const about =
+    known.length > 0
+      ? listNames([...new Set(known)], MAX_KNOWN)
+      : 'the diagnosis found no owner of it';
+  if (permission === 'exactly') return { despite: about };
+  const rule =
+    permission === 'by-pattern'
+      ? 'a pattern reaches it only if the gate saw its owner deleted with this namespace'
+      : 'force-finalizers does not allow it';
+  return { reason: `${rule}; ${about}; to remove it, add to force-finalizers: ${finalizer}` };
+}
+
+const MAX_KNOWN = 2;
+
+/** Nothing else lets a pattern reach a finalizer: no list of signs of life is ever complete. */
+function wasSeenDeleted({ code, certainty, wasDeletedWithNamespace }: Finding): boolean {
+  return code === 'owner-missing' && certainty === 'proven' && wasDeletedWithNamespace === true;
+}
+
+function subjectText({ kind, namespace, name }: Subject): string {
+  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 }
 
 /** Writes to an aggregated API only reach somebody who knows what they mean while its server answers. */

@@ -113,8 +113,6 @@ export interface Step<T extends Named> {
   stop(): Promise<string | undefined>;
   /** Why an object forbids the whole step, as it was just read. */
   veto?(object: T): string | undefined;
-  /** Why the step ends when somebody else has dealt with an object. */
-  overtaken?(object: T): string;
 }
 
 /**
@@ -145,7 +143,6 @@ export async function runStep<T extends Named>(
     const end = stopped === undefined ? await write(run, step, object) : notDone(stopped);
     if (end.wrote) journal.writes++;
     if (end.wrote || end.reached) journal.changed();
-    if (end.reached && !end.wrote) stopped ??= step.overtaken?.(object);
     return { name: object.name, uid: object.uid, ...end };
   });
   const mine = done.filter(isByUs);

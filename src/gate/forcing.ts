@@ -1,14 +1,7 @@
 import { carryOut, FRESH_MS, LAST_WRITE_MS, type Look } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
-import {
-  type ActivePolicy,
-  isActive,
-  isHanging,
-  isPattern,
-  outcomeOf,
-  verdict,
-} from '../model/outcome.ts';
+import { type ActivePolicy, isActive, isHanging, outcomeOf, verdict } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
@@ -114,10 +107,8 @@ async function planOne(
   };
 
   let first = plan();
-  // One look alone cannot show whether somebody is at work; what is named exactly is removed all the same.
-  const isUnsure =
-    last.diagnosis.movement.kind === 'unknown' &&
-    (policy.mode !== 'objects' || policy.finalizers.some(isPattern));
+  // One examination cannot show whether content is still being deleted: then the namespace itself is left alone.
+  const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
   if (isUnsure) {
     log.line(`${name}: looking a second time, to see whether anything moves`);
     await clock.sleep(Math.max(0, first.at + COMPARE_MS - clock.now()), signal);

@@ -83,6 +83,13 @@ export interface Finding {
   scope: 'namespace' | 'cluster';
   /** On findings about an owner. */
   certainty?: Certainty;
+  /**
+   * On `owner-missing`: the gate itself saw the owner's workload deleted with this namespace. The workload was in the
+   * baseline, or its own namespace is terminating as well, and no pod of it runs any more. Together with certainty `proven`
+   * this is the only fact that lets a pattern of `force-finalizers` reach the finalizer; "nobody was found" never sets it.
+   * Not in report.json.
+   */
+  wasDeletedWithNamespace?: boolean;
   /** How many objects it stands for, when more than one. */
   count?: number;
   examples?: Subject[];

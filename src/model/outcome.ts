@@ -127,20 +127,6 @@ function isProven({ findings, reservations }: Diagnosis, root: Finding): boolean
     .every(({ id }) => (reservations[id] ?? []).length === 0);
 }
 
-/**
- * Why a pattern may not remove a finalizer from what these findings hold; undefined when it may. Spelling
- * the finalizer out says that this is known.
- */
-export function patternVeto(diagnosis: Diagnosis, held: readonly Finding[]): string | undefined {
-  const moving = movingReason(diagnosis);
-  if (moving !== undefined) return moving;
-  if (held.length === 0) return 'the diagnosis does not blame it';
-  const reasons = new Set(held.flatMap(({ id }) => diagnosis.reservations[id] ?? []));
-  return reasons.size === 0 ? undefined : [...reasons].slice(0, MAX_REASONS).join('; ');
-}
-
-const MAX_REASONS = 3;
-
 /** What shows that somebody is at work in the namespace, or that nobody could have seen it. */
 export function movingReason({ movement }: Diagnosis): string | undefined {
   switch (movement.kind) {
@@ -197,7 +183,7 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
 /** How a name is allowed: by an entry that spells it out, or only by one with a wildcard. */
 type Permission = 'exactly' | 'by-pattern';
 
-export function isPattern(entry: string): boolean {
+function isPattern(entry: string): boolean {
   return entry.includes('*');
 }
 

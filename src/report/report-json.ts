@@ -66,6 +66,12 @@ function namespaceReport(namespace: NamespaceResult) {
 }
 
 /** Without what only tells renderers how to put it. */
-function findingReport({ continuation: _c, quote: _q, remedies, ...finding }: Finding): Finding {
+function findingReport({
+  continuation: _c,
+  quote: _q,
+  wasDeletedWithNamespace: _w,
+  remedies,
+  ...finding
+}: Finding): Finding {
   return { ...finding, remedies: remedies.map((remedy) => ({ role: 'now', ...remedy })) };
 }

@@ -90,7 +90,7 @@ const PHASES: readonly Phase[] = [
     inputs: {
       'force-finalize': 'namespace',
       'force-namespaces': 'preview-*',
-      'force-finalizers': '*',
+      'force-finalizers': 'widgets.example.com/cleanup',
       'force-orphans': 'accept',
     },
     rules: [{ request: /^PATCH (?!.*dryRun)/, fault: blackHole }],

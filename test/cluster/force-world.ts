@@ -24,7 +24,7 @@ const ROLES = {
   reader: ['reader'],
   objects: ['reader', 'force-objects'],
   namespace: ['reader', 'force-objects', 'force-namespace'],
-  all: ['reader', 'force-objects', 'force-extra-all'],
+  all: ['reader', 'delete', 'force-objects', 'force-extra-all'],
 } as const;
 export type Rights = keyof typeof ROLES;
 

@@ -26,7 +26,6 @@ import {
   apiService,
   apiServiceRef,
   configMap,
-  customObject,
   customType,
   deployment,
   grant,
@@ -34,8 +33,17 @@ import {
   podSpec,
   RBAC,
   serviceAccount,
+  type WorkloadKind,
+  workload,
 } from './objects.ts';
-import { createGuarded, install, type OperatorOptions, operatorOf } from './scenarios/operator.ts';
+import {
+  createGuarded,
+  install,
+  NAMELESS,
+  type OperatorOptions,
+  operatorOf,
+  workloadRef,
+} from './scenarios/operator.ts';
 import { runningStatus } from './servers/stand-in.ts';
 import { waitUntil } from './wait-until.ts';
 import { namespaceRef, World } from './world.ts';
@@ -144,7 +152,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
     test('mode plan says what mode objects does, and writes nothing', async () => {
       const made = await held(['a']);
-      const finalizers = { 'force-finalizers': 'example.com/*' };
+      const finalizers = { 'force-finalizers': HOLD };
       const planned = await run('objects', made, { ...finalizers, 'force-finalize': 'plan' });
       expect(await writes('objects', made)).toEqual([]);
       expect(planned.outcome).toBe('stuck');
@@ -341,116 +349,117 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   /**
-   * Each was forced from under a living controller once. Scenarios show more of them: S64, S85, bound-as-group.
-   * Not beside others: whoever may change everything concerns them all.
+   * In each, an operator was deleted with the namespace, as the gate saw, and something else that lives may own the
+   * finalizer. Scenarios show more of them: S64, S85, bound-as-group.
    */
-  describe('by a pattern, a finalizer is not taken from', () => {
-    /** An operator's type, rights and guarded object; its Deployment was deleted. */
-    async function operator(options: OperatorOptions = {}): Promise<[made: World, ops: string]> {
+  describe('by a pattern, a finalizer', () => {
+    const pattern = (made: World) => ({
+      'force-finalizers': `*.${made.domain('example.com')}/*`,
+      delete: 'true',
+      timeout: '15s',
+    });
+    const MAY_PATCH = (made: World): JsonObject => ({
+      ...{ apiGroups: [operatorOf(made).group], resources: ['widgets'], verbs: ['get', 'patch'] },
+    });
+
+    /** The namespace has the operator and an object that the operator's finalizer holds. */
+    async function withOperator(options: OperatorOptions = {}): Promise<World> {
       const made = world();
-      const ops = made.name('ops');
       await made.createNamespace();
-      await made.createNamespace(ops);
-      const given = { scope: 'cluster', namespace: ops, replicas: 0, ...options } as const;
-      const installed = await install(made, given);
-      await made.client.delete({
-        apiVersion: 'apps/v1',
-        kind: 'Deployment',
-        namespace: ops,
-        name: installed.name,
-      });
+      const installed = await install(made, { scope: 'cluster', ...options });
       await createGuarded(made, installed, 'db');
-      return [made, ops];
+      return made;
     }
 
-    /** Somebody with such a right on such types. */
-    async function account(made: World, namespace: string, name: string, rule: JsonObject) {
-      await made.create(serviceAccount(namespace, name));
-      const subject = accountSubject(namespace, name);
-      await made.createAll(grant({ name: made.name(`more-${namespace}`) }, [subject], [rule]));
+    /** Something outside of the namespace with this permission. */
+    async function others(made: World, subject: JsonObject, rule = MAY_PATCH(made)): Promise<void> {
+      await made.createAll(grant({ name: made.name('others') }, [subject], [rule]));
     }
 
-    const pattern = (made: World) => ({ 'force-finalizers': `*.${made.domain('example.com')}/*` });
-    const ALL = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
-    const READ = ['get', 'list', 'watch'];
+    /** A workload in a namespace of its own that may only patch: it looks at objects without a watch. */
+    async function patching(made: World, kind: WorkloadKind): Promise<void> {
+      const ops = made.name('ops');
+      await made.createNamespace(ops);
+      await made.create(serviceAccount(ops, 'cleaner'));
+      await others(made, accountSubject(ops, 'cleaner'));
+      await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
+    }
 
-    test.concurrent.each<[string, RegExp, OperatorOptions, (made: World) => JsonObject]>([
+    test.concurrent.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
+      ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
+      ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
       [
-        'one that may only read and watch',
-        /Pod \S+\/controller-0 runs and may watch objects of this type/,
-        { verbs: READ },
-        (made) => ({ apiGroups: [operatorOf(made).group], resources: ['widgets'], verbs: READ }),
+        'a user outside of the cluster',
+        (made) => others(made, { kind: 'User', apiGroup: RBAC, name: 'hub' }),
       ],
       [
-        'one that may change everything, beside the rights of an old install',
-        /Pod \S+\/controller-0 runs and may change everything/,
-        {},
-        () => ALL,
+        'a group outside of the cluster',
+        (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'hub:operators' }),
       ],
-    ])('%s', async (_, reason, options, rule) => {
-      const [made, ops] = await operator(options);
-      await account(made, ops, 'somebody', rule(made));
-      // A Pod that runs, as far as the API can tell.
-      await made.create({ ...pod(ops, 'controller-0'), spec: podSpec('somebody') });
-      await made.client.patchStatus(podRef(ops, 'controller-0'), runningStatus());
-      await made.deleteNamespace();
-      await made.terminating(widgetRef(made, operatorOf(made).group));
-      const forced = await run('all', made, pattern(made));
-      const { refusals, record, outcome, reservations } = forced;
-      // More may be said: the controllers of the other tests run as well.
-      expect(reservations).toMatch(reason);
-      expect(refusals).toMatch(/naming \S+ in force-finalizers does/);
-      expect(record.actions).toEqual([]);
-      expect(outcome).toBe('stuck');
-      expect(await writes('all', made)).toEqual([]);
+      [
+        'a ServiceAccount whose token is used elsewhere',
+        async (made) => {
+          const ops = made.name('tokens');
+          await made.createNamespace(ops);
+          await made.create(serviceAccount(ops, 'robot'));
+          await others(made, accountSubject(ops, 'robot'), {
+            ...MAY_PATCH(made),
+            resources: ['widgets/status', 'widgets/finalizers'],
+          });
+        },
+      ],
+      [
+        'a controller built into the server, which only managedFields show',
+        async () => undefined,
+        { manager: 'k3s' },
+      ],
+      ['a controller that writes as any program may', async () => undefined, NAMELESS],
+      [
+        'the operator itself, whose pod still has its grace period',
+        async (made) => {
+          await made.create({
+            ...pod(made.namespace, 'last', { nodeName: 'no-such-node', graceSeconds: 600 }),
+            spec: {
+              ...podSpec('widget-operator'),
+              containers: [{ name: 'widget-operator', image: 'example.com/widget-operator:1' }],
+              nodeName: 'no-such-node',
+              terminationGracePeriodSeconds: 600,
+            },
+          });
+          await made.client.patchStatus(podRef(made.namespace, 'last'), runningStatus());
+        },
+      ],
+    ])('is not taken from %s', async (_, arrange, options) => {
+      const made = await withOperator(options);
+      await arrange(made);
+      const { refusals, record } = await run('all', made, pattern(made));
+      const written = await writes('all', made);
       await made.end();
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
+      expect(record.actions).toEqual([]);
+      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
     });
 
-    test('Argo CD in the namespace gitops', async () => {
-      const made = world();
-      await made.createNamespace();
-      await made.createNamespace('gitops');
-      await made.createType(customType({ group: 'argoproj.io', kind: 'Application' }));
-      const controller = 'argocd-application-controller';
-      await account(made, 'gitops', controller, ALL);
-      const { spec, ...rest } = deployment('gitops', controller, {
-        serviceAccountName: controller,
-      });
-      await made.create({
-        ...rest,
-        kind: 'StatefulSet',
-        spec: { ...(spec as JsonObject), serviceName: 'argocd' },
-      });
-      const finalizer = 'resources-finalizer.argocd.argoproj.io';
-      const metadata = { finalizers: [finalizer] };
-      await made.create(
-        customObject('argoproj.io/v1', 'Application', made.namespace, 'shop', metadata),
-      );
-      await made.deleteNamespace();
-      await made.settled({ NamespaceFinalizersRemaining: ['True', /argocd/] });
-      const inputs = { 'force-finalizers': '*argoproj.io*' };
-      const { refusals, record } = await run('all', made, inputs);
-      expect(refusals).toMatch(
-        /StatefulSet gitops\/argocd-application-controller should remove it and is there/,
-      );
-      expect(record.actions).toEqual([]);
-      expect(await writes('all', made)).toEqual([]);
-      const planned = await run('all', made, {
-        'force-finalizers': finalizer,
-        'force-finalize': 'plan',
-      });
-      expect(planned.log).toMatch(/although: .*argocd-application-controller/);
-      await made.end();
-    });
-
-    test('nobody: an owner that is gone, and everything could be read, is no reason to refuse', async () => {
-      const [made] = await operator();
-      await made.deleteNamespace();
-      await made.terminating(widgetRef(made, operatorOf(made).group));
-      const { outcome, log } = await run('all', made, pattern(made));
-      expect(log).toContain('looking a second time');
+    test('is taken where its owner was deleted with the namespace, and nobody else may change it', async () => {
+      const made = await withOperator();
+      const { outcome, record } = await run('all', made, pattern(made));
+      expect(record.refused).toEqual([]);
       expect(outcome).toBe('forced');
-      expect(await writes('all', made)).toEqual(['patch widgets/db']);
+      expect(await writes('all', made)).toEqual([
+        `delete namespaces/${made.namespace}`,
+        'patch widgets/db',
+      ]);
+    });
+
+    test('is not taken where the gate came too late to see its owner', async () => {
+      const made = await withOperator();
+      await made.deleteNamespace();
+      await made.terminating(widgetRef(made, operatorOf(made).group));
+      await made.client.waitFor(workloadRef(operatorOf(made)), 'is gone', (found) => !found);
+      const { refusals } = await run('all', made, { ...pattern(made), timeout: '0s' });
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup/);
+      expect(await writes('all', made)).toEqual([]);
+      await made.end();
     });
   });
 
@@ -725,7 +734,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.settled();
       const { outcome, record } = await run('namespace', made, {
         'force-finalize': 'namespace',
-        'force-finalizers': 'example.com/*',
+        'force-finalizers': `${HOLD},${KEEP},example.com/third`,
       });
       expect(record.refused).toEqual([]);
       expect(outcome).toBe('forced');
@@ -1007,7 +1016,6 @@ interface Named {
   outcome: string;
   record: NonNullable<NamespaceResult['forced']>;
   refusals: string;
-  reservations: string;
   unread: string[];
 }
 
@@ -1017,9 +1025,6 @@ function named(result: NamespaceResult | undefined): Named {
     outcome: result?.outcome ?? 'none',
     record,
     refusals: record.refused.map(({ target, reason }) => `${target}: ${reason}`).join('\n'),
-    reservations: Object.values(result?.diagnosis?.reservations ?? {})
-      .flat()
-      .join('\n'),
     unread: (result?.diagnosis?.notInspected ?? []).map(({ what }) => what),
   };
 }

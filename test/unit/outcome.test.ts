@@ -11,7 +11,6 @@ import {
   type Outcome,
   outcomeOf,
   type Policy,
-  patternVeto,
   verdict,
   worstOutcome,
 } from '../../src/model/outcome.ts';
@@ -172,27 +171,6 @@ describe('what needs somebody to act', () => {
     },
   ])('nothing is permanent when $what', ({ given = {}, more }) => {
     expect(isPermanent(caused({ code: 'owner-missing', ...given }, more))).toBe(false);
-  });
-
-  test.each<{ what: string; more: Partial<Diagnosis>; veto: string | undefined }>([
-    { what: 'nothing speaks against it', more: {}, veto: undefined },
-    { what: 'it was seen once', more: { movement: { kind: 'unknown' } }, veto: 'only once' },
-    {
-      what: 'content shrinks',
-      more: { movement: { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 } },
-      veto: 'still being deleted',
-    },
-    {
-      what: 'somebody may own it',
-      more: { reservations: { held: ['Pod a/b runs'] } },
-      veto: 'a/b',
-    },
-  ])('a pattern and a finalizer when $what', ({ more, veto }) => {
-    const diagnosis = caused({ code: 'owner-missing' }, more);
-    const given = patternVeto(diagnosis, diagnosis.findings.slice(0, 1));
-    if (veto === undefined) expect(given).toBeUndefined();
-    else expect(given).toContain(veto);
-    expect(patternVeto(diagnosis, [])).toBeDefined();
   });
 });
 

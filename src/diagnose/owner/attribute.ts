@@ -17,6 +17,7 @@ import {
   departedGrant,
   isRbacRead,
   isSameAccount,
+  mayOthersChange,
   NO_RIGHTS,
   outsiders,
   type Rights,
@@ -69,6 +70,8 @@ export interface Attribution {
   unread: string[];
   /** What speaks for somebody being alive who may be the owner, besides `owner`. */
   reservations: string[];
+  /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
+  wasDeletedWithNamespace?: boolean;
 }
 
 /**
@@ -104,7 +107,11 @@ export function attribute(context: Context, held: Held): Attribution {
   const isAnybodyThere = present.some(hasIdentity) || signs.some(({ isLife }) => isLife);
   const common = { unread, reservations };
   return !isAnybodyThere && gaps.length === 0 && isKnowable
-    ? { certainty: 'proven', verdict: 'missing', owner: gone, candidates: [], ...common }
+    ? {
+        ...{ certainty: 'proven', verdict: 'missing', owner: gone, candidates: [], ...common },
+        wasDeletedWithNamespace:
+          reservations.length === 0 && gone !== undefined && wasSeenDeleted(context, held, gone),
+      }
     : {
         certainty: 'unknown',
         verdict: 'unknown',
@@ -119,6 +126,32 @@ export function attribute(context: Context, held: Held): Attribution {
         ],
         ...common,
       };
+}
+
+/**
+ * Reports whether the gate saw this workload before or while it was deleted with the namespace. A direct clue has to
+ * identify it (its own field manager wrote the finalizer, say), and nobody else may have permission on the type by name:
+ * whatever else changes such objects may be the owner, seen or not.
+ */
+function wasSeenDeleted(context: Context, held: Held, gone: Candidate): boolean {
+  const { actor, evidence } = gone;
+  const isIdentified = evidence.some(
+    ({ kind, strength }) => strength === 'direct' || kind === 'catalogue',
+  );
+  if (actor?.isGone !== true || !isIdentified) return false;
+  if (mayOthersChange(context, held.type, actor.account)) return false;
+  const { baseline, cluster } = context.now;
+  const wasHere =
+    isInside(context, actor.namespace) &&
+    listed(baseline?.workloads).some(({ uid }) => uid === actor.uid);
+  const home = listed(cluster.namespaces).find(({ name }) => name === actor.namespace);
+  const stillRuns = actorsOf(context).some(
+    ({ namespace, pods, programs }) =>
+      namespace === actor.namespace &&
+      pods.some(({ phase }) => phase === 'Running') &&
+      programs.some((program) => actor.programs.includes(program)),
+  );
+  return (wasHere || home?.deletionTimestamp !== undefined) && !stillRuns;
 }
 
 function textsOf(signs: readonly Sign[]): string[] {

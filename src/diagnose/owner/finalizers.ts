@@ -138,6 +138,8 @@ function toldOnce(results: readonly RuleResult[]): RuleResult[] {
     );
     const told = {
       ...one,
+      wasDeletedWithNamespace:
+        sorted.every((result) => result.wasDeletedWithNamespace) || undefined,
       remedies: [...remedies.values()],
       ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
     };

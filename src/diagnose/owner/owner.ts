@@ -648,7 +648,7 @@ function traceOf(context: Context, known: CatalogueEntry, { type }: Held): strin
 function missing(
   context: Context,
   held: Held,
-  { owner, reservations, certainty }: Attribution,
+  { owner, reservations, certainty, wasDeletedWithNamespace }: Attribution,
   removal: Remedy[],
 ): RuleResult {
   const { finalizer } = held;
@@ -725,6 +725,7 @@ function missing(
     ],
     scope: inside ? 'namespace' : 'cluster',
     certainty,
+    wasDeletedWithNamespace: wasDeletedWithNamespace || undefined,
     remedies: [
       ...((inside || isGoing(context, place)) && held.objects.length > 0
         ? orderRemedies(context, held, gone === undefined ? 'their controller' : actorText(gone))

@@ -238,7 +238,7 @@ export const forcesByPattern = (world: World): Record<string, string> => ({
   'force-finalizers': '*.example.com/*',
 });
 
-/** A pattern reaches nothing where somebody alive speaks for it, or where that was not read. */
+/** A pattern reaches no finalizer whose owner the gate did not see deleted with the namespace. */
 export const nothingForced: Pick<Expectation, 'also'> = {
   also: ({ namespace: { forced } }) => {
     if (forced === null || forced.refused.length === 0) {
