@@ -75,6 +75,8 @@ export interface Ties {
   waitsForNamespace: string;
   /** The workload that would have to serve it, as `actorText` writes it. */
   servedBy: string;
+  /** Its chain ends here only because the examination did: it is no root cause. */
+  isCut: boolean;
   /** What speaks against calling the finalizer ownerless; see `Diagnosis.reservations`. */
   reservations: string[];
 }

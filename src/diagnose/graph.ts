@@ -35,7 +35,9 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
     findings: ids.map((id) => toFinding(id, byId.get(id) as RuleResult, targets(next, id))),
     edges,
     blockers: targets(next, NAMESPACE),
-    rootCauses: rootCausesOf(ids, next).filter((id) => reachable.has(id)),
+    rootCauses: rootCausesOf(ids, next).filter(
+      (id) => reachable.has(id) && byId.get(id)?.isCut !== true,
+    ),
     deadlocks: deadlocksOf(ids, next).filter((circle) => circle.some((id) => reachable.has(id))),
   };
 }
@@ -189,6 +191,7 @@ const TIES: readonly string[] = [
   'waitsForNamespace',
   'servedBy',
   'reservations',
+  'isCut',
 ] satisfies (keyof Ties)[];
 
 /** What is undefined is left out. */
@@ -223,6 +226,7 @@ function merge(one: RuleResult, other: RuleResult): RuleResult {
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
     waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
+    isCut: a.isCut && b.isCut,
   };
 }
 

@@ -2,6 +2,7 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../mod
 import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
+import { namedOutside, PLAIN, wantOwnersOfPods } from './chains.ts';
 import {
   type Context,
   contextOf,
@@ -245,6 +246,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     }
   }
   wantServersOfPods(context, wanted);
+  wantOwnersOfPods(context, wanted);
   for (const { ready, pods } of actorsOf(context)) {
     const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
@@ -293,39 +295,16 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   }
 }
 
-/** They wait for nobody, so they matter only where they are about to be lost; nobody reads what is in them. */
-const PLAIN: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
-
-/** Objects outside that a held one names. */
-function wantPartners(context: Context, { objects, type }: Held, wanted: Wanted): void {
+/** Objects outside of the namespace that a held one names; before the deletion also what they need in it. */
+function wantPartners(context: Context, held: Held, wanted: Wanted): void {
   const { now } = context;
-  const types = typesOf(context);
-  for (const object of objects) {
-    for (const { group, kind, namespace, name } of detailOf(context, object)?.references ?? []) {
-      if (PLAIN.has(kind)) {
-        const isHere = now.forecast !== undefined && namespace === undefined;
-        const type = types.find((one) => one.group === '' && one.kind === kind);
-        if (isHere && type !== undefined) {
-          wanted.partners.push({ type, namespace: now.namespace.name, name });
-        }
-        continue;
-      }
-      const found = types.find(
-        (candidate) =>
-          candidate.kind === kind &&
-          (group === undefined
-            ? candidate.group === type.group || candidate.group === ''
-            : candidate.group === group),
-      );
-      if (found === undefined || !found.verbs.includes('list')) continue;
-      const isOutside =
-        !found.namespaced || (namespace ?? now.namespace.name) !== now.namespace.name;
-      if (!isOutside) continue;
-      wanted.partners.push({
-        type: found,
-        namespace: found.namespaced ? namespace : undefined,
-        name,
-      });
+  wanted.partners.push(...namedOutside(context, held));
+  if (now.forecast === undefined) return;
+  for (const object of held.objects) {
+    for (const { kind, namespace, name } of detailOf(context, object)?.references ?? []) {
+      const type = typesOf(context).find((one) => one.group === '' && one.kind === kind);
+      if (!PLAIN.has(kind) || namespace !== undefined || type === undefined) continue;
+      wanted.partners.push({ type, namespace: now.namespace.name, name });
     }
   }
 }

@@ -36,8 +36,8 @@ export interface ObserveDeps extends Reading {
   clock: Clock;
 }
 
-/** Content and cluster-wide sources; then per object; then what those objects led to. */
-const ROUNDS = 3;
+/** Each link of a chain that leaves the namespace takes a round of reading. */
+const MAX_ROUNDS = 30;
 /** Of all namespaces that are examined together. */
 const MAX_NODES = 100;
 const MAX_TRIALS = 200;
@@ -75,11 +75,23 @@ export async function observe(
   );
   await sweep(snapshots, types, deps);
   const shelves = shelvesFor(types, deps);
-  for (let round = 0; round < ROUNDS && !signal.aborted; round++) {
+  let isNew = true;
+  for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     const wishes = new Map(snapshots.map((snapshot) => [snapshot, want(snapshot)]));
-    await Promise.all(shelves.map((fill) => fill(wishes)));
+    const filled = await Promise.all(shelves.map((fill) => fill(wishes)));
+    isNew = filled.some(Boolean);
   }
+  if (isNew) for (const snapshot of snapshots) noteUnfollowed(snapshot, want(snapshot));
   return snapshots;
+}
+
+/** A chain that is longer than the examination is said to be cut. */
+function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
+  for (const { type, namespace, name } of wanted.partners) {
+    if (partners[partnerKey({ ...type, namespace, name })] !== undefined) continue;
+    const reason = 'the chain that leads to it was not followed further in this examination';
+    unread.push({ what: `${type.kind} ${name}`, reason });
+  }
 }
 
 /** One kind of thing that snapshots want beyond their content. */
@@ -96,7 +108,8 @@ interface Shelf<Item, Value> {
   limit?: { most: number; what: string; beyond: Value };
 }
 
-type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<void>;
+/** Reports whether anything was put into a snapshot. */
+type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
 /** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
 function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
@@ -116,11 +129,13 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
     const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
     const answers = await read([...fresh.values()].slice(0, Math.max(0, room)));
     for (const [id, answer] of answers) known.set(id, answer);
+    let isFilled = false;
     for (const [snapshot, items] of asked) {
       let beyond = 0;
       for (const [id, item] of items) {
         const answer = known.get(id) ?? (limit && { value: limit.beyond });
         if (answer === undefined) continue;
+        isFilled = true;
         holderOf(snapshot, item)[keyOf(item)] = answer.value;
         snapshot.unread.push(...(answer.unread ?? []));
         Object.assign(snapshot.details, answer.details);
@@ -131,6 +146,7 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
       const what = `${beyond} more ${limit.what}`;
       snapshot.unread.push({ what, reason });
     }
+    return isFilled;
   };
 }
 

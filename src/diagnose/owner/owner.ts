@@ -3,6 +3,7 @@ import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
 import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
+import { cutText, linksInside, linksNamedIn } from '../chains.ts';
 import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
 import {
   type Context,
@@ -132,7 +133,15 @@ export function ownerResults(
   const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
   // Who was told to leave the object alone waits for nothing else.
   const isWaiting = first.code === 'owner-running' && pausedBy(context, held) === undefined;
-  const partners = isWaiting || verdict !== 'found' ? partnerLinks(context, held) : [];
+  const partners =
+    isWaiting || verdict !== 'found'
+      ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
+      : [];
+  const cut = isWaiting && partners.length === 0 ? cutText(context, held) : undefined;
+  if (cut !== undefined) {
+    const why = `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`;
+    results[0] = { ...first, isCut: true, evidence: [...first.evidence, why] };
+  }
   const others = isWaiting && partners.length > 0 ? [] : results;
   // What refuses a running owner stands below it; anybody else meets it when they act.
   const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
@@ -415,7 +424,10 @@ function podTroubles(
  * AcmeCluster to be deleted`.
  */
 function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
-  const refusals = refusalsFor(context, held, owner);
+  const refusals = refusalsFor(context, held, owner).filter(
+    ({ error: { kind, text } }) =>
+      kind !== 'other' || linksNamedIn(context, held, text).length === 0,
+  );
   const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
   if (refusals.length === 0 || awaited.length === 0) return refusals;
   const said = held.objects.flatMap((object) => wordsOf(context, object));

@@ -96,12 +96,24 @@ export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
  * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
  */
 export function podOverdue(context: Context): RuleResult[] {
+  return [...overdueByNode(context)].map(([name, pods]) => ofNode(context, name, pods));
+}
+
+function overdueByNode(context: Context): Map<string, PodFacts[]> {
   const { now, nowMs } = context;
   const overdue = terminatingPods(context).filter(
     (pod) => isOverdue(pod, nowMs) || (inGrace(pod, nowMs) && isUnattended(now, pod)),
   );
-  const byNode = Map.groupBy(overdue, (pod) => pod.nodeName ?? '');
-  return [...byNode].map(([name, pods]) => ofNode(context, name, pods));
+  return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
+}
+
+/** Returns the finding, shared with other pods, that says why a terminating pod has not ended. */
+export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
+  const { nodeName = '', name } = pod;
+  const overdue = overdueByNode(context).get(nodeName) ?? [];
+  if (overdue.some((one) => one.name === name)) return [ofNode(context, nodeName, overdue)];
+  const isEnding = pod.deletionTimestamp !== undefined && inGrace(pod, context.nowMs);
+  return isEnding ? podGracePeriod(context) : [];
 }
 
 /** What the kubelet has complained about since they were asked to go: containers, volumes, sandboxes. Newest first. */
@@ -334,20 +346,14 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
   ];
 }
 
-/** Whatever holds the pod holds the claim. Ids that no rule produced are dropped by the graph. */
+/** Whatever holds the pod holds the claim. */
 function podFindings(context: Context, pod: PodFacts): Link[] {
   const because = `Pod ${pod.name} uses the claim`;
   const held = pod.finalizers.map((finalizer) => ({
     id: findingId('object-finalizer', foldedSubject(context, pod, finalizer), finalizer),
     because,
   }));
-  const node = { apiVersion: 'v1', kind: 'Node', name: pod.nodeName ?? '' };
-  return [
-    ...held,
-    { id: findingId('pod-grace-period', subjectOf(pod)), because },
-    { id: findingId('pod-not-confirmed', subjectOf(pod)), because },
-    { id: findingId('pod-node-unavailable', node), because },
-  ];
+  return [...held, ...linksTo(findingsOfPod(context, pod), because)];
 }
 
 /** The pod's finding may stand for many pods, under the name of the first. */

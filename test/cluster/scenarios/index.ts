@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
 import { beyond } from './beyond.ts';
+import { chains } from './chains.ts';
 import { contradicted } from './contradicted.ts';
 import { deadApis } from './dead-apis.ts';
 import { denials } from './denials.ts';
@@ -39,6 +40,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...whose,
   ...why,
   ...beyond,
+  ...chains,
   ...shapes,
   ...neighbours,
   ...strangers,

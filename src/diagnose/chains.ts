@@ -1,0 +1,196 @@
+import type { Read } from '../model/read.ts';
+import { type ObjectFacts, partnerKey, type Wanted } from '../model/snapshot.ts';
+import type { Actor } from './actors.ts';
+import {
+  type Context,
+  detailOf,
+  findingId,
+  groupOf,
+  groupsOf,
+  type Link,
+  linksTo,
+  linksToHeld,
+  subjectOf,
+  typeName,
+  typesOf,
+  valueIn,
+} from './context.ts';
+import type { Held } from './owner/held.ts';
+import { sayings } from './owner/state.ts';
+import { findingsOfPod, terminatingPods } from './rules/pods.ts';
+
+/**
+ * Returns what a held object waits for inside of its namespace, beyond the held objects that it owns: pods
+ * that belong to it and have not ended, held objects that its status names, and another of its finalizers.
+ */
+export function linksInside(context: Context, held: Held, owner?: Actor): Link[] {
+  const said = sayings(context, held, owner).map(({ text }) => text);
+  return [
+    ...podsOf(context, held).flatMap((pod) =>
+      linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
+    ),
+    ...said.flatMap((text) => linksNamedIn(context, held, text)),
+  ];
+}
+
+/** Owner references are followed upwards at most this far; a hostile cluster may have circles. */
+const MAX_GENERATIONS = 10;
+
+/** Terminating pods that the held object owns, directly or through other objects. */
+function podsOf(context: Context, { objects }: Held) {
+  const owners = new Set(objects.map(({ uid }) => uid));
+  return terminatingPods(context).filter((pod) =>
+    ancestorsOf(context, pod).some(({ uid }) => owners.has(uid)),
+  );
+}
+
+/** Owners of an object, and theirs; an owner that was not read has no `object`. */
+function ancestorsOf(context: Context, { ownerReferences, namespace }: ObjectFacts) {
+  const found: {
+    reference: ObjectFacts['ownerReferences'][number];
+    uid: string;
+    known: boolean;
+  }[] = [];
+  let references = ownerReferences;
+  for (let step = 0; step < MAX_GENERATIONS && references.length > 0; step++) {
+    references = references.flatMap((reference) => {
+      const { read, object } = ownerOf(context, reference, namespace);
+      found.push({ reference, uid: reference.uid, known: read });
+      return object?.ownerReferences ?? [];
+    });
+  }
+  return found;
+}
+
+/** The object that an owner reference names: among the terminating content, or read by its name. */
+function ownerOf(
+  { now }: Context,
+  { apiVersion, kind, name, uid }: ObjectFacts['ownerReferences'][number],
+  namespace: string,
+): { read: boolean; object?: ObjectFacts | undefined } {
+  for (const { examples } of groupsOf(now)) {
+    const object = examples.find((one) => one.uid === uid);
+    if (object !== undefined) return { read: true, object };
+  }
+  const answer = now.partners[partnerKey({ group: groupOf(apiVersion), kind, namespace, name })];
+  const object = valueIn(answer);
+  // A namesake of an owner that is gone is another object.
+  return { read: answer !== undefined, object: object?.uid === uid ? object : undefined };
+}
+
+/** Wants the owners of terminating pods that are not among what was read, such as a ReplicaSet or a Job. */
+export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
+  if (context.now.forecast !== undefined) return;
+  const types = typesOf(context);
+  for (const pod of terminatingPods(context).slice(0, MAX_PODS)) {
+    for (const { reference, known } of ancestorsOf(context, pod)) {
+      const type = types.find(
+        ({ group, kind }) => group === groupOf(reference.apiVersion) && kind === reference.kind,
+      );
+      if (known || type === undefined || !type.verbs.includes('list')) continue;
+      const namespace = type.namespaced ? pod.namespace : undefined;
+      wanted.partners.push({ type, namespace, name: reference.name });
+    }
+  }
+}
+
+const MAX_PODS = 20;
+
+/** A text says that something else has to go first, and not that a request failed. */
+const WAITING =
+  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bin use\b|\bused by\b|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
+const FAILING =
+  /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
+
+/**
+ * Returns links to what a status text names literally as what is waited for: a held object or a terminating
+ * pod, by its kind and name, or another finalizer of the same object.
+ */
+export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
+  if (!WAITING.test(text) || FAILING.test(text)) return [];
+  const because = 'its status names it as what it waits for';
+  const [first] = held.objects;
+  if (first === undefined) return [];
+  const subject = subjectOf(first);
+  // A text that names both finalizers says of one that it waits for the other: "waiting for B to remove A".
+  const others = first.finalizers
+    .filter((finalizer) => finalizer !== held.finalizer && isNamed(text, finalizer))
+    .filter(
+      (finalizer) => !isNamed(text, held.finalizer) || isFirst(text, finalizer, held.finalizer),
+    );
+  return [
+    ...others.map((finalizer) => ({
+      id: findingId('object-finalizer', subject, finalizer),
+      because,
+    })),
+    ...groupsOf(context.now).flatMap(({ type, examples, finalizers }) => {
+      const isOther = ({ uid, name }: ObjectFacts): boolean =>
+        held.objects.every((one) => one.uid !== uid) && isNamed(text, name);
+      const [head] = examples;
+      const isWaitedFor =
+        head !== undefined &&
+        finalizers.length > 0 &&
+        examples.some(isOther) &&
+        [type.kind, type.resource, typeName(type)].some((kind) => isKindNamed(text, kind));
+      return isWaitedFor ? linksToHeld(head, because) : [];
+    }),
+    ...terminatingPods(context)
+      .filter(({ name }) => isNamed(text, name) && /\bpods?\b/i.test(text))
+      .flatMap((pod) => linksTo(findingsOfPod(context, pod), because)),
+  ];
+}
+
+/** Reports whether the text contains the name as a whole word, and not as a part of a longer name. */
+function isNamed(text: string, name: string): boolean {
+  return new RegExp(`(?<![\\w.-])${RegExp.escape(name)}(?![\\w-]|[./]\\w)`).test(text);
+}
+
+/** Reports whether the text contains the kind in any spelling: `Part`, `parts`, `part/db`. */
+function isKindNamed(text: string, kind: string): boolean {
+  return new RegExp(`(?<![\\w.-])${RegExp.escape(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
+}
+
+function isFirst(text: string, one: string, other: string): boolean {
+  return text.indexOf(one) < text.indexOf(other);
+}
+
+/** They do not wait for anything, and nothing in them is read. */
+export const PLAIN: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
+
+/** Objects outside of the namespace that a held object names in its spec or status. */
+export function namedOutside(context: Context, { objects, type }: Held): Wanted['partners'] {
+  const own = context.now.namespace.name;
+  const references = objects.flatMap((object) => detailOf(context, object)?.references ?? []);
+  return references.flatMap(({ group, kind, namespace, name }) => {
+    const found = typesOf(context).find(
+      (candidate) =>
+        candidate.kind === kind &&
+        (group === undefined
+          ? candidate.group === type.group || candidate.group === ''
+          : candidate.group === group),
+    );
+    if (PLAIN.has(kind) || found === undefined || !found.verbs.includes('list')) return [];
+    if (!found.namespaced) return [{ type: found, namespace: undefined, name }];
+    return (namespace ?? own) === own ? [] : [{ type: found, namespace, name }];
+  });
+}
+
+/**
+ * Says why the chain was not followed behind a held object: the examination ended before the objects were read
+ * that it names. What it waits for is then unknown, and its owner is no root cause.
+ */
+export function cutText(context: Context, held: Held): string | undefined {
+  const { now } = context;
+  if (now.forecast !== undefined) return undefined;
+  const isCut = <T>(answer: Read<T> | undefined): boolean =>
+    answer === undefined || (!answer.ok && answer.failure.kind === 'aborted');
+  const cut = namedOutside(context, held).find(({ type, namespace, name }) =>
+    isCut(now.partners[partnerKey({ ...type, namespace, name })]),
+  );
+  if (cut !== undefined) return `it names ${cut.type.kind} ${cut.name}, which was not read in time`;
+  const isUnread = held.objects.every(({ uid }) => {
+    const detail = now.details[uid];
+    return detail !== undefined && isCut<unknown>(detail);
+  });
+  return isUnread && held.objects.length > 0 ? 'its status was not read in time' : undefined;
+}

@@ -1,0 +1,292 @@
+import type { JsonObject } from '../../../src/base/json.ts';
+import type { KubeObject, Ref } from '../client.ts';
+import { apiVersionOf } from '../inventory.ts';
+import { customObject, podSpec, workload } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import type { OperatorBehaviour } from '../servers/operator-process.ts';
+import { createDeadNode } from '../servers/stand-in.ts';
+import { waitUntil } from '../wait-until.ts';
+import type { World } from '../world.ts';
+import { objectFinalizer, ref } from './links.ts';
+import { install, type Operator, type OperatorOptions, operatorOf, start } from './operator.ts';
+import { settledOverdue } from './pods-and-nodes.ts';
+import {
+  GUARDED,
+  guardedRef,
+  heldBy,
+  owner,
+  release,
+  type Situation,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+
+/** Controllers that only wait for something else in the namespace, and what they wait for. */
+
+const nodeOf = (world: World): Ref => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  name: world.name('node-dead'),
+});
+
+const lostNode = (world: World): Link => ({
+  code: 'pod-node-unavailable',
+  subject: nodeOf(world),
+});
+
+/** The controller says nothing and waits until the namespace has no pod of this name any more. */
+const waitsForPods: OperatorBehaviour = {
+  tells: false,
+  cleanUp: async ({ metadata }, client) => {
+    const pods = await client.list('v1', 'Pod', metadata.namespace).catch((): KubeObject[] => []);
+    return pods.length > 0 ? 'waits for its pods' : undefined;
+  },
+};
+
+/** A ReplicaSet with one pod on a node that died; `owned`: the held object owns the ReplicaSet. */
+const withPod =
+  (isOwned: boolean): NonNullable<Situation['afterwards']> =>
+  async (world, operator) => {
+    const node = world.name('node-dead');
+    await createDeadNode(world, node);
+    const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator));
+    const template = { ...podSpec(), nodeName: node, terminationGracePeriodSeconds: 1 };
+    const replicaSet = workload('ReplicaSet', world.namespace, 'db', { podSpec: template });
+    const reference = { apiVersion, kind, name: metadata.name, uid: metadata['uid'] ?? null };
+    const ownerReferences = isOwned ? [{ ...reference, controller: true }] : [];
+    await world.create({
+      ...replicaSet,
+      metadata: { ...(replicaSet['metadata'] as JsonObject), ownerReferences },
+    });
+    await waitUntil('a pod of the ReplicaSet', async () => {
+      const pods = await world.client.list('v1', 'Pod', world.namespace);
+      return pods.length > 0;
+    });
+    await world.client.delete(guardedRef(world, operator));
+  };
+
+const pods: Situation = {
+  id: 'chain-pods',
+  title: 'a controller waits for a pod, two owner references away, on a node that died',
+  versions: ['1.36.3'], // the older controller deletes the ReplicaSet at the same time
+  operator: (world) => ({
+    rules: [
+      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
+      { apiGroups: [''], resources: ['pods'], verbs: ['list'] },
+    ],
+  }),
+  behaviour: waitsForPods,
+  afterwards: withPod(true),
+  settle: settledOverdue,
+  expect: (world, operator) => ({
+    chains: [[heldBy(world, operator), lostNode(world)], [lostNode(world)]],
+  }),
+  cure: (world) => world.client.delete(nodeOf(world)),
+  mayChange: () => [{ kind: 'Pod' }],
+};
+
+const podsOfOthers: Situation = {
+  ...pods,
+  id: 'chain-pods-others',
+  title: 'the same, and the pod does not belong to the held object',
+  behaviour: { hangs: true },
+  afterwards: withPod(false),
+  expect: (world, operator) => ({
+    chains: [[heldBy(world, operator), owner(operator, 'owner-running')], [lostNode(world)]],
+  }),
+  cure: async (world, operator) => {
+    await world.client.delete(nodeOf(world));
+    await release(world, guardedRef(world, operator));
+  },
+};
+
+const parts = (world: World): OperatorOptions => ({
+  group: 'parts.example.org',
+  kind: 'Part',
+  namespace: world.name('part-system'),
+  scope: 'cluster',
+  replicas: 0,
+});
+
+const partOf = (world: World): Ref => {
+  const { group, version } = operatorOf(world, parts(world));
+  return ref(`${group}/${version}`, 'Part', world.namespace, `${GUARDED}-data`);
+};
+
+/** A held object beside the other, of a controller that is scaled to zero. */
+async function createPart(world: World): Promise<void> {
+  await world.createNamespace(world.name('part-system'));
+  const operator = await install(world, parts(world));
+  await start(world, operator);
+  const { apiVersion, kind, name } = partOf(world);
+  const metadata = { finalizers: [operator.finalizer] };
+  const part = customObject(apiVersion, kind, world.namespace, name, metadata);
+  await world.create(part, { fieldManager: operator.manager });
+}
+
+const asleep = (world: World): Link =>
+  owner(operatorOf(world, parts(world)), 'owner-scaled-to-zero');
+const partChain = (world: World): Link[] => [
+  objectFinalizer(partOf(world), operatorOf(world, parts(world)).finalizer),
+  asleep(world),
+];
+
+/** As long as the part is there, the controller says these words and waits. */
+const saysOfPart = (words: string): OperatorBehaviour => ({
+  cleanUp: async ({ metadata }, client, { group }) => {
+    const version = `${group.replace('example.com', 'parts.example.org')}/v1`;
+    const left = await client.list(version, 'Part', metadata.namespace);
+    return left.length > 0 ? words : undefined;
+  },
+});
+
+const sibling: Situation = {
+  id: 'chain-sibling',
+  title: 'a status names the held sibling that its controller waits for',
+  operator: (world) => ({
+    rules: [
+      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
+      { apiGroups: [world.domain('parts.example.org')], resources: ['*'], verbs: ['list'] },
+    ],
+  }),
+  behaviour: saysOfPart(`Part ${GUARDED}-data still exists`),
+  complains: true,
+  afterwards: createPart,
+  expect: (world, operator) => ({
+    chains: [[heldBy(world, operator), ...partChain(world)], partChain(world)],
+  }),
+  cure: (world) => scaleUp(world, operatorOf(world, parts(world))),
+};
+
+/** The words name the sibling, and the controller does not wait for it: its request fails. */
+const siblingFails: Situation = {
+  ...sibling,
+  id: 'chain-sibling-fails',
+  title: 'a status names a held sibling, and what it says is that a request failed',
+  behaviour: saysOfPart(`the server of Part ${GUARDED}-data refused the connection`),
+  expect: (world, operator) => ({
+    chains: [[heldBy(world, operator), owner(operator, 'owner-failing')], partChain(world)],
+  }),
+};
+
+const HOLD = 'hold.example.net/parts';
+
+/** Whoever scales the controller of the parts up sees both finalizers removed. */
+const otherFinalizer: Situation = {
+  id: 'chain-finalizer',
+  title: 'a status names another finalizer of the object that has to go first',
+  operator: (world) => ({
+    rules: [{ apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] }],
+  }),
+  behaviour: {
+    cleanUp: ({ metadata }) =>
+      JSON.stringify(metadata['finalizers']).includes(HOLD)
+        ? `waiting for finalizer ${HOLD} to be removed`
+        : undefined,
+  },
+  complains: true,
+  afterwards: async (world, operator) => {
+    const held = guardedRef(world, operator);
+    const finalizers = [operator.finalizer, HOLD];
+    await world.client.patch(held, { metadata: { finalizers } }, { fieldManager: 'hold-keeper' });
+  },
+  expect: (world, operator) => {
+    const hold = [
+      objectFinalizer(guardedRef(world, operator), HOLD),
+      { code: ['owner-unknown', 'owner-missing'], subject: 'any', finalizer: HOLD } as const,
+    ];
+    return { chains: [[heldBy(world, operator), ...hold], hold] };
+  },
+  cure: async (world, operator) => {
+    await world.client.patch(guardedRef(world, operator), {
+      metadata: { finalizers: [operator.finalizer] },
+    });
+  },
+};
+
+const links = (world: World): OperatorOptions => ({
+  group: 'links.example.org',
+  kind: 'Link',
+  name: 'link-operator',
+  namespace: world.name('link-system'),
+  scope: 'cluster',
+  type: { scope: 'Cluster' },
+});
+const ends = (world: World): OperatorOptions => ({
+  group: 'ends.example.org',
+  kind: 'End',
+  name: 'end-operator',
+  namespace: world.name('end-system'),
+  scope: 'cluster',
+  replicas: 0,
+  type: { scope: 'Cluster' },
+});
+
+const LENGTH = 5;
+
+/** The objects of the chain outside of the namespace, the last one first. */
+function chainOf(world: World): { object: Ref; operator: Operator }[] {
+  const last = operatorOf(world, ends(world));
+  const link = operatorOf(world, links(world));
+  const named = (operator: Operator, name: string) => ({
+    object: { apiVersion: apiVersionOf(operator), kind: operator.kind, name: world.name(name) },
+    operator,
+  });
+  const middle = Array.from({ length: LENGTH }, (_, index) => named(link, `link-${index}`));
+  return [named(last, 'end'), ...middle];
+}
+
+const long: Situation = {
+  id: 'chain-long',
+  title: 'a chain of six objects outside of the namespace, each held and named by the one before',
+  behaviour: { hangs: true },
+  afterwards: async (world, operator) => {
+    await world.createNamespace(world.name('link-system'));
+    await world.createNamespace(world.name('end-system'));
+    await start(world, await install(world, links(world)), { hangs: true });
+    await start(world, await install(world, ends(world)));
+    let next: Ref | undefined;
+    for (const { object, operator: whose } of chainOf(world)) {
+      const { apiVersion, kind, name } = object;
+      const metadata = { name, finalizers: [whose.finalizer] };
+      await world.create({ apiVersion, kind, metadata }, { fieldManager: whose.manager });
+      if (next !== undefined) {
+        const status = { nextRef: { ...next } };
+        await world.client.patchStatus(object, status, { fieldManager: whose.manager });
+      }
+      next = object;
+    }
+    const status = { nextRef: { ...next } as JsonObject };
+    await world.client.patchStatus(guardedRef(world, operator), status, {
+      fieldManager: operator.manager,
+    });
+    for (const { object } of chainOf(world)) await world.client.delete(object);
+  },
+  settle: settledByFinalizer,
+  expect: (world, operator) => ({
+    chains: [
+      [
+        heldBy(world, operator),
+        ...chainOf(world)
+          .toReversed()
+          .map(({ object, operator: whose }) => objectFinalizer(object, whose.finalizer)),
+        owner(operatorOf(world, ends(world)), 'owner-scaled-to-zero'),
+      ],
+    ],
+  }),
+  cure: async (world, operator) => {
+    for (const { object } of chainOf(world)) await release(world, object);
+    await release(world, guardedRef(world, operator));
+  },
+  beyondCommands: 'the controllers between hang',
+};
+
+export const chains: readonly Scenario[] = [
+  pods,
+  podsOfOthers,
+  sibling,
+  siblingFails,
+  otherFinalizer,
+  long,
+].map(situation);

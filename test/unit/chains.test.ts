@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { linksNamedIn } from '../../src/diagnose/chains.ts';
+import { contextOf } from '../../src/diagnose/context.ts';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
+import { findingsOf } from '../../src/model/finding.ts';
+import { failed } from '../../src/model/read.ts';
+import { readRecordedLook } from './recorded-looks.ts';
+
+describe('a status text', () => {
+  const context = contextOf(readRecordedLook('chain-sibling').now);
+  const helds = heldObjects(context);
+  const held = helds.find(({ subject }) => subject.kind === 'Widget');
+
+  test.each([
+    ['Part db-data still exists', 1],
+    ['waiting for parts/db-data to be deleted', 1],
+    ['2 Parts remain: db-data, db-log', 1],
+    // It names no held object of this kind and name.
+    ['Part db still exists', 0],
+    ['Part db-data-1 still exists', 0],
+    ['waiting for db-data', 0],
+    ['Widget db still exists', 0],
+    // It names the sibling and does not wait for it.
+    ['Part db-data was deleted', 0],
+    ['waiting for Part db-data: connection refused', 0],
+    ['Part db-data does not exist', 0],
+  ])('%j names what is waited for: %i', (text, links) => {
+    if (held === undefined) throw new Error('the recording has no Widget');
+    expect(linksNamedIn(context, held, text)).toHaveLength(links);
+  });
+});
+
+describe('two finalizers of one object', () => {
+  const context = contextOf(readRecordedLook('chain-finalizer').now);
+  const HOLD = 'hold.example.net/parts';
+  const helds = heldObjects(context);
+  const hold = helds.find(({ finalizer }) => finalizer === HOLD);
+  const own = helds.find(({ finalizer }) => finalizer !== HOLD);
+
+  test('the one waits that the text does not name first', () => {
+    if (hold === undefined || own === undefined) throw new Error('the recording lacks one');
+    const text = `waiting for ${HOLD} before ${own.finalizer} can be removed`;
+    expect(linksNamedIn(context, own, text)).toHaveLength(1);
+    expect(linksNamedIn(context, hold, text)).toEqual([]);
+  });
+});
+
+describe('a chain that the examination cuts', () => {
+  const { now, before } = readRecordedLook('chain-long');
+  const cut = Object.keys(now.partners).find((key) => key.includes('link-2'));
+  const partners = {
+    ...now.partners,
+    [`${cut}`]: failed({ kind: 'aborted', message: 'stopped before the answer came' }),
+  };
+
+  test('has no root cause where it is cut, and says so', () => {
+    const diagnosis = diagnose({ ...now, partners }, before);
+    expect(diagnosis.rootCauses).toEqual([]);
+    const last = findingsOf(diagnosis, diagnosis.blockers).length;
+    expect(last).toBe(1);
+    expect(diagnosis.findings.flatMap(({ evidence }) => evidence).join('\n')).toMatch(
+      /what Link \S*link-3\S* waits for was not followed further/,
+    );
+  });
+
+  test('names its last link where it is read', () => {
+    const [root] = findingsOf(diagnose(now, before), diagnose(now, before).rootCauses);
+    expect(root?.code).toBe('owner-scaled-to-zero');
+  });
+});
