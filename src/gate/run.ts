@@ -1,4 +1,4 @@
-import { at, stringAt } from '../base/json.ts';
+import { stringAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
@@ -7,6 +7,7 @@ import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
+import { ANCHORS, type ConfirmDeps, readAnchor } from './confirm.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -19,18 +20,30 @@ export interface GateDeps {
 }
 
 /** One run of the gate, and what all its namespaces have in common. */
-export interface Run extends GateDeps {
+export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
   /** In ms since the epoch. */
   startedAt: number;
   cluster: RunResult['cluster'];
+  /** Filled while the namespaces are read for the first time. */
+  marks: Set<string>;
   /** Namespaces that a limit keeps out of it. */
   leftOut: NotInspected[];
 }
 
 export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const startedAt = deps.clock.now();
-  return { ...deps, inputs, startedAt, cluster: await readCluster(deps), leftOut: [] };
+  const [version, anchor] = await Promise.all([
+    deps.api.get('/version', { signal: deps.signal, timeoutMs: 5_000, retries: 0 }),
+    readAnchor(deps),
+  ]);
+  const cluster = {
+    server: deps.api.target.server,
+    version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
+    uid: anchor?.name === ANCHORS[0] ? anchor?.uid : undefined,
+    ...(anchor?.createdAt === undefined ? {} : { createdAt: anchor.createdAt }),
+  };
+  return { ...deps, inputs, startedAt, anchor, cluster, marks: new Set(), leftOut: [] };
 }
 
 export function logStart({ api, cluster, gateVersion, log }: Run): void {
@@ -38,23 +51,6 @@ export function logStart({ api, cluster, gateVersion, log }: Run): void {
   log.line(
     `namespace-teardown-gate ${gateVersion} · ${server} (Kubernetes ${cluster.version}), context ${context}`,
   );
-}
-
-/** Nice to know, and nothing to wait for. */
-async function readCluster({ api, signal }: GateDeps): Promise<RunResult['cluster']> {
-  const options = { signal, timeoutMs: 5_000, retries: 0 };
-  const [version, system] = await Promise.all([
-    api.get('/version', options),
-    api.get('/api/v1/namespaces/kube-system', options),
-  ]);
-  const metadata = system.ok ? at(system.value, 'metadata') : undefined;
-  const createdAt = stringAt(metadata, 'creationTimestamp');
-  return {
-    server: api.target.server,
-    version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
-    uid: stringAt(metadata, 'uid'),
-    ...(createdAt === undefined ? {} : { createdAt }),
-  };
 }
 
 /** What is said of a namespace of which nothing more is known than this. */
@@ -106,7 +102,10 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
 function worst(namespaces: readonly NamespaceResult[], run: Run): Outcome {
   const { inputs, leftOut, signal } = run;
   if (namespaces.length === 0 && signal.aborted) return 'cancelled';
-  if (namespaces.length === 0) return inputs.terminating === undefined ? 'not-found' : 'deleted';
+  const { selector, terminating } = inputs;
+  const isWholeCluster = terminating?.forMs === 0 && selector === '';
+  // That nothing matches a filter does not say that anything was deleted.
+  if (namespaces.length === 0) return isWholeCluster ? 'deleted' : 'not-found';
   const outcomes = namespaces.map(({ outcome }) => outcome);
   // That those which were looked at are gone says nothing about the others.
   return worstOutcome(leftOut.length > 0 ? [...outcomes, 'inconclusive'] : outcomes, inputs.policy);

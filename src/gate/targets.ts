@@ -1,12 +1,13 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
 import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import { type KubernetesApi, keeping } from '../kubernetes/api.ts';
+import { type CallOptions, type KubernetesApi, keeping } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
-import type { Read, ReadFailure } from '../model/read.ts';
+import { type Read, type ReadFailure, read as readValue } from '../model/read.ts';
 import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
+import { ANCHORS, confirmEnds, REPEAT_MS } from './confirm.ts';
 import type { Examination } from './examine.ts';
 import type { Progress } from './progress.ts';
 import type { Run } from './run.ts';
@@ -52,16 +53,25 @@ const MAX_TARGETS = 1_000;
  * this pins the UIDs. A run that is cancelled meanwhile has no targets.
  */
 export async function findTargets(run: Run): Promise<Target[]> {
-  const { api, clock, inputs, leftOut, log, signal, startedAt } = run;
-  const selected = await select(run);
+  const { api, clock, inputs, leftOut, log, marks, signal, startedAt } = run;
+  const onAnswer = (mark: string | undefined): void => {
+    if (mark !== undefined) marks.add(mark);
+  };
+  const selected = await select(run, onAnswer);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
-  let read = await readNamespaces(wanted, run);
+  let read = await readNamespaces(wanted, { ...run, onAnswer });
   // A server that is too busy is there, and answers when it can.
   while (isBusy(read) && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
     await clock.sleep(BUSY_PAUSE_MS, signal);
-    read = await readNamespaces(wanted, run);
+    read = await readNamespaces(wanted, { ...run, onAnswer });
   }
+  const missing = wanted.filter(({ name }) => {
+    const got = read.get(name);
+    return got?.ok && got.value === undefined;
+  });
+  const sure = missing.length === 0 ? [] : await confirmEnds(missing, run);
+  for (const [name, got] of sure) read.set(name, got);
   if (signal.aborted) return [];
   const named = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
@@ -86,19 +96,34 @@ function isBusy(read: ReadonlyMap<string, Read<unknown>>): boolean {
   return [...read.values()].some((got) => !got.ok && got.failure.kind === 'throttled');
 }
 
-async function select(run: Run): Promise<NamespaceFacts[]> {
-  const { api, inputs, signal } = run;
+/** An empty list is believed only once the whole list was read too, and then a second time. */
+async function select(
+  run: Run,
+  onAnswer: NonNullable<CallOptions['onAnswer']>,
+): Promise<NamespaceFacts[]> {
+  const { api, clock, inputs, signal } = run;
   const { selector, terminating } = inputs;
   if (selector === '' && terminating === undefined) return [];
   const now = serverTime(run);
   const isWanted = ({ deletionTimestamp }: NamespaceFacts): boolean =>
     terminating === undefined ||
     (deletionTimestamp !== undefined && now - Date.parse(deletionTimestamp) >= terminating.forMs);
-  const listed = await api.list(NAMESPACES, keeping(namespaceFacts), {
-    signal,
-    ...(selector === '' ? {} : { labelSelector: selector }),
-  });
-  if (listed.ok) return listed.value.kept.filter(isWanted);
+  const list = async (labelSelector: string): Promise<Read<NamespaceFacts[]>> => {
+    const options = { signal, onAnswer, ...(labelSelector === '' ? {} : { labelSelector }) };
+    const listed = await api.list(NAMESPACES, keeping(namespaceFacts), options);
+    return listed.ok ? readValue(listed.value.kept) : listed;
+  };
+  let listed = await list(selector);
+  if (listed.ok && !listed.value.some(isWanted)) {
+    await clock.sleep(REPEAT_MS, signal);
+    const whole = await list('');
+    if (whole.ok && !whole.value.some((one) => isAnchor(one, run))) {
+      const message = `the list of all namespaces lacks ${run.anchor?.name ?? ANCHORS.join(' and ')}: it is not complete, or another cluster's`;
+      throw cannot('list', 'namespaces', { kind: 'unreadable', message }, api);
+    }
+    listed = whole.ok && selector !== '' ? await list(selector) : whole;
+  }
+  if (listed.ok) return listed.value.filter(isWanted);
   if (signal.aborted) return [];
   const { failure } = listed;
   if (failure.status !== 400) throw cannot('list', described(inputs), failure, api);
@@ -106,6 +131,10 @@ async function select(run: Run): Promise<NamespaceFacts[]> {
     'invalid-input',
     `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`,
   );
+}
+
+function isAnchor({ name, uid }: NamespaceFacts, { anchor }: Run): boolean {
+  return anchor === undefined ? ANCHORS.includes(name) : name === anchor.name && uid === anchor.uid;
 }
 
 /** "namespaces with the labels "app=preview" that are terminating for at least 10m" */

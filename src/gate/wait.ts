@@ -1,11 +1,12 @@
 import { stringAt } from '../base/json.ts';
+import { unlessAborted } from '../base/time.ts';
 import type { WatchEvent } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { FEW } from '../observe/collections.ts';
 import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
-import type { ObserveDeps } from '../observe/observe.ts';
+import { type ConfirmDeps, confirmEnds } from './confirm.ts';
 
 /** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
 const POLL_WITH_WATCH_MS = 30_000;
@@ -29,7 +30,7 @@ export type Ended =
 /** A changed namespace, or a change between "can be read" and "cannot". */
 type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
 
-interface FollowDeps extends ObserveDeps {
+interface FollowDeps extends ConfirmDeps {
   /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
   idle?: boolean;
 }
@@ -40,6 +41,8 @@ export class Follower {
   readonly uid: string;
   /** As last read. */
   last: NamespaceFacts;
+  /** Whether a watch has said that this UID was deleted. */
+  isHeard = false;
   /** Why the last GET gave no answer; undefined while reading works. */
   trouble: ReadFailure | undefined;
   private readonly end = new AbortController();
@@ -81,6 +84,7 @@ export class Follower {
   /** What a watch says; true when that has to be looked up. */
   hear({ type, object }: WatchEvent): boolean {
     const uid = stringAt(object, 'metadata', 'uid');
+    if (type === 'DELETED' && uid === this.uid) this.isHeard = true;
     if (type === 'DELETED' || (uid !== undefined && uid !== this.uid)) return true;
     if (type === 'MODIFIED' && uid !== undefined) this.keep(namespaceFacts(object), this.trouble);
     return false;
@@ -102,7 +106,7 @@ export class Follower {
 }
 
 /** Followers that share one watch, and one list for each poll. */
-interface Group extends Pick<ObserveDeps, 'api' | 'clock'> {
+interface Group extends Omit<ConfirmDeps, 'signal'> {
   followers: readonly Follower[];
   /** Ends with the last of them. */
   running: AbortSignal;
@@ -110,19 +114,22 @@ interface Group extends Pick<ObserveDeps, 'api' | 'clock'> {
   /** A set as well as a wake-up: news that comes in the middle of a read must cause another one. */
   due: Set<Follower>;
   wake: () => void;
+  /** The read that is under way. */
+  busy: Promise<void>;
 }
 
 /**
- * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a GET that
- * answered 404 or another UID. No error, timeout or 403 ever counts as gone. Each ends by itself.
+ * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a second GET that
+ * answered 404 or another UID, by the same cluster. No error, timeout or 403 ever counts as gone. Each ends by itself.
  */
-export function follow(all: readonly Follower[], { api, clock, signal, idle }: FollowDeps): void {
+export function follow(all: readonly Follower[], deps: FollowDeps): void {
+  const { idle, signal } = deps;
   for (const followers of all.length > FEW ? [all] : all.map((one) => [one])) {
     const allOver = new AbortController();
     void Promise.all(followers.map(({ ended }) => ended)).then(() => allOver.abort());
     const running = AbortSignal.any([signal, allOver.signal]);
     const state = { watched: new Set<Follower>(), due: new Set<Follower>(), wake: () => undefined };
-    const group: Group = { api, clock, followers, running, ...state };
+    const group: Group = { ...deps, followers, running, ...state, busy: Promise.resolve() };
     // Both end when `running` aborts; neither rejects, since reads are values.
     if (idle !== true) void Promise.all([poll(group), watch(followers, group)]);
     let confirming: Promise<void> | undefined;
@@ -145,14 +152,33 @@ function pollNow(some: readonly Follower[], { due, wake }: Group): void {
   wake();
 }
 
+/** One after the other: what is read between the two reads of an end must not be lost. */
 async function check(
   some: readonly Follower[],
   group: Group,
   signal = group.running,
+): Promise<void> {
+  const turn = unlessAborted(group.busy, signal)
+    .catch(() => undefined)
+    .then(() => read(some, group, signal));
+  group.busy = turn;
+  await turn;
+}
+
+async function read(
+  some: readonly Follower[],
+  group: Group,
+  signal: AbortSignal,
   isSecond = false,
 ): Promise<void> {
   const { api, clock, running } = group;
   const now = await readNamespaces(some, { api, signal });
+  const ended = some.filter(({ name, uid }) => {
+    const got = now.get(name);
+    return got?.ok && got.value?.uid !== uid;
+  });
+  const sure = ended.length === 0 ? [] : await confirmEnds(ended, { ...group, signal });
+  for (const [name, got] of sure) now.set(name, got);
   if (running.aborted) return;
   const refused = some.filter((one) => {
     const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
@@ -164,7 +190,7 @@ async function check(
   if (refused.length === 0) return;
   // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
   await clock.sleep(REFUSED_PAUSE_MS, running);
-  await check(refused, group, signal, true);
+  await read(refused, group, signal, true);
 }
 
 async function poll(group: Group): Promise<void> {

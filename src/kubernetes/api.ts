@@ -53,6 +53,11 @@ export interface CallOptions {
   retries?: number;
   /** Called for each request that is sent, pages and retries included. */
   onRequest?: () => void;
+  /**
+   * Called for each answer with what marks its cluster: the UIDs of the FlowSchema and the PriorityLevelConfiguration
+   * that the API server applied (KEP-1040, `X-Kubernetes-Pf-*`). Undefined where the server says neither.
+   */
+  onAnswer?: (mark: string | undefined) => void;
 }
 
 export interface ListOptions extends CallOptions {

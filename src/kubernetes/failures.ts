@@ -49,7 +49,7 @@ function saidInStatus(answer: Answer, status: JsonObject): ReadFailure {
   const isAbout =
     stringAt(status, 'reason') === 'NotFound' &&
     (name === undefined || stringAt(status, 'details', 'name') === name) &&
-    [undefined, resource].includes(resource && stringAt(status, 'details', 'kind'));
+    (resource === undefined || stringAt(status, 'details', 'kind') === resource);
   return {
     kind: kind === 'not-found' && !isAbout ? 'unreadable' : kind,
     message: withMore(wordsOf(answer), said),

@@ -68,7 +68,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
 
   const send = async <T>(
     { method, path, accept, body, isWatch }: HttpRequest,
-    { signal, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
+    { signal, onAnswer, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
     login: Login,
     readBody: ReadBody<T>,
   ): Promise<Try<T>> => {
@@ -107,6 +107,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
         body: content,
       } = await unlessAborted(sent, ending.signal);
       const answer = { server: access.server, path, status, headers };
+      onAnswer?.(markOf(answer));
       const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
       if (status >= 200 && status < 300) return await readBody(content, answer);
@@ -203,6 +204,12 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
     },
   };
+}
+
+function markOf(answer: Answer): string | undefined {
+  const names = ['flowschema', 'prioritylevel'].map((kind) => `x-kubernetes-pf-${kind}-uid`);
+  const uids = names.flatMap((name) => headerOf(answer, name) ?? []);
+  return uids.length === 0 ? undefined : uids.join(' ');
 }
 
 /**

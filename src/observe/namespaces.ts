@@ -1,4 +1,4 @@
-import { keeping } from '../kubernetes/api.ts';
+import { type CallOptions, keeping } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts.ts';
 import { failed, type Read, read } from '../model/read.ts';
@@ -9,10 +9,14 @@ export const NAMESPACES = '/api/v1/namespaces';
 /** The namespace as it is now; `undefined` when the API server says that the name does not exist. */
 export async function readNamespace(
   name: string,
-  { api, signal }: Reading,
+  { api, signal, onAnswer }: Reading & Pick<CallOptions, 'onAnswer'>,
 ): Promise<Read<NamespaceFacts | undefined>> {
   // Whoever waits for it polls anyway, and has to hear soon what the server says.
-  const got = await api.get(namespacePath(name), { signal, retries: 3 });
+  const got = await api.get(namespacePath(name), {
+    signal,
+    retries: 3,
+    ...(onAnswer && { onAnswer }),
+  });
   if (!got.ok) return got.failure.kind === 'not-found' ? read(undefined) : got;
   const facts = namespaceFacts(got.value);
   if (facts.uid !== '') return read(facts);
@@ -23,7 +27,7 @@ export async function readNamespace(
 /** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
 export async function readNamespaces(
   wanted: readonly { name: string; uid?: string }[],
-  deps: Reading,
+  deps: Reading & Pick<CallOptions, 'onAnswer'>,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
   const begin = keeping((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));

@@ -12,6 +12,8 @@ import type { Host } from './workflow-run.ts';
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 
 export interface ApiFailure extends ReadFailure {
+  /** How long the host wants a client to wait before the next try. */
+  retryAfterMs?: number;
   /** OAuth scopes of the token, as GitHub says them of a classic one. */
   scopes?: string;
 }
@@ -35,7 +37,7 @@ interface HostApiOptions {
 
 type Octokit = ReturnType<typeof getOctokit>;
 
-const CALL_TIMEOUT_MS = 8_000;
+export const CALL_TIMEOUT_MS = 8_000;
 /** The n-th pause is n squared times this. Short, since the plugin's timers cannot be cancelled. */
 const RETRY_PAUSE_MS = 250;
 const RETRIES = 2;
@@ -140,7 +142,13 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
     import(/* webpackMode: "eager" */ '@octokit/plugin-retry'),
     import(/* webpackMode: "eager" */ '@octokit/plugin-throttling'),
   ]);
-  const wait = async (seconds: number, _: object, __: object, tries: number): Promise<boolean> => {
+  const wait = async (
+    seconds: number,
+    sent: { method: string; url: string },
+    _: object,
+    tries: number,
+  ): Promise<boolean> => {
+    if (isCommentWrite(sent)) return false;
     if (tries >= MAX_LIMIT_RETRIES || seconds * 1_000 > CALL_TIMEOUT_MS) return false;
     await clock.sleep(seconds * 1_000, signal);
     return !signal.aborted;
@@ -188,11 +196,18 @@ function limitTries(octokit: Pick<Octokit, 'hook'>, options: HostApiOptions): vo
     } catch (error) {
       // Without a request in it, it is not tried again.
       if (signal.aborted) throw signal.reason;
-      // A second POST would be a second comment.
-      if (given.method === 'POST' && mayHaveArrived(error)) given.request['retries'] = 0;
+      if (isCommentWrite(given)) given.request['retries'] = 0;
       throw error;
     }
   });
+}
+
+/**
+ * Reports whether a request carries a comment. The client never repeats one: its body may be older by then than what
+ * another job has written, and a second POST would be a second comment.
+ */
+function isCommentWrite({ method, url }: { method: string; url: string }): boolean {
+  return (method === 'POST' || method === 'PATCH') && !url.endsWith('/graphql');
 }
 
 /**
@@ -203,16 +218,6 @@ function onThisHost(url: string, apiUrl: string): string {
   if (!/^https?:/i.test(url) || new URL(url).origin === new URL(apiUrl).origin) return url;
   const { pathname, search } = new URL(url);
   return `${apiUrl}${pathname.slice(Math.max(0, pathname.search(/\/repos(itories)?\//)))}${search}`;
-}
-
-function mayHaveArrived(error: unknown): boolean {
-  if (!(error instanceof Error)) return true;
-  if ('response' in error && error.response !== undefined) {
-    return 'status' in error && Number(error.status) >= 500;
-  }
-  return !/\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)\b/.test(
-    describeError(error),
-  );
 }
 
 async function attempt<T>(
@@ -257,12 +262,14 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   const said = stringAt(response, 'data', 'message');
   const message = clean(said ?? 'the answer is no JSON of such a host');
   const scopes = stringAt(response, 'headers', 'x-oauth-scopes');
+  const retryAfterMs = waitOf(response);
   return {
     kind: isThrottled(status, response, message)
       ? 'throttled'
       : (KINDS[status] ?? failureKindOf(status)),
     status,
     message: `${status} ${message}`,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(scopes === undefined ? {} : { scopes: clean(scopes) }),
   };
 }
@@ -273,6 +280,14 @@ function isTimeout(error: unknown): boolean {
 
 function clean(text: string): string {
   return shorten(plainText(text), MAX_MESSAGE_CHARS);
+}
+
+function waitOf(response: Json | undefined): number | undefined {
+  const seconds = stringAt(response, 'headers', 'retry-after') ?? '';
+  if (/^\d+$/.test(seconds)) return Number(seconds) * 1_000;
+  const isUsedUp = at(response, 'headers', 'x-ratelimit-remaining') === '0';
+  const beginsAgainAt = Number(stringAt(response, 'headers', 'x-ratelimit-reset')) * 1_000;
+  return isUsedUp && beginsAgainAt > 0 ? Math.max(0, beginsAgainAt - Date.now()) : undefined;
 }
 
 /** A 403 can mean "may not" and "too often". */

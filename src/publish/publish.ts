@@ -28,8 +28,8 @@ const MAX_SUMMARY_BYTES = 900 * 1024;
 const PUBLISHING_MS = 24_000;
 /** Of that, before it forces anything: the end has to be told as well. */
 const ANNOUNCING_MS = 10_000;
-/** The runner kills the process 10 s after the cancel signal; the comment must fit in before that. */
-const CANCELLED_MS = 4_000;
+/** Of the 7 s in which a cancelled run has to end, counted from the signal. */
+const CANCELLED_MS = 5_000;
 const MAX_ABOUT_CHARS = 80;
 
 export interface PublisherDeps {
@@ -58,6 +58,8 @@ export class Publisher {
   readonly #clock: Clock;
   readonly #context: RenderContext;
   #leftMs = PUBLISHING_MS;
+  /** When the run was cancelled, in ms since the epoch. */
+  #cancelledAt: number | undefined;
   /** How long the summary was before this run: telling again replaces what was told before. */
   #summaryStart: number | undefined;
 
@@ -66,6 +68,11 @@ export class Publisher {
     this.#deps = deps;
     this.#clock = clock;
     this.#context = { runUrl: run && runUrl(run), runLabel: run?.label };
+    const cancelled = (): void => {
+      this.#cancelledAt = this.#clock.now();
+    };
+    if (deps.cancelled.aborted) cancelled();
+    else deps.cancelled.addEventListener('abort', cancelled, { once: true });
   }
 
   /** Report files and job summary. Paths of what was written; empty for what could not be. */
@@ -96,17 +103,23 @@ export class Publisher {
       }
       return '';
     }
-    const most = cancelled.aborted ? CANCELLED_MS : isAnnouncement ? ANNOUNCING_MS : PUBLISHING_MS;
+    const startedAt = this.#clock.now();
+    const sinceCancel = this.#cancelledAt === undefined ? undefined : startedAt - this.#cancelledAt;
+    const most =
+      sinceCancel === undefined
+        ? isAnnouncement
+          ? ANNOUNCING_MS
+          : PUBLISHING_MS
+        : Math.max(0, CANCELLED_MS - sinceCancel);
     const limit = AbortSignal.timeout(Math.min(most, this.#leftMs));
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
-    const startedAt = Date.now();
     try {
-      return await this.#writeComment(ending, comment, run, signal);
+      return await this.#writeComment(ending, comment, run, isAnnouncement, signal);
     } catch (error) {
       this.#warn(`no pull request comment: ${describeError(error)}; ${reportPlace(run.host)}`);
       return '';
     } finally {
-      this.#leftMs = Math.max(0, this.#leftMs - (Date.now() - startedAt));
+      this.#leftMs = Math.max(0, this.#leftMs - (this.#clock.now() - startedAt));
     }
   }
 
@@ -150,6 +163,7 @@ export class Publisher {
     ending: Ending,
     inputs: CommentInputs,
     run: WorkflowRun,
+    isAnnouncement: boolean,
     signal: AbortSignal,
   ): Promise<string> {
     const { host, event } = run;
@@ -170,15 +184,17 @@ export class Publisher {
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
     const named = await withName(run, api);
+    const own = this.#teardown(ending, inputs, named);
+    const isGuarded = inputs.key !== '' && !own.isPass && !isAnnouncement;
     const end = await putComment({
       key: commentKey(inputs.key, named),
-      own: this.#teardown(ending, inputs, named),
+      own,
       gone: 'run' in ending ? goneIn(ending.run) : [],
       section: (maxChars) => sectionOf(ending, this.#context, maxChars),
       linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       issue: found.number,
       mayCreate: mayCreate(ending, inputs),
-      ...{ token, host, api, clock, signal },
+      ...{ isGuarded, token, host, api, clock, signal },
     });
     if ('url' in end) return end.url;
     return tell(`could not ${end.what} the comment on pull request ${found.number}`, end.failure);

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../base/time.ts';
 import type { Read } from '../model/read.ts';
-import { type CommentContent, hasMarker, isIn, renderComment } from '../report/comment.ts';
+import { type CommentContent, hasMarker, isUpToDate, renderComment } from '../report/comment.ts';
 import { signatureIn } from '../report/comment-state.ts';
-import type { ApiFailure, Comment, HostApi } from './host-api.ts';
+import { type ApiFailure, CALL_TIMEOUT_MS, type Comment, type HostApi } from './host-api.ts';
 import type { Host } from './workflow-run.ts';
 
 interface CommentTask extends CommentContent {
@@ -11,6 +11,8 @@ interface CommentTask extends CommentContent {
   issue: number;
   /** Whether a new comment may be written where there is none. */
   mayCreate: boolean;
+  /** Whether other jobs write into this comment, and this run ends red after it. */
+  isGuarded: boolean;
   token: string;
   host: Host;
   api: HostApi;
@@ -21,78 +23,130 @@ interface CommentTask extends CommentContent {
 /** Its address, empty where there is none and may be none; or what could not be done. */
 type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFailure };
 
-/** Who writes at the same time has read and written within this. */
+/** A job that writes at the same time has read and written within this. */
 const SETTLE_MS = 1_000;
+/**
+ * A write that was sent before ours arrives within this: GitHub ends a request after 10 s ("Timeouts" in its REST
+ * documentation), and the client keeps writes a second apart.
+ */
+const LATE_MS = 12_000;
 const MAX_ROUNDS = 12;
+const MAX_FAILURES = 2;
 
 /**
- * One comment for one key: the oldest of ours is edited (editing sends no e-mail), others of ours are
+ * Writes one comment for one key: the oldest of ours is edited (editing sends no e-mail), others of ours are
  * taken into it and removed, somebody else's is never touched. No host can be asked to write only what
- * nobody else has changed meanwhile, so each writer looks again whether its word is still there.
+ * nobody else has changed meanwhile. So each try reads, merges and writes, and each writer looks again whether
+ * all that it has ever read there is still there.
  */
 export async function putComment(task: CommentTask): Promise<CommentOutcome> {
-  const mine = await ownComments(task, undefined);
-  if (!mine.ok) return { what: 'read', failure: mine.failure };
-  const ready = mine.value.length > 0 || !task.mayCreate ? mine : await create(task);
-  if (!ready.ok) return { what: 'write', failure: ready.failure };
-  const [oldest, ...others] = ready.value;
-  return oldest === undefined ? { url: '' } : edit(oldest, others, task);
+  for (let failures = 0; ; ) {
+    const mine = await ownComments(task, undefined);
+    if (!mine.ok) return { what: 'read', failure: mine.failure };
+    const [oldest, ...others] = mine.value;
+    if (oldest !== undefined) return edit(oldest, others, task);
+    if (!task.mayCreate) return { url: '' };
+    const made = await task.api.createComment(task.issue, renderComment(task, {}, undefined));
+    if (made.ok) return afterCreation(made.value, task);
+    if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(made.failure, task))) {
+      return { what: 'write', failure: made.failure };
+    }
+  }
 }
 
-/** Somebody else may have created one at the same moment; and now the host has told who we are. */
-async function create(task: CommentTask): Promise<Read<Comment[], ApiFailure>> {
-  const body = renderComment(task, [], undefined);
-  const made = await task.api.createComment(task.issue, body);
-  if (!made.ok) return made;
-  const all = await ownComments(task, made.value.author);
-  const others = all.ok ? all.value.filter(({ id }) => id !== made.value.id) : [];
-  return { ok: true, value: [...others, made.value].sort((a, b) => a.id - b.id) };
+/** Another job may have created one at the same moment; and now the host has told who we are. */
+async function afterCreation(made: Comment, task: CommentTask): Promise<CommentOutcome> {
+  const all = await ownComments(task, made.author);
+  const others = all.ok ? all.value.filter(({ id }) => id !== made.id) : [];
+  const [oldest = made, ...more] = [...others, made].sort((a, b) => a.id - b.id);
+  return edit(oldest, more, task);
 }
 
-/** Writes into the oldest until it has everything, and removes the others. */
+/** Waits as long as the host asks for; false where no try would go better, or none in time. */
+async function isWorthAnotherTry(
+  { kind, retryAfterMs }: ApiFailure,
+  { clock, signal }: CommentTask,
+): Promise<boolean> {
+  const isPassing =
+    kind === 'throttled'
+      ? retryAfterMs !== undefined && retryAfterMs <= CALL_TIMEOUT_MS
+      : MAY_HAVE_ARRIVED.test(kind) || kind === 'conflict';
+  if (!isPassing || signal.aborted) return false;
+  await clock.sleep(retryAfterMs ?? SETTLE_MS, signal);
+  return !signal.aborted;
+}
+
+const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
+
+/** Writes into `target` until it has everything, and removes the others. */
 async function edit(
   target: Comment,
-  duplicates: readonly Comment[],
+  others: readonly Comment[],
   task: CommentTask,
 ): Promise<CommentOutcome> {
-  const { api, clock, host, key, signal, token } = task;
+  const { api, clock, host, isGuarded, key, signal, token } = task;
   const signature = needsSignature(host, target.author) ? sign(token, target.author) : undefined;
-  const isWhole = (body: string): boolean =>
-    isIn(body, task) && signatureIn(body) === signature && hasMarker(body, key);
-  let current = target.body;
-  let earlier = [target, ...duplicates].map(({ body }) => body);
+  /** All bodies that were read: what one of them says must not be lost by a write that arrives late. */
+  const seen = new Set([target, ...others].map(({ body }) => body));
+  let replaced = [...seen];
+  let duplicates = others;
   let { url } = target;
+  let written: CommentOutcome = { url };
+  const isWhole = (body: string): boolean =>
+    isUpToDate(body, [...seen], task) && signatureIn(body) === signature && hasMarker(body, key);
+  /** Until when a write that does not know of ours, or one of ours that was not answered, may arrive. */
+  let uncertainUntil = isGuarded ? clock.now() + LATE_MS : 0;
+  let failures = 0;
+  let isLate = false;
   for (let round = 1; ; round++) {
-    if (!isWhole(current) || earlier.length > 1) {
-      const put = await api.updateComment(target.id, renderComment(task, earlier, signature));
-      if (!put.ok) return refused(put.failure, earlier, task);
-      url = put.value.url;
-      if (earlier.length > 1) for (const { id } of duplicates) await api.deleteComment(id);
-    }
-    // Ever further apart, when there are many.
-    await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
-    const now = await api.comment(target.id);
-    // Written it is; whether somebody has written over it, nobody can tell.
-    if (!now.ok || isWhole(now.value.body)) return { url };
-    if (round === MAX_ROUNDS) {
+    const [current = ''] = replaced;
+    if (duplicates.length === 0 && isWhole(current)) {
+      if (isLate || uncertainUntil === 0) return { url };
+      await clock.sleep(Math.max(0, uncertainUntil - clock.now()), signal);
+      isLate = true;
+    } else if (round > MAX_ROUNDS) {
       const message = 'others write into it at the same time';
       return { what: 'write', failure: { kind: 'conflict', message } };
+    } else {
+      const body = renderComment(task, { seen: [...seen], replaced }, signature);
+      const sentAt = clock.now();
+      const put = await api.updateComment(target.id, body);
+      isLate = false;
+      const mayArriveLater = !put.ok && MAY_HAVE_ARRIVED.test(put.failure.kind);
+      if (isGuarded || mayArriveLater) uncertainUntil = sentAt + LATE_MS;
+      if (put.ok) {
+        written = { url: put.value.url };
+        for (const { id } of duplicates) await api.deleteComment(id);
+        duplicates = [];
+        // Ever further apart, when there are many.
+        await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
+      } else {
+        if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(put.failure, task))) {
+          return refused(put.failure, [...seen], replaced, task);
+        }
+        written = { what: 'write', failure: put.failure };
+      }
     }
-    current = now.value.body;
-    earlier = [current];
+    const now = await api.comment(target.id);
+    // Whether somebody has written over it, nobody can tell.
+    if (!now.ok) return written;
+    ({ url } = now.value);
+    seen.add(now.value.body);
+    replaced = [now.value.body];
   }
 }
 
 /** Not ours after all, or removed since it was listed: a new one, once, with what it told. */
 async function refused(
   failure: ApiFailure,
-  earlier: readonly string[],
+  seen: readonly string[],
+  replaced: readonly string[],
   task: CommentTask,
 ): Promise<CommentOutcome> {
   const { api, issue, mayCreate } = task;
   const isNotOurs = failure.kind === 'forbidden' || failure.kind === 'not-found';
   if (isNotOurs && mayCreate) {
-    const made = await api.createComment(issue, renderComment(task, earlier, undefined));
+    const made = await api.createComment(issue, renderComment(task, { seen, replaced }, undefined));
     return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
   }
   return failure.kind === 'not-found' ? { url: '' } : { what: 'write', failure };

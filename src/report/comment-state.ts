@@ -79,11 +79,36 @@ export function addTeardown(
   for (const entry of [...known, next]) {
     const same = all.get(teardownId(entry));
     const isNews = same === undefined || entry.at > same.at || entry === next;
-    if (isNews) all.set(teardownId(entry), entry);
-    else if (entry.isSettled) all.set(teardownId(entry), { ...same, isSettled: true });
+    const newest = isNews ? entry : same;
+    const isSettled =
+      newest.isSettled || (same?.at === entry.at && (entry.isSettled || same.isSettled));
+    all.set(teardownId(entry), isSettled === newest.isSettled ? newest : { ...newest, isSettled });
   }
   const settled = [...all.values()].map((entry) => settle(entry, next, gone));
   return pruned(settled.sort(byRun), teardownId(next));
+}
+
+/**
+ * Reports whether a body has the word of `next` and the open rows of all others in `known`. Where there is no room for
+ * a row, the row that stands for the rest is enough.
+ */
+export function coversAll(
+  body: readonly Teardown[],
+  known: readonly Teardown[],
+  next: Teardown,
+  gone: readonly string[],
+): boolean {
+  const all = addTeardown(known, next, gone);
+  const open = currentRows(all).filter((row) => !row.isPass && row.job !== REST);
+  const isWhole = (entry: Teardown): boolean =>
+    body.some(
+      (one) =>
+        teardownId(one) === teardownId(entry) &&
+        one.at === entry.at &&
+        one.outcome === entry.outcome,
+    );
+  const hasRest = body.some(({ job }) => job === REST);
+  return isWhole(next) && (hasRest || open.every(isWhole));
 }
 
 /** Ids of stories in the comment: letters, digits and what cannot end an HTML comment. */
@@ -125,13 +150,14 @@ function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
   return [...known, rest].sort(byRun);
 }
 
+const REST = 'rest';
 /**
  * Stands for rows that there is no room for, so that a comment does not turn green over what it has
  * forgotten. Nobody reports as this job: it goes like a job that comes no more.
  */
 function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardown): Teardown {
   const where = 'others, for which there is no room here';
-  const of = { run, attempt, number, workflow, job: 'rest', where, at, outcome, seconds };
+  const of = { run, attempt, number, workflow, job: REST, where, at, outcome, seconds };
   return { ...of, ...NOTHING_KNOWN, scope: '', about: '', address: '', isOwnCluster: false };
 }
 
@@ -146,8 +172,30 @@ export function currentRows(all: readonly Teardown[]): Teardown[] {
     return 2 + OUTCOMES.indexOf(entry.outcome === 'error' ? 'inconclusive' : entry.outcome);
   };
   return all
-    .filter((entry) => !entry.isSettled && !all.some((later) => supersedes(later, entry)))
+    .filter((entry) => isCurrent(entry, all) && !all.some((open) => isBlindTo(open, entry, all)))
     .sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1));
+}
+
+/** The last runs that could not look at a teardown that is open, and so say nothing new about it. */
+export function blindRuns(all: readonly Teardown[]): Teardown[] {
+  return all.filter(
+    (entry) => isCurrent(entry, all) && all.some((open) => isBlindTo(open, entry, all)),
+  );
+}
+
+function isCurrent(entry: Teardown, all: readonly Teardown[]): boolean {
+  return !entry.isSettled && !all.some((later) => supersedes(later, entry));
+}
+
+/** Reports whether `entry` could not look again at what `open` left: then both are one teardown. */
+function isBlindTo(open: Teardown, entry: Teardown, all: readonly Teardown[]): boolean {
+  return isFailedLook(entry, open) && !open.isPass && isCurrent(open, all);
+}
+
+function isFailedLook(later: Teardown, open: Teardown): boolean {
+  const isAbout = later.scope === open.scope || later.scope === '';
+  const isError = later.outcome === 'error' && open.outcome !== 'error';
+  return isError && later.job === open.job && isAbout && isLater(later, open);
 }
 
 function supersedes(later: Teardown, entry: Teardown): boolean {
@@ -166,11 +214,16 @@ function supersedes(later: Teardown, entry: Teardown): boolean {
  */
 export function isStale(entry: Teardown, all: readonly Teardown[]): boolean {
   if (entry.isPass) return false;
-  const runs = all.filter((other) => other.workflow === entry.workflow && isLater(other, entry));
+  // A run of its job that could not look has not passed over it.
+  const [last = entry] = all
+    .filter((other) => isFailedLook(other, entry))
+    .sort(byRun)
+    .reverse();
+  const runs = all.filter((other) => other.workflow === entry.workflow && isLater(other, last));
   const newest = Math.max(...all.map(({ at }) => Date.parse(at) || 0));
   return (
     new Set(runs.map(({ run }) => run)).size >= MISSED_RUNS ||
-    newest - Date.parse(entry.at) > MAX_SILENCE_MS
+    newest - Date.parse(last.at) > MAX_SILENCE_MS
   );
 }
 

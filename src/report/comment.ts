@@ -2,6 +2,8 @@ import { codeHtml, plainText, upperFirst } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import {
   addTeardown,
+  blindRuns,
+  coversAll,
   currentRows,
   isStale,
   stateBlock,
@@ -15,6 +17,8 @@ import type { Ending, Failure } from './view.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
+/** With the notes of people around it. */
+const MAX_BODY_CHARS = 65_000;
 const MAX_MESSAGE_CHARS = 1_000;
 
 /** The first line of our comments. `key` is hexadecimal, so nothing in it can end the HTML comment. */
@@ -57,35 +61,60 @@ export interface CommentContent {
   linkTo: (teardown: Teardown) => string | undefined;
 }
 
-/** Whether what this run has to tell is in a body; others may have settled it meanwhile. */
-export function isIn(body: string, { own }: CommentContent): boolean {
-  return teardownsIn(body).some(
-    (one) =>
-      teardownId(one) === teardownId(own) && one.at === own.at && one.outcome === own.outcome,
-  );
+/** Reports whether a body has the word of this run, and all that is open in the bodies that it has read. */
+export function isUpToDate(
+  body: string,
+  seen: readonly string[],
+  { own, gone }: CommentContent,
+): boolean {
+  return coversAll(teardownsIn(body), seen.flatMap(teardownsIn), own, gone);
+}
+
+/** What people wrote above and below the report. */
+function notesAround(body: string): { above: string; below: string } {
+  const [, above = '', report = ''] =
+    /^([\s\S]*?)^(<!-- namespace-teardown-gate:v1 [\s\S]*)$/m.exec(body) ?? [];
+  const [, below = ''] =
+    /^<!-- namespace-teardown-gate:state\r?\n[\s\S]*?^-->([\s\S]*)$/m.exec(report) ?? [];
+  return { above: above.trim(), below: below.trim() };
 }
 
 /**
  * A row for every job and cluster, the worst first, with its section; green only when every row is. What other
- * jobs have told in the bodies that this one replaces, `earlier`, is kept. `signature` shows its writer that a
- * comment is its own.
+ * jobs have told is kept, from all bodies that were read (`seen`), and the notes of people from those that this one
+ * replaces (`replaced`). `signature` shows its writer that a comment is its own.
  */
 export function renderComment(
-  { key, own, gone, section, linkTo }: CommentContent,
-  earlier: readonly string[],
+  content: CommentContent,
+  { seen = [], replaced = [] }: { seen?: readonly string[]; replaced?: readonly string[] },
   signature: string | undefined,
   maxChars = MAX_COMMENT_CHARS,
 ): string {
-  const teardowns = addTeardown(earlier.flatMap(teardownsIn), own, gone);
+  const notes = replaced.map(notesAround);
+  const around = (side: 'above' | 'below'): string[] =>
+    [...new Set(notes.map((note) => note[side]))].filter((note) => note !== '');
+  const [above, below] = [around('above'), around('below')];
+  const noteChars = [...above, ...below].reduce((sum, note) => sum + note.length + 2, 0);
+  const room = Math.min(maxChars, MAX_BODY_CHARS - noteChars);
+  return [...above, renderReport(content, seen, signature, room), ...below].join('\n\n');
+}
+
+function renderReport(
+  { key, own, gone, section, linkTo }: CommentContent,
+  seen: readonly string[],
+  signature: string | undefined,
+  maxChars: number,
+): string {
+  const teardowns = addTeardown(seen.flatMap(teardownsIn), own, gone);
   const rows = currentRows(teardowns);
   const isAlone = rows.length < 2;
-  const told = rows.filter((row) => isAlone || !isGreen(row));
+  const told = [...rows.filter((row) => isAlone || !isGreen(row)), ...blindRuns(teardowns)];
   const render = (sections: ReadonlyMap<Teardown, string>): string => {
     const parts = told.flatMap((row, index) => {
       const text = sections.get(row);
       // Somebody has edited it away.
       if (text === undefined)
-        return isAlone ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
+        return isAlone && index === 0 ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
       const whole = `${firstLine(row)}\n${text}\n${END_LINE}`;
       return index === 0 ? [whole] : [folded(rowTitle(row, rows), whole)];
     });
@@ -98,7 +127,7 @@ export function renderComment(
     ].join('\n\n')}\n`;
   };
   // What other jobs have told may take half of the room; those whose section does not fit have their link.
-  const found = new Map(earlier.flatMap((body) => [...sectionsIn(body)]));
+  const found = new Map(seen.flatMap((body) => [...sectionsIn(body)]));
   const kept = new Map<Teardown, string>();
   for (const row of told) {
     const text = row === own ? undefined : found.get(teardownId(row));
@@ -227,7 +256,10 @@ function historySections(
 /** "Run 12 hung 5m 02s on Widget db; gone since run 13. " */
 function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): string {
   const at = all.findLastIndex(({ isPass }) => !isPass);
-  const failure = all[at];
+  const begin = all.slice(0, Math.max(0, at)).findLastIndex(({ isPass }) => isPass) + 1;
+  // A run that could not look says less than the hang before it.
+  const failure =
+    all.slice(begin, at + 1).findLast(({ outcome }) => outcome !== 'error') ?? all[at];
   if (failure === undefined) return '';
   const label = linked(upperFirst(labelOf(failure)), linkTo(failure));
   const later = all.slice(at + 1);

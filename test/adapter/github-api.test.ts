@@ -179,13 +179,15 @@ describe('a call that fails', () => {
     { what: 'a reset', answer: 'reset' },
     { what: 'silence', answer: 'hang' },
     { what: 'an error of the server', answer: { status: 500, body: { message: 'oops' } } },
-  ] as const)('by $what is a POST only sent once: it may have arrived', async ({ answer }) => {
+  ] as const)('by $what is a comment only sent once: it may have arrived', async ({ answer }) => {
     const github = await serveGithub();
-    github.fail({ request: /POST .*comments/, answer });
+    github.fail({ request: /(POST|PATCH) .*comments/, answer });
+    const { id } = github.addComment(7, MARK);
     const callTimeoutMs = answer === 'hang' ? 300 : 5_000;
     const api = await connect(github, { callTimeoutMs });
     expect(await api.createComment(7, 'x')).toMatchObject({ ok: false });
-    expect(github.requests).toHaveLength(1);
+    expect(await api.updateComment(id, 'x')).toMatchObject({ ok: false });
+    expect(github.requests).toHaveLength(2);
   });
 
   test.each([
@@ -196,7 +198,7 @@ describe('a call that fails', () => {
         headers: { 'retry-after': '3' },
         body: { message: 'You have exceeded a secondary rate limit' },
       },
-      slept: [3_000],
+      waits: 3_000,
     },
     {
       what: 'a used-up limit that begins anew',
@@ -205,16 +207,23 @@ describe('a call that fails', () => {
         headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1' },
         body: { message: 'API rate limit exceeded' },
       },
-      slept: [0],
+      waits: 0,
     },
-  ])('by $what waits for it, and a POST is sent again', async ({ answer, slept }) => {
+  ])('by $what is asked for again, but a comment is sent once', async ({ answer, waits }) => {
     const github = await serveGithub();
-    github.fail({ request: /POST .*comments/, times: 1, answer });
+    github.fail({ request: /comments/, times: 1, answer });
     const clock = fastClock();
-    expect(await (await connect(github, { clock })).createComment(7, 'x')).toMatchObject({
-      ok: true,
-    });
-    expect(clock.slept).toEqual(slept);
+    const api = await connect(github, { clock });
+    expect(await api.comments(7, isMine)).toMatchObject({ ok: true });
+    expect(clock.slept).toEqual([waits]);
+    const { id } = github.addComment(7, MARK);
+    const before = github.requests.length;
+    const failure = { kind: 'throttled', retryAfterMs: waits };
+    github.fail({ request: /(POST|PATCH) .*comments/, times: 2, answer });
+    expect(await api.createComment(7, 'x')).toMatchObject({ ok: false, failure });
+    expect(await api.updateComment(id, 'x')).toMatchObject({ ok: false, failure });
+    expect(github.requests).toHaveLength(before + 2);
+    expect(clock.slept).toEqual([waits]);
   });
 
   test('by a limit that takes longer than anybody waits says so at once', async () => {

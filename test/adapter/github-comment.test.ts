@@ -265,12 +265,27 @@ describe('a run that could not look', () => {
     await report(github, on('uid-a', RED), { run: { id: 1, number: 1 } });
     await report(github, FAILED, { run: { id: 2, number: 2 } });
     const text = body(github);
-    expect(headline(text)).toBe('🔴 2 of 2 teardowns did not finish');
+    expect(headline(text)).toMatch(/^🔴 .* is stuck: not gone after 5m 02s/);
     expect(text).toContain('This run could not look');
-    expect(text).toContain('is stuck: not gone after 5m 02s');
     expect(text).not.toMatch(/@octocat|<img/);
-    await report(github, on('uid-a', GREEN), { run: { id: 3 } });
+    await report(github, on('uid-a', GREEN), { run: { id: 3, number: 3 } });
     expect(headline(body(github))).toContain('✅');
+  });
+
+  test('after a red one is the same teardown: it counts once, and the hang is remembered', async () => {
+    const github = await serveGithub();
+    const say = (result: RunResult | Failure, id: number, job = 'eu') =>
+      report(github, result, { commentKey: 'all', job, mode: 'always', run: { id, number: id } });
+    await say(on('uid-b', GREEN), 1, 'us');
+    await say(on('uid-a', RED), 1);
+    for (const id of [2, 3, 4, 5]) {
+      await say(FAILED, id);
+      expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
+      expect(body(github)).toContain('This run could not look');
+    }
+    await say(on('uid-a', GREEN), 6);
+    expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
+    expect(body(github)).toMatch(/hung 5m 02s on <code>Widget db<\/code>; gone since \[run 6\]/);
   });
 
   test('after a green one leaves nothing green', async () => {
@@ -301,6 +316,40 @@ describe('what people left', () => {
     await report(github, GREEN, { run: { id: 2 } });
     expect(headline(body(github))).toContain('✅');
     expect(teardownsIn(body(github))).toHaveLength(2);
+  });
+
+  test('a note above or below the report stays where it is, once, whoever writes', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 1 } });
+    edited(
+      github,
+      (text) => `I look into this. @team\n\n${text}\n\nSee [the log](x).\n- [ ] todo\n`,
+    );
+    for (const [id, result] of [RED, GREEN, FAILED].entries()) {
+      await report(github, result, { run: { id: 2 + id } });
+      expect(body(github).split('\n')[0]).toBe('I look into this. @team');
+      expect(body(github)).toMatch(/\n-->\n+See \[the log\]\(x\)\.\n- \[ \] todo$/);
+      expect(teardownsIn(body(github))).toHaveLength(2 + id);
+    }
+    edited(github, (text) => text.replace(/^I look.*\n/, 'Found it.\n'));
+    await report(github, GREEN, { run: { id: 9 } });
+    expect(body(github).split('\n')[0]).toBe('Found it.');
+    expect(body(github)).not.toContain('I look into this');
+  });
+
+  test('a note that leaves less room than the report needs', async () => {
+    const github = await serveGithub();
+    await report(github, RED, { run: { id: 1 } });
+    const note = 'n'.repeat(20_000);
+    edited(github, (text) => `${text}\n\n${note}`);
+    const many = Array.from({ length: 60 }, (_, at) => ({
+      ...deadlock(),
+      name: `preview-${at}-${'x'.repeat(50)}`,
+    }));
+    const { said } = await report(github, runOf(many), { run: { id: 2 } });
+    expect(said).toEqual([]);
+    expect(body(github)).toContain(note);
+    expect(body(github).length).toBeLessThan(65_536);
   });
 
   test('a story that was edited away is told in a line', async () => {
@@ -455,6 +504,91 @@ describe('writers at the same time', () => {
     expect(entries(github)).toBe(2);
   });
 
+  /** The comment before and after the other job has written its red row. */
+  async function withRed(): Promise<{ github: Github; before: string; after: string }> {
+    const github = await serveGithub();
+    await report(github, GREEN, { commentKey: 'all', mode: 'always', job: 'first' });
+    const before = body(github);
+    await report(github, RED, { commentKey: 'all', job: 'red' });
+    const after = body(github);
+    write(github, before);
+    return { github, before, after };
+  }
+
+  function write(github: Github, text: string): void {
+    const [comment] = github.commentsOn(PULL_REQUEST);
+    if (comment !== undefined) comment.body = text;
+  }
+
+  const limit = { message: 'You have exceeded a secondary rate limit' };
+  test.each([
+    { what: 'turned away', answer: { status: 403, headers: { 'retry-after': '6' }, body: limit } },
+    { what: 'not answered', answer: 'hang' },
+    { what: 'broken off', answer: 'reset' },
+    { what: 'lost by the server', answer: { status: 502, text: '<html>' } },
+  ] as const)('one whose write is $what reads again before it writes', async ({ answer }) => {
+    const { github, after } = await withRed();
+    github.fail({ request: /^PATCH/, times: 1, answer });
+    github.onRequest = ({ method }) => {
+      if (method !== 'PATCH') return;
+      write(github, after);
+      github.onRequest = undefined;
+    };
+    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    expect(entries(github)).toBe(3);
+    expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
+  });
+
+  test('one whose unanswered write arrives after its second one looks again', async () => {
+    const { github, after } = await withRed();
+    github.fail({ request: /^PATCH/, times: 1, answer: 'hang' });
+    const sent: string[] = [];
+    let reads = 0;
+    github.onRequest = ({ method, path, body: given }) => {
+      if (method === 'PATCH') sent.push(String((given as JsonObject)['body']));
+      if (method === 'PATCH' && sent.length === 1) write(github, after);
+      // The first read comes after the failure, the second after the second write: then the first one arrives.
+      if (method === 'GET' && /comments\/\d+$/.test(path) && ++reads === 3)
+        write(github, sent[0] ?? '');
+    };
+    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    expect(reads).toBeGreaterThan(3);
+    expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
+  });
+
+  test('a red one looks again before it ends, and repairs what a late write has taken', async () => {
+    const { github, before } = await withRed();
+    let reads = 0;
+    github.onRequest = ({ method, path }) => {
+      if (method === 'GET' && /comments\/\d+$/.test(path) && ++reads === 2) write(github, before);
+    };
+    await report(github, RED, { commentKey: 'all', job: 'red' });
+    expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
+    expect(body(github)).toContain('is stuck: not gone after 5m 02s');
+  });
+
+  test('a green one puts back the red row that it has read', async () => {
+    const { github, before, after } = await withRed();
+    write(github, after);
+    let isLost = false;
+    github.onRequest = ({ method, path }) => {
+      if (isLost || method !== 'GET' || !/comments\/\d+$/.test(path)) return;
+      isLost = true;
+      const own = teardownsIn(body(github)).filter(({ where }) => !/red/.test(where));
+      write(
+        github,
+        before.replace(
+          /(gate:state\n)[\s\S]*?(\n-->)/,
+          `$1${own.map((one) => Buffer.from(JSON.stringify(one)).toString('base64')).join('\n')}$2`,
+        ),
+      );
+    };
+    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    expect(isLost).toBe(true);
+    expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
+    expect(body(github)).toContain('is stuck: not gone after 5m 02s');
+  });
+
   test('give up in words when nobody lets them write', { timeout: 60_000 }, async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
@@ -588,6 +722,21 @@ describe('what does not work is one warning, and never more', () => {
     expect((await report(github, RED, empty)).said).toEqual([says]);
     expect((await report(github, GREEN, empty)).said).toEqual([]);
     expect(github.requests).toEqual([]);
+  });
+
+  test('a run that was cancelled some time ago has no time left for it', async () => {
+    const github = await serveGithub();
+    const cancel = new AbortController();
+    let now = 0;
+    const options = { github, cancelled: cancel.signal, now: () => now };
+    const { publisher } = desk(options);
+    cancel.abort();
+    now = 2_000;
+    expect(await publisher.comment(viewOf(RED))).not.toBe('');
+    const before = github.requests.length;
+    now = 5_000;
+    expect(await publisher.comment(viewOf(RED))).toBe('');
+    expect(github.requests).toHaveLength(before);
   });
 
   test('a run that is cancelled meanwhile says nothing', async () => {

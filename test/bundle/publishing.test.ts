@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { teardownsIn } from '../../src/report/comment-state.ts';
@@ -99,6 +100,30 @@ describe('one comment', { timeout: 300_000 }, () => {
     expect(headline(1)).toBe('🔴 1 of 2 teardowns did not finish');
     await step({ pull: 1, id: 3, rules: [clusterIs('a'), GONE] });
     expect(headline(1)).toContain('✅');
+  });
+
+  const limit = { message: 'You have exceeded a secondary rate limit' };
+  test.each([
+    { what: 'turned away', answer: { status: 403, headers: { 'retry-after': '6' }, body: limit } },
+    { what: 'carried out after its client has given up', answer: { lateMs: 10_000 } },
+  ])('two jobs, while the write of the green one is $what: red stays red', async ({ answer }) => {
+    const host = await startGithub();
+    const job = (name: string, rules: readonly FaultRule[]) =>
+      step({
+        githubApiUrl: host.url,
+        inputs: { 'comment-key': 'all', comment: 'always' },
+        rules: [clusterIs(name), ...rules],
+        env: { GITHUB_JOB: name },
+      });
+    await job('first', [GONE]);
+    host.fail({ request: /^PATCH/, times: 1, answer });
+    const green = job('green', [GONE]);
+    while (!host.requests.some(({ method }) => method === 'PATCH')) await setTimeout(20);
+    const red = await job('red', []);
+    expect([red.exitCode, (await green).exitCode]).toEqual([1, 0]);
+    const [comment] = host.commentsOn(PULL);
+    expect(comment?.body).toMatch(/^### 🔴 1 of 3 teardowns did not finish$/m);
+    await host.close();
   });
 
   test('a cluster that each run makes for itself: the next run turns it green', async () => {

@@ -45,6 +45,8 @@ export class FakeCluster implements KubernetesApi {
   /** Lists that asked for metadata only. */
   readonly metadataOnly: string[] = [];
   watchMode: WatchMode = 'fed';
+  /** What the answer to a request says of its API server, in the moment of the answer. */
+  markOf: (line: string) => string | undefined = () => undefined;
   /** Answers to a request that begins with this text, instead of the real one. */
   readonly answers = new Map<string, Answer>();
   /** `GET /path`, `LIST /path`, `WATCH /path`, `DISCOVER`, in order. */
@@ -64,6 +66,7 @@ export class FakeCluster implements KubernetesApi {
   constructor(clock: FakeClock) {
     this.#clock = clock;
     this.#put('/version', { gitVersion: 'v1.36.3' });
+    this.namespace('kube-system', { active: true });
   }
 
   clockOffsetMs(): number {
@@ -245,11 +248,13 @@ export class FakeCluster implements KubernetesApi {
     return stored;
   }
 
-  #ask(line: string, { signal, onRequest }: CallOptions): Read<JsonObject> | undefined {
+  #ask(line: string, { signal, onAnswer, onRequest }: CallOptions): Read<JsonObject> | undefined {
     this.requests.push(line);
     onRequest?.();
     if (signal?.aborted) return failed(ABORTED);
-    return this.#answerTo(line);
+    const answer = this.#answerTo(line);
+    onAnswer?.(this.markOf(line));
+    return answer;
   }
 
   #answerTo(line: string): Read<JsonObject> | undefined {

@@ -45,11 +45,22 @@ const DECISIVE: Partial<Record<AnswerName, string>> = {
   '401': 'error',
 };
 
-/** One 401 may come from a server that has just restarted; the next one is meant. */
+const isEnd = (name: AnswerName | undefined): boolean =>
+  name === '404' || name === 'another namespace';
+
+/**
+ * One 401 may come from a server that has just restarted, and one 404 from a stale one: the next answer decides. The one
+ * after an end that was not confirmed begins anew.
+ */
 function decisiveIn(given: readonly AnswerName[]): AnswerName | undefined {
-  return given.find(
-    (name, at) => DECISIVE[name] !== undefined && (name !== '401' || given[at + 1] === '401'),
-  );
+  for (let at = 0; at + 1 < given.length; at++) {
+    const next = given[at + 1];
+    if (given[at] === '401' && next === '401') return next;
+    if (!isEnd(given[at])) continue;
+    if (isEnd(next)) return next;
+    at++;
+  }
+  return undefined;
 }
 
 /** What a watch may send, true or not. */

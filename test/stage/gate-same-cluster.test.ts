@@ -1,0 +1,223 @@
+import { describe, expect, test } from 'vitest';
+import { failed, read } from '../../src/model/read.ts';
+import { CONFIG_MAPS, type FakeCluster, FORBIDDEN, NOT_FOUND, pathOf } from './fake-cluster.ts';
+import { DEMO, type Stage, stage } from './gate-run.ts';
+
+/** `deleted`, `recreated` and an empty list are only believed of the cluster that was asked at the start. */
+
+const GET = `GET ${pathOf.namespace(DEMO)}`;
+const KUBE_SYSTEM = `GET ${pathOf.namespace('kube-system')}`;
+const DEFAULT = `GET ${pathOf.namespace('default')}`;
+
+function switchTo(uid: string, { cluster }: Stage, name = 'kube-system'): void {
+  cluster.namespace(name, { uid, active: true });
+}
+
+/** By the order of the GETs of the namespace, from the first one on. */
+function absentAt(isAbsent: (count: number) => boolean, cluster: FakeCluster): void {
+  cluster.answers.set(GET, (count) => (isAbsent(count) ? failed(NOT_FOUND) : undefined));
+}
+
+interface World {
+  what: string;
+  /** What happens before the start, or on the way. */
+  given: (stage: Stage) => void;
+  outcome: string | RegExp;
+  says?: RegExp;
+}
+
+const WORLDS: readonly World[] = [
+  {
+    what: 'the address leads to another cluster, which lacks the namespace',
+    given: (world) =>
+      world.clock.at(20_000, () => {
+        switchTo('another', world);
+        world.cluster.remove(DEMO);
+      }),
+    outcome: 'inconclusive',
+    says: /leads to another cluster than at the start: namespace kube-system had UID uid-of-kube-system and has UID another/,
+  },
+  {
+    what: 'the address leads to another cluster, which has a namespace of this name',
+    given: (world) =>
+      world.clock.at(20_000, () => {
+        switchTo('another', world);
+        world.cluster.namespace(DEMO, { uid: 'of-another', active: true });
+      }),
+    outcome: 'inconclusive',
+    says: /leads to another cluster/,
+  },
+  {
+    what: 'the address leads elsewhere for a while and then back',
+    given: (world) => {
+      world.clock.at(20_000, () => {
+        switchTo('another', world);
+        absentAt(() => true, world.cluster);
+      });
+      world.clock.at(40_000, () => {
+        switchTo('uid-of-kube-system', world);
+        absentAt(() => false, world.cluster);
+      });
+    },
+    outcome: 'stuck',
+  },
+  {
+    what: 'only "default" may be read, and it is another one',
+    given: (world) => {
+      world.cluster.answers.set(KUBE_SYSTEM, failed(FORBIDDEN));
+      switchTo('first', world, 'default');
+      world.clock.at(20_000, () => {
+        switchTo('second', world, 'default');
+        world.cluster.remove(DEMO);
+      });
+    },
+    outcome: 'inconclusive',
+    says: /namespace default had UID first and has UID second/,
+  },
+  {
+    what: 'neither may be read, and the server says nothing of itself',
+    given: ({ clock, cluster }) => {
+      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, failed(FORBIDDEN));
+      clock.at(20_000, () => cluster.remove(DEMO));
+    },
+    outcome: 'deleted',
+  },
+  {
+    what: 'neither may be read, and another API server answers by its FlowSchemas',
+    given: ({ clock, cluster }) => {
+      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, failed(FORBIDDEN));
+      cluster.markOf = () => 'a';
+      clock.at(20_000, () => {
+        cluster.markOf = () => 'b';
+        cluster.remove(DEMO);
+      });
+    },
+    outcome: 'inconclusive',
+    says: /leads to another cluster than at the start: its API server has other FlowSchemas/,
+  },
+  {
+    what: 'neither may be read, and the same API server answers by its FlowSchemas',
+    given: ({ clock, cluster }) => {
+      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, failed(FORBIDDEN));
+      cluster.markOf = () => 'a';
+      clock.at(20_000, () => cluster.remove(DEMO));
+    },
+    outcome: 'deleted',
+  },
+  {
+    what: 'two clusters answer in turn, request by request',
+    given: ({ cluster }) => {
+      let turn = 0;
+      cluster.markOf = (line) => (line === KUBE_SYSTEM ? 'a' : turn % 2 === 0 ? 'a' : 'b');
+      absentAt((count) => {
+        turn = count;
+        return count % 2 === 1;
+      }, cluster);
+    },
+    outcome: /stuck|inconclusive/,
+  },
+  {
+    what: 'a cluster that has a FlowSchema for each namespace',
+    given: ({ clock, cluster }) => {
+      cluster.markOf = (line) => line;
+      clock.at(20_000, () => cluster.remove(DEMO));
+    },
+    outcome: 'deleted',
+  },
+  {
+    what: 'a first 404 that is stale, time and again',
+    given: ({ cluster }) => absentAt((count) => count % 2 === 1, cluster),
+    outcome: 'stuck',
+  },
+  {
+    what: 'a 404 at the very start that is stale',
+    given: ({ cluster }) => absentAt((count) => count === 0, cluster),
+    outcome: 'stuck',
+  },
+  {
+    what: 'a second 404 that cannot be had',
+    given: ({ cluster }) =>
+      cluster.answers.set(GET, (count) =>
+        count === 0 ? undefined : failed(count === 1 ? NOT_FOUND : FORBIDDEN),
+      ),
+    outcome: 'inconclusive',
+  },
+  {
+    what: 'kube-system cannot be read again',
+    given: ({ clock, cluster }) =>
+      clock.at(20_000, () => {
+        cluster.answers.set(KUBE_SYSTEM, failed(FORBIDDEN));
+        cluster.remove(DEMO);
+      }),
+    outcome: 'inconclusive',
+  },
+];
+
+describe.each(WORLDS)('$what', ({ given, outcome, says }) => {
+  test.each(['fed', 'silent', 'forbidden'] as const)('with a watch that is %s', async (mode) => {
+    const world = stage(DEMO);
+    world.cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    world.cluster.watchMode = mode;
+    given(world);
+    const result = await world.runOne({ timeout: '90s' });
+    expect(result.outcome).toMatch(outcome);
+    if (says !== undefined) expect(JSON.stringify(result.diagnosis?.notInspected)).toMatch(says);
+  });
+});
+
+test('a watch that says the same as the 404 saves the pause', async () => {
+  const { clock, cluster, runOne } = stage(DEMO);
+  clock.at(20_000, () => cluster.remove(DEMO));
+  expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 20_000 });
+});
+
+describe('a list that names nobody', () => {
+  const selector = { namespace: '', selector: 'ephemeral=true' };
+  const terminating = { namespace: '', terminating: 'true' };
+
+  test.each([
+    { what: 'nothing with the labels', inputs: selector, outcome: 'not-found' },
+    { what: 'nothing terminating', inputs: terminating, outcome: 'deleted' },
+    {
+      what: 'nothing terminating for so long',
+      inputs: { ...terminating, 'terminating-for': '1h' },
+      outcome: 'not-found',
+    },
+    {
+      what: 'nothing terminating with the labels',
+      inputs: { ...selector, terminating: 'true' },
+      outcome: 'not-found',
+    },
+  ])('$what: $outcome', async ({ inputs, outcome }) => {
+    const { cluster, run } = stage();
+    cluster.namespace('living', { active: true });
+    expect((await run(inputs)).outcome).toBe(outcome);
+  });
+
+  test.each([selector, terminating])(
+    'is no answer where kube-system is missing: %o',
+    async (inputs) => {
+      const { cluster, run } = stage();
+      cluster.drop(pathOf.namespace('kube-system'));
+      await expect(run(inputs)).rejects.toMatchObject({
+        message: expect.stringMatching(/lacks kube-system and default: it is not complete/),
+      });
+    },
+  );
+
+  test('is no answer of another cluster', async () => {
+    const { cluster, run } = stage();
+    cluster.answers.set(
+      KUBE_SYSTEM,
+      read({ metadata: { name: 'kube-system', uid: 'of-another' } }),
+    );
+    await expect(run(selector)).rejects.toMatchObject({ message: expect.stringMatching(/lacks/) });
+  });
+
+  test.each([selector, terminating])('is asked for again: %o', async (inputs) => {
+    const { clock, cluster, run } = stage();
+    clock.at(500, () => cluster.namespace(DEMO, { metadata: { labels: { ephemeral: 'true' } } }));
+    const { outcome } = await run({ ...inputs, timeout: '90s' });
+    expect(outcome).not.toMatch(/deleted|not-found/);
+  });
+});
