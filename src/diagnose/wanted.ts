@@ -30,6 +30,7 @@ import {
   namesToldBy,
 } from './owner/held.ts';
 import { goesBy, isOfProduct } from './owner/names.ts';
+import { namedBy, objectNamed } from './owner/needs.ts';
 import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
 import { isSameVersion } from './rules/apis.ts';
@@ -233,7 +234,8 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     if (isOftenManaged(one)) wanted.cluster.push('providerNodes');
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
-    wantPartners(context, one, wanted);
+    wanted.partners.push(...namedOutside(context, one));
+    if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     wantTrial(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
@@ -295,18 +297,11 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   }
 }
 
-/** Objects outside of the namespace that a held one names; before the deletion also what they need in it. */
-function wantPartners(context: Context, held: Held, wanted: Wanted): void {
-  const { now } = context;
-  wanted.partners.push(...namedOutside(context, held));
-  if (now.forecast === undefined) return;
-  for (const object of held.objects) {
-    for (const { kind, namespace, name } of detailOf(context, object)?.references ?? []) {
-      const type = typesOf(context).find((one) => one.group === '' && one.kind === kind);
-      if (!PLAIN.has(kind) || namespace !== undefined || type === undefined) continue;
-      wanted.partners.push({ type, namespace: now.namespace.name, name });
-    }
-  }
+/** What a clean-up may read: the objects that a held one names, and what these name in turn. */
+function wantNeeds(context: Context, { objects }: Held, wanted: Wanted): void {
+  const named = namedBy(context, objects);
+  const between = named.flatMap((one) => objectNamed(context, one) ?? []);
+  wanted.partners.push(...named, ...namedBy(context, between));
 }
 
 /** One removal for each group of objects, where admission asks somebody: it mostly treats them alike. */

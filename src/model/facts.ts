@@ -229,14 +229,29 @@ const objectMetadata = shape({
   statusWriters,
 });
 
-export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<typeof objectMetadata>;
+export type ObjectFacts = {
+  apiVersion: string;
+  kind: string;
+  /** All field managers; absent in snapshots that were recorded earlier. */
+  managers?: string[];
+} & ReturnType<typeof objectMetadata>;
+
+function managersOf(object: Json): string[] {
+  return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
+}
 
 /** `object` may be the full object or only its metadata; a list leaves out apiVersion and kind. */
 export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
 ): ObjectFacts {
-  return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
+  const metadata = objectMetadata(object);
+  return {
+    apiVersion: apiVersionOf(type),
+    kind: type.kind,
+    ...metadata,
+    managers: managersOf(object),
+  };
 }
 
 /**
@@ -516,6 +531,10 @@ export interface ObjectDetail {
   references: Reference[];
   /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
   mentions: string[];
+  /** Fields of its spec with a template for a Pod or Job in which its controller does its work. */
+  templates?: string[];
+  /** Nodes that its spec or status names. */
+  nodeNames?: string[];
 }
 
 /** An object that another one names; without a namespace it is cluster-scoped or in the same one. */
@@ -534,6 +553,8 @@ const MAX_MENTIONS = 50;
 const MAX_REFERENCES = 20;
 const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
+const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
+const NODE = /^(?:nodeName|nodeID|ownerID)$/i;
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
 
 export function objectDetail(object: JsonObject): ObjectDetail {
@@ -551,9 +572,12 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
+    if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
+    if (typeof value === 'string' && NODE.test(key)) (detail.nodeNames ??= []).push(value);
   });
   walk(at(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
+    if (typeof value === 'string' && NODE.test(key)) (detail.nodeNames ??= []).push(value);
     if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
       detail.endedAt = value;
     }
@@ -598,7 +622,8 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
   const uid = stringAt(value, 'uid');
   if (uid === undefined && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
   const by = stringAt(value, 'kind') ?? stringAt(value, 'resource');
-  const kind = by ?? kindIn(field.slice(field.lastIndexOf('.') + 1));
+  const last = field.slice(field.lastIndexOf('.') + 1);
+  const kind = by ?? kindIn(last) ?? kindOfKey(last);
   const name = stringAt(value, 'name');
   if (kind === undefined || name === undefined) return;
   const apiVersion = stringAt(value, 'apiVersion');
@@ -608,6 +633,12 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
       : apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
   const namespace = stringAt(value, 'namespace');
   references.push({ group, kind, namespace, name, field, ...(uid === undefined ? {} : { uid }) });
+}
+
+/** `providerConfigRef` names a ProviderConfig, if the server knows such a kind. */
+function kindOfKey(key: string): string | undefined {
+  const [, first, rest] = /^([a-z])(\w+)Ref$/.exec(key) ?? [];
+  return first === undefined ? undefined : `${first.toUpperCase()}${rest}`;
 }
 
 function kindIn(key: string): string | undefined {

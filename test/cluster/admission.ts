@@ -16,6 +16,7 @@ export interface WebhookOptions {
   matchPolicy?: 'Exact' | 'Equivalent';
   /** CEL; it sees nothing else. */
   condition?: string;
+  objectSelector?: JsonObject;
   /** The only namespace that it sees; unless given, the one under test. */
   sees?: string;
   /** A Service, or where a webhook of these tests listens. */
@@ -63,6 +64,7 @@ export async function createWebhook(world: World, options: WebhookOptions): Prom
         namespaceSelector: {
           matchLabels: { 'kubernetes.io/metadata.name': options.sees ?? world.namespace },
         },
+        ...(options.objectSelector === undefined ? {} : { objectSelector: options.objectSelector }),
         ...(options.condition === undefined
           ? {}
           : { matchConditions: [{ name: 'concerns-us', expression: options.condition }] }),

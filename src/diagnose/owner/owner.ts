@@ -54,14 +54,8 @@ import {
   writerOf,
 } from './held.ts';
 import { goesBy, isHolder } from './names.ts';
-import {
-  boundPartners,
-  childrenOf,
-  needsHere,
-  partnerLinks,
-  partnersOf,
-  usersOf,
-} from './partners.ts';
+import { type Need, needsOfOwner } from './needs.ts';
+import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
   installRemedy,
@@ -73,7 +67,7 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { leaseHere, lostLease, pausedBy, type Refusal, refusalsFor, sayings } from './state.ts';
+import { lostLease, pausedBy, type Refusal, refusalsFor, sayings } from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -576,28 +570,42 @@ function isOfTheCloud(held: Held): boolean {
 }
 
 /**
- * A running owner is presumed to do its work. Where the object names credentials that go with the
- * namespace, nobody but the owner knows whether it needs them for that.
+ * A running owner is expected to do its work. Only the owner knows whether it can without what a deletion of the
+ * namespace takes away, unless the catalogue or an earlier deletion says so.
  */
 function needing(charge: Charge): RuleResult[] {
-  const { actor, context, held } = charge;
-  const lease = leaseHere(context, actor);
-  const needs = [
-    ...needsHere(context, held)
-      .filter(({ field }) => CREDENTIALS.test(field))
-      .map(({ kind, name, field }) => `${kind} ${name} (${field})`),
-    ...(lease === undefined ? [] : [`Lease ${lease.name}, its leader election`]),
-  ];
+  const { actor, common, context, held } = charge;
+  const all = needsOfOwner(context, held, actor);
+  const isLikely = all[0]?.certainty === 'likely' && common.certainty !== 'unknown';
+  const needs = all.filter(({ certainty }) => !isLikely || certainty === 'likely');
   if (needs.length === 0) return [];
-  const names = listNames(needs);
-  const words = ` and runs; it may need ${names}, which ${needs.length === 1 ? 'is' : 'are'} deleted with this namespace`;
-  const waitsForNamespace = `${names}: in this namespace, and deleted before it could be used`;
-  const more = { certainty: 'unknown' as const, waitsForNamespace };
-  return [told(charge, 'owner-failing', words, orderRemedies(context, held, names), more)];
+  const among = (kind: Need['kind']): string[] =>
+    needs.flatMap((need) => (need.kind === kind ? [need.text] : []));
+  const [objects, created, states] = [among('object'), among('create'), among('state')];
+  const clauses = [
+    ...(objects.length === 0
+      ? []
+      : [
+          `it ${isLikely ? 'needs' : 'may need'} ${listNames(objects)}, which ${objects.length === 1 ? 'is' : 'are'} deleted with this namespace`,
+        ]),
+    ...(created.length === 0
+      ? []
+      : [
+          `it ${isLikely ? 'has to' : 'may have to'} create ${listNames(created)} here, which a terminating namespace refuses`,
+        ]),
+    ...states.slice(0, 3),
+  ];
+  const names = listNames([...objects, ...created]);
+  const remedies = names === '' ? [logRemedy(actor)] : orderRemedies(context, held, names);
+  return [
+    told(charge, 'owner-failing', ` and runs; ${clauses.join('; ')}`, remedies, {
+      certainty: isLikely ? 'likely' : 'unknown',
+      evidence: all.map(({ text }) => text),
+      waitsForNamespace:
+        names === '' ? undefined : `${names}: not available while this namespace terminates`,
+    }),
+  ];
 }
-
-const CREDENTIALS =
-  /credential|auth|token|passw|login|kubeconfig|connection|serviceAccount|spec\.secretRef/i;
 
 /**
  * What the owner needs was in this namespace and went with it: a Secret that the object names, the

@@ -1,9 +1,4 @@
-import {
-  type ObjectFacts,
-  partnerKey,
-  type Reference,
-  type Snapshot,
-} from '../../model/snapshot.ts';
+import { type ObjectFacts, partnerKey } from '../../model/snapshot.ts';
 import {
   type Context,
   detailOf,
@@ -102,33 +97,4 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
 export function parentsOf({ now }: Context, { objects }: Held): ObjectFacts[] {
   const owners = new Set(objects.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
   return groupsOf(now).flatMap(({ examples }) => examples.filter(({ uid }) => owners.has(uid)));
-}
-
-/** What the objects' specs name in their own namespace and do not own: their owner may need it. */
-export function needsHere({ now }: Context, held: Held): Reference[] {
-  const found = new Map<string, Reference>();
-  // What a pod's spec names its containers use, not whoever has put a finalizer on it.
-  if (held.subject.kind === 'Pod' && held.subject.apiVersion === 'v1') return [];
-  for (const { uid, namespace } of held.objects) {
-    if (namespace === '') continue;
-    for (const reference of valueIn(now.details[uid])?.references ?? []) {
-      const { field, kind, name } = reference;
-      const isHere = (reference.namespace ?? namespace) === now.namespace.name;
-      // What does not exist, or was made from the object, is nothing that it needs.
-      const isOutput = isOwned(now, kind, name, uid);
-      if (field.startsWith('spec.') && isHere && !isOutput) found.set(`${kind} ${name}`, reference);
-    }
-  }
-  return [...found.values()];
-}
-
-function isOwned(
-  { partners, namespace }: Snapshot,
-  kind: string,
-  name: string,
-  uid: string,
-): boolean {
-  const read = partners[partnerKey({ group: '', kind, namespace: namespace.name, name })];
-  const owners = valueIn(read)?.ownerReferences;
-  return read?.ok === true && (owners?.some((owner) => owner.uid === uid) ?? true);
 }

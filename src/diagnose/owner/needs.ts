@@ -1,0 +1,233 @@
+import { matchesGlob } from '../../base/text.ts';
+import {
+  type Condition,
+  type ObjectFacts,
+  partnerKey,
+  type Reference,
+  type ResourceType,
+} from '../../model/snapshot.ts';
+import { type Actor, isAlive } from '../actors.ts';
+import type { CatalogueEntry } from '../catalogue.ts';
+import {
+  type Context,
+  detailOf,
+  groupOf,
+  inShort,
+  isBuiltIn,
+  isInside,
+  listed,
+  typesOf,
+  valueIn,
+} from '../context.ts';
+import { catalogued, type Held, writerOf } from './held.ts';
+import { leaseHere } from './state.ts';
+
+/**
+ * Something that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
+ * an object of the namespace, the permission to create one, or a capability that it lacks already.
+ */
+export interface Need {
+  /** `object`: is deleted with the namespace. `create`: is refused while it terminates. `state`: is so already. */
+  kind: 'object' | 'create' | 'state';
+  /** What it is and where that was seen: "Secret creds (spec.secretRef)"; of a `state` a clause. */
+  text: string;
+  /** `likely`: the catalogue or the status of an earlier deletion says that it is needed. */
+  certainty: 'likely' | 'unknown';
+}
+
+/** Returns everything that the owner may need and that a deletion of the namespace takes away, the surest first. */
+export function needsOfOwner(context: Context, held: Held, actor: Actor): Need[] {
+  const lease = leaseHere(context, actor);
+  const needs: Need[] = [
+    ...neededToCreate(context, held, actor),
+    ...neededObjects(context, held, actor),
+    ...complaints(context, held),
+    ...missingAgents(context, held, actor),
+  ];
+  if (lease !== undefined) {
+    const text = `Lease ${lease.name}, by which it leads`;
+    needs.push({ kind: 'object', text, certainty: 'unknown' });
+  }
+  const unique = new Map(needs.map((need) => [need.text, need]));
+  return [...unique.values()].toSorted(
+    (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
+  );
+}
+
+/** Kinds of the core group that hold what a controller reads; the others are what it serves. */
+const PLAIN: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
+
+/** Where an object that another one names can be: one lookup for each type that has this kind. */
+export interface Named {
+  type: ResourceType;
+  namespace: string | undefined;
+  name: string;
+  /** The field, or what names it instead of the held object. */
+  by: string;
+}
+
+/**
+ * Returns what the specs of these objects name and a clean-up may read: Secrets, ConfigMaps, ServiceAccounts and custom
+ * objects, in this namespace or cluster-scoped.
+ */
+export function namedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
+  return objects.flatMap((object) =>
+    (detailOf(context, object)?.references ?? [])
+      .filter(({ field }) => field.startsWith('spec.'))
+      .flatMap((reference) => {
+        const type = typeNamed(context, reference, groupOf(object.apiVersion));
+        if (type === undefined) return [];
+        const namespace = type.namespaced
+          ? (reference.namespace ?? (object.namespace || undefined))
+          : undefined;
+        return { type, namespace, name: reference.name, by: reference.field };
+      }),
+  );
+}
+
+function typeNamed(context: Context, { group, kind }: Reference, own: string) {
+  const fits = typesOf(context).filter(
+    (type) =>
+      type.kind === kind &&
+      (group === undefined || type.group === group) &&
+      type.verbs.includes('list') &&
+      (isBuiltIn(type.group) ? type.group === '' && PLAIN.includes(kind) : true),
+  );
+  return fits.find((type) => type.group === own) ?? fits[0];
+}
+
+/** Returns the object, if it was read and exists. */
+export function objectNamed({ now }: Context, { type, namespace, name }: Named) {
+  return valueIn(now.partners[partnerKey({ ...type, namespace, name })]);
+}
+
+/** Objects of this namespace without finalizers that the held ones name, by themselves or by an object between. */
+function neededObjects(context: Context, held: Held, actor: Actor): Need[] {
+  // The containers of a pod use what its spec names, not the owner of a finalizer on it.
+  if (isBuiltIn(held.type.group)) return [];
+  const direct = namedBy(context, held.objects);
+  const behind = direct.flatMap((named) => {
+    const object = objectNamed(context, named);
+    if (object === undefined) return [];
+    const by = `which ${object.kind} ${object.name} names`;
+    return namedBy(context, [object])
+      .filter(({ type }) => isBuiltIn(type.group))
+      .map((next) => ({ ...next, by }));
+  });
+  const listedNeeds = catalogued(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
+  const named = [...direct, ...behind].flatMap((one): Need[] => {
+    const object = isInside(context, one.namespace) ? objectNamed(context, one) : undefined;
+    if (object === undefined || !isUnprotected(object, held, actor)) return [];
+    const isCatalogued = listedNeeds.some((need) => isOfType(need, one.type));
+    const text = `${object.kind} ${object.name} (${one.by})`;
+    return [{ kind: 'object', text, certainty: isCatalogued ? 'likely' : 'unknown' }];
+  });
+  const unnamed = context.now.forecast?.present.content.flatMap(({ type, read }): Need[] => {
+    const isPresent = read.ok && read.value.queued > 0 && read.value.guarded.length === 0;
+    const need = listedNeeds.find((one) => isOfType(one, type));
+    if (!isPresent || need === undefined || isBuiltIn(type.group)) return [];
+    return [{ kind: 'object', text: `${type.kind} (${need.note})`, certainty: 'unknown' }];
+  });
+  return [...named, ...(unnamed ?? [])];
+}
+
+function isOfType(
+  need: NonNullable<CatalogueEntry['needs']>[number],
+  { group, kind }: ResourceType,
+): boolean {
+  return need.kind === kind && matchesGlob(need.group, group);
+}
+
+/** Nothing keeps it until the clean-up is over, and it is an input: the owner did not make it for this object. */
+function isUnprotected(object: ObjectFacts, held: Held, actor: Actor): boolean {
+  const makers = [...actor.programs, writerOf(held)?.manager];
+  const isOutput =
+    object.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
+    (PLAIN.includes(object.kind) && object.managers?.some((name) => makers.includes(name)));
+  return object.finalizers.length === 0 && !isOutput;
+}
+
+/** What the owner creates in the namespace: by the catalogue, by a template in the spec, by what it created before. */
+function neededToCreate(context: Context, held: Held, actor: Actor): Need[] {
+  const known = catalogued(held)?.needs?.filter(({ action }) => action === 'create') ?? [];
+  const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
+  return [
+    ...known.map(
+      ({ kind, note }): Need => ({
+        kind: 'create',
+        text: `a ${kind} (${note})`,
+        certainty: 'likely',
+      }),
+    ),
+    ...[...new Set(templates)].map(
+      (field): Need => ({ kind: 'create', text: `a Pod (${field})`, certainty: 'unknown' }),
+    ),
+    ...tasksOf(context, held, actor).map(
+      (name): Need => ({
+        kind: 'create',
+        text: `something like ${name}, which it made for this object`,
+        certainty: 'unknown',
+      }),
+    ),
+  ];
+}
+
+const MAX_TASKS = 3;
+
+/** Jobs and bare Pods in the namespace that the held object controls, or that its owner created. */
+function tasksOf({ now }: Context, held: Held, actor: Actor): string[] {
+  const uids = new Set(held.objects.map(({ uid }) => uid));
+  const isMade = (managers: readonly string[] = []): boolean =>
+    managers.some((name) => actor.programs.includes(name));
+  const jobs = listed(now.cluster.jobs)
+    .filter(
+      ({ namespace, owner }) => namespace === now.namespace.name && uids.has(owner?.uid ?? ''),
+    )
+    .map(({ name }) => `Job ${name}`);
+  const pods = listed(now.forecast?.present.pods)
+    .filter(({ ownerReferences, managers }) => {
+      const controller = ownerReferences.find((one) => one.controller);
+      return controller === undefined ? isMade(managers) : uids.has(controller.uid);
+    })
+    .map(({ name }) => `Pod ${name}`);
+  return [...jobs, ...pods].slice(0, MAX_TASKS);
+}
+
+/** Words of an API that refuses, which no retry changes. */
+const REFUSED =
+  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|permission|credential|expired|invalid (?:token|key|grant)|\b40[13]\b/i;
+/** apiserver, NamespaceLifecycle: only a deletion that was tried before can have met this. */
+const TERMINATING = /because it is being terminated/;
+/** A shorter trouble may be over before anything is deleted. */
+const LASTING_MS = 5 * 60_000;
+
+/** Conditions by which an external system has refused the owner for a while: it may refuse the clean-up as well. */
+function complaints(context: Context, held: Held): Need[] {
+  const isLasting = ({ type, status, message, lastTransitionTime }: Condition): boolean => {
+    const isFailure = status !== 'True' || /fail|error|degraded|denied/i.test(type);
+    const lastsMs = context.nowMs - Date.parse(lastTransitionTime ?? '');
+    return isFailure && !(lastsMs < LASTING_MS) && REFUSED.test(message);
+  };
+  return held.objects.flatMap((object) =>
+    (detailOf(context, object)?.conditions ?? []).filter(isLasting).map(
+      ({ type, status, message, lastTransitionTime: since }): Need => ({
+        kind: 'state',
+        text: `${object.kind} ${object.name} has ${type}=${status}${since === undefined ? '' : ` since ${since}`}: ${inShort(message)}`,
+        certainty: TERMINATING.test(message) ? 'likely' : 'unknown',
+      }),
+    ),
+  );
+}
+
+/** A DaemonSet cleans up on the node that the object names; its pods on other nodes do not help. */
+function missingAgents({ now }: Context, held: Held, actor: Actor): Need[] {
+  if (actor.kind !== 'DaemonSet' || !isAlive(actor)) return [];
+  const nodes = held.objects.flatMap(({ uid }) => valueIn(now.details[uid])?.nodeNames ?? []);
+  return [...new Set(nodes)]
+    .filter((node) => !actor.pods.some((pod) => pod.nodeName === node && pod.ready))
+    .map((node) => ({
+      kind: 'state',
+      text: `no pod of it on node ${node}, which the object names, is ready`,
+      certainty: 'unknown',
+    }));
+}

@@ -1,0 +1,357 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
+import { createPolicy, createWebhook } from './admission.ts';
+import { type Cluster, foreignKubeconfig, sharedCluster } from './clusters.ts';
+import { gate, inside, rootsOf } from './foresight.ts';
+import { apiVersionOf } from './inventory.ts';
+import { configMap, customObject, customType, podSpec, secret } from './objects.ts';
+import { DELETING_TIMEOUT } from './run-scenario.ts';
+import {
+  createGuarded,
+  install,
+  type Operator,
+  type OperatorOptions,
+} from './scenarios/operator.ts';
+import type { OperatorBehaviour } from './servers/operator-process.ts';
+import { startWebhook } from './servers/webhook.ts';
+import { World } from './world.ts';
+
+/**
+ * Hangs whose cause exists before the deletion, each forecast and then deleted, and their calm neighbours: the same
+ * situation with one fact changed, in which the namespace is deleted.
+ */
+let cluster: Cluster;
+
+type Build = (world: World) => Promise<unknown>;
+/** `expected`: the outcome of the forecast. `says`: what its report has to say about the cause. */
+type Hang = [build: Build, expected: 'would-hang' | 'inconclusive', says: RegExp];
+
+const HOUR_MS = 3_600_000;
+
+/** Says that the clean-up fails, once the namespace controller has begun with the namespace. */
+const STUCK: OperatorBehaviour = { cleanUp: () => 'not yet', tells: false };
+
+function elsewhere(world: World, options: OperatorOptions = {}, behaviour = STUCK) {
+  const place = { namespace: world.name('platform'), scope: 'cluster' as const };
+  return inside(world, { ...place, ...options }, behaviour);
+}
+
+/** An object whose spec names something that is deleted with the namespace. */
+const naming =
+  (
+    spec: JsonObject,
+    others: (world: World, operator: Operator) => JsonObject[] = () => [],
+  ): Build =>
+  async (world) => {
+    const operator = await elsewhere(world);
+    for (const one of others(world, operator)) await world.create(one);
+    await createGuarded(world, operator, 'a', world.namespace, spec);
+  };
+
+const kindOfGroup = (world: World, { group }: Operator, kind: string, more = {}) =>
+  world.createType(customType({ group, kind, ...more }));
+
+/** An object that the operator needs, of a type of its own; `creds` is a Secret of the namespace. */
+const behindConfig =
+  (scope: 'Namespaced' | 'Cluster'): Build =>
+  async (world) => {
+    const operator = await elsewhere(world);
+    const { namespace } = world;
+    await kindOfGroup(world, operator, 'ProviderConfig', { scope });
+    await world.create(secret(namespace, 'creds'));
+    const name = world.name('cloud');
+    await world.create({
+      apiVersion: apiVersionOf(operator),
+      kind: 'ProviderConfig',
+      metadata: scope === 'Cluster' ? { name } : { namespace, name },
+      spec: { credentials: { secretRef: { namespace, name: 'creds', key: 'token' } } },
+    });
+    await createGuarded(world, operator, 'a', namespace, { providerConfigRef: { name } });
+  };
+
+async function complaining(world: World, message: string): Promise<void> {
+  const operator = await elsewhere(world);
+  await createGuarded(world, operator, 'a');
+  const { kind, manager } = operator;
+  const since = new Date(Date.now() - HOUR_MS).toISOString().replace(/\.\d+/, '');
+  const condition = { type: 'Synced', status: 'False', reason: 'ReconcileError' };
+  await world.client.patchStatus(
+    { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace, name: 'a' },
+    { conditions: [{ ...condition, message, lastTransitionTime: since }] },
+    { fieldManager: manager },
+  );
+}
+
+/** A Job that the operator made for its object. */
+async function withTask(world: World): Promise<void> {
+  const operator = await elsewhere(world);
+  await createGuarded(world, operator, 'a');
+  const { kind, manager } = operator;
+  const apiVersion = apiVersionOf(operator);
+  const made = await world.client.get({
+    ...{ apiVersion, kind, namespace: world.namespace, name: 'a' },
+  });
+  const owner = { apiVersion, kind, name: 'a', uid: made.metadata['uid'] as string };
+  await world.create(
+    {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: {
+        namespace: world.namespace,
+        name: 'apply-a',
+        ownerReferences: [{ ...owner, controller: true }],
+      },
+      spec: { suspend: true, template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
+    },
+    { fieldManager: manager },
+  );
+}
+
+const twoConfigMaps: Build = async (world) => {
+  await world.create(configMap(world.namespace, 'aaa'));
+  await world.create(
+    configMap(world.namespace, 'zzz', { labels: { keep: 'yes' }, annotations: { keep: 'yes' } }),
+  );
+};
+
+const dead = (world: World) => ({
+  service: { namespace: world.name('nowhere'), name: 'guard', path: '/validate' },
+});
+
+const guardingConfigMaps = { operations: ['DELETE'], resource: 'configmaps' } as const;
+const ASKED = { operations: ['DELETE'], apiGroup: '', resource: 'configmaps' };
+const USER = 'request.userInfo.username';
+const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
+
+const policy =
+  (expression: string, condition?: string): Build =>
+  async (world) => {
+    await twoConfigMaps(world);
+    const message = 'this one is kept';
+    await createPolicy(world, {
+      ...ASKED,
+      ...{ name: 'keep', expression, message },
+      ...(condition === undefined ? {} : { condition }),
+    });
+  };
+
+const HANGS: Record<string, Hang> = {
+  'two installations of which one is scaled to zero': [
+    async (world) => {
+      const one = { name: 'widget-operator', container: { args: ['--widget-class=blue'] } };
+      const operator = await elsewhere(world, one);
+      await install(world, {
+        ...{ namespace: operator.namespace, scope: 'cluster', type: false, replicas: 0 },
+        ...{ name: 'widget-operator-green', manager: 'widget-operator' },
+        container: { args: ['--widget-class=green'] },
+      });
+      await createGuarded(world, operator, 'a');
+    },
+    'inconclusive',
+    /widget-operator-green/,
+  ],
+  'a status that has said AccessDenied for an hour': [
+    (world) => complaining(world, 'AccessDenied: not authorized to perform s3:DeleteBucket'),
+    'inconclusive',
+    /AccessDenied/,
+  ],
+  'an owner outside of the cluster that nobody has seen acting': [
+    async (world) => {
+      const operator = await elsewhere(world, { replicas: 0 });
+      await world.client.delete({
+        ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
+        ...{ namespace: operator.namespace, name: operator.name },
+      });
+      await createGuarded(world, { ...operator, manager: 'acme-hosted' }, 'a');
+    },
+    'inconclusive',
+    /acme-hosted|no controller/,
+  ],
+  'credentials one hop away, in the namespace': [
+    behindConfig('Namespaced'),
+    'inconclusive',
+    /Secret creds/,
+  ],
+  'credentials one hop away, behind an object of the cluster': [
+    behindConfig('Cluster'),
+    'inconclusive',
+    /Secret creds/,
+  ],
+  'a kubeconfig in a Secret': [
+    naming({ kubeConfig: { secretRef: { name: 'creds' } } }, (world) => [
+      secret(world.namespace, 'creds'),
+    ]),
+    'inconclusive',
+    /Secret creds/,
+  ],
+  'a ServiceAccount': [naming({ serviceAccountName: 'default' }), 'inconclusive', /default/],
+  'a ConfigMap': [
+    naming({ configMapRef: { name: 'settings' } }, (world) => [
+      configMap(world.namespace, 'settings'),
+    ]),
+    'inconclusive',
+    /ConfigMap settings/,
+  ],
+  'an Issuer of its own group': [
+    async (world) => {
+      const operator = await elsewhere(world);
+      await kindOfGroup(world, operator, 'Issuer');
+      await world.create(
+        customObject(apiVersionOf(operator), 'Issuer', world.namespace, 'letsencrypt'),
+      );
+      await createGuarded(world, operator, 'a', world.namespace, {
+        issuerRef: { name: 'letsencrypt', kind: 'Issuer' },
+      });
+    },
+    'inconclusive',
+    /Issuer letsencrypt/,
+  ],
+  'a runner that it has to start': [
+    naming({ runnerPodTemplate: { spec: { image: 'example.com/runner' } } }),
+    'inconclusive',
+    /pod/i,
+  ],
+  'a task that it ran for the object before': [withTask, 'inconclusive', /Job apply-a/],
+  'a right that its controller does not have': [
+    async (world) => {
+      const operator = await elsewhere(world, { verbs: ['get', 'list', 'watch'] }, {});
+      await createGuarded(world, operator, 'a');
+    },
+    'would-hang',
+    /neither update nor patch/,
+  ],
+  'a dead webhook for one object by its label': [
+    async (world) => {
+      await twoConfigMaps(world);
+      await createWebhook(world, {
+        ...guardingConfigMaps,
+        objectSelector: { matchLabels: { keep: 'yes' } },
+        clientConfig: dead(world),
+      });
+    },
+    'would-hang',
+    /admission-webhook-failing/,
+  ],
+  'a webhook that denies one object by its label': [
+    async (world) => {
+      await twoConfigMaps(world);
+      await createWebhook(world, {
+        ...guardingConfigMaps,
+        objectSelector: { matchLabels: { keep: 'yes' } },
+        clientConfig: await startWebhook(world, () => ({ deny: 'es wird noch gebraucht' })),
+      });
+    },
+    'would-hang',
+    /es wird noch gebraucht/,
+  ],
+  'a policy about one name': [
+    policy('oldObject.metadata.name != "zzz"', 'oldObject.metadata.name == "zzz"'),
+    'would-hang',
+    /this one is kept/,
+  ],
+  'a policy about one annotation': [
+    policy(
+      'false',
+      'has(oldObject.metadata.annotations) && "keep" in oldObject.metadata.annotations && oldObject.metadata.annotations["keep"] == "yes"',
+    ),
+    'would-hang',
+    /this one is kept/,
+  ],
+  'a policy that denies only the namespace controller': [
+    policy('false', `${USER} == "${CONTROLLER}"`),
+    'would-hang',
+    /keep/,
+  ],
+  'a policy that exempts whoever is not a controller': [
+    policy(`!${USER}.startsWith("system:serviceaccount:kube-system:")`),
+    'would-hang',
+    /keep/,
+  ],
+  'a dead webhook that is called for service accounts': [
+    async (world) => {
+      await twoConfigMaps(world);
+      await createWebhook(world, {
+        ...guardingConfigMaps,
+        condition: '"system:serviceaccounts" in request.userInfo.groups',
+        clientConfig: dead(world),
+      });
+    },
+    'would-hang',
+    /admission-webhook-failing/,
+  ],
+};
+
+/** Nothing of these holds the namespace, and a forecast says so. */
+const CALM: Record<string, Build> = {
+  'a Secret that the operator made itself': async (world) => {
+    const operator = await elsewhere(world, {}, {});
+    await createGuarded(world, operator, 'a', world.namespace, { secretName: 'made' });
+    await world.create(secret(world.namespace, 'made'), { fieldManager: operator.manager });
+  },
+  'a reference to something elsewhere': async (world) => {
+    const operator = await elsewhere(world, {}, {});
+    const secretRef = { name: 'creds', namespace: operator.namespace };
+    await createGuarded(world, operator, 'a', world.namespace, { secretRef });
+  },
+  'a policy that exempts the namespace controller': policy('false', `${USER} != "${CONTROLLER}"`),
+  'a policy about a name that nothing has': policy('oldObject.metadata.name != "nobody"'),
+  'a dead webhook that is not called for service accounts': async (world) => {
+    await twoConfigMaps(world);
+    await createWebhook(world, {
+      ...guardingConfigMaps,
+      condition: '!("system:serviceaccounts" in request.userInfo.groups)',
+      clientConfig: dead(world),
+    });
+  },
+};
+
+describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its own', () => {
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+  });
+  afterAll(() => cluster.stop());
+
+  describe.concurrent('a hang is foreseen:', () => {
+    for (const [title, [build, expected, says]] of Object.entries(HANGS)) {
+      test(title, () =>
+        within(title, async (world) => {
+          await build(world);
+          const { result, text, writes } = await gate(world, { forecast: 'true' });
+          expect([result.outcome, writes]).toEqual([expected, []]);
+          expect(`${rootsOf(result).join()} ${text}`).toMatch(says);
+          const hung = await gate(world, { delete: 'true', timeout: DELETING_TIMEOUT });
+          expect(['stuck', 'inconclusive', 'progressing']).toContain(hung.result.outcome);
+        }),
+      );
+    }
+  });
+
+  describe.concurrent('no alarm is raised about', () => {
+    for (const [title, build] of Object.entries(CALM)) {
+      test(title, () =>
+        within(title, async (world) => {
+          await build(world);
+          const { result } = await gate(world, { forecast: 'true' });
+          expect([result.outcome, rootsOf(result), result.diagnosis?.notInspected]).toEqual([
+            'clear',
+            [],
+            [],
+          ]);
+          const gone = await gate(world, { delete: 'true', timeout: '90s' });
+          expect(gone.result.outcome).toBe('deleted');
+        }),
+      );
+    }
+  });
+});
+
+async function within(title: string, work: (world: World) => Promise<void>): Promise<void> {
+  const name = title.toLowerCase().replaceAll(/[^a-z]+/g, '-');
+  const world = new World({ ...cluster, namespace: `f-${name.slice(0, 30)}x` });
+  try {
+    await world.createNamespace();
+    await work(world);
+  } finally {
+    await world.end();
+  }
+}
