@@ -35,8 +35,9 @@ import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
 import { isSameVersion } from './rules/apis.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
+import { samplesOf, samplesWanted } from './rules/foreseen-admission.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
-import { asksForVersion, isInitializing } from './rules/types.ts';
+import { asksForVersion, isInitializing, sampleKey } from './rules/types.ts';
 
 /**
  * What the content and its conditions make necessary. A clean namespace costs no request; where something
@@ -91,20 +92,28 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   }
   wantEnd(context, wanted);
   wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
-  const asked = [
-    ...countsOf(forecast.present).flatMap(({ type, sample: object }) =>
-      object ? [{ type, object }] : [],
-    ),
-    { type: NAMESPACE_TYPE, object: { ...now.namespace, namespace: '' } },
-  ];
-  for (const { type, object } of asked) {
+  const isAdmissionRead = ADMISSION.every((key) => now.cluster[key] !== undefined);
+  const inside = countsOf(forecast.present).flatMap(({ type, sample }) => {
+    if (sample === undefined) return [];
+    const { name, namespace, labels } = sample;
+    const others = samplesOf(context, type).filter(({ uid }) => uid !== sample.uid);
+    if (isAdmissionRead && !isAggregated(context, type)) {
+      const known = [{ name, namespace, labels }, ...others];
+      wanted.samples = [...(wanted.samples ?? []), ...samplesWanted(context, type, known)];
+    }
+    const further = others.map((object) => ({ type, object, key: sampleKey(type, object) }));
+    return [{ type, object: sample, key: typeName(type) }, ...further];
+  });
+  const object = { ...now.namespace, namespace: '' };
+  const all = [...inside, { type: NAMESPACE_TYPE, object, key: typeName(NAMESPACE_TYPE) }];
+  for (const { type, object, key } of all) {
     wantServers(context, wanted, 'DELETE', type, object);
-    // Whether an aggregated server takes dry runs seriously is known only to itself.
+    // Only an aggregated server knows whether it honours dry runs.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
     const isAsked = askedAbout(context, 'DELETE', type, object)?.length !== 0;
     // Some are immortal (apiserver pkg/admission/plugin/namespace/lifecycle): the server itself says which.
     const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
-    if (isOurs && (isAsked || isKept)) wanted.deletions.push({ type, object });
+    if (isOurs && (isAsked || isKept)) wanted.deletions.push({ type, object, key });
   }
 }
 

@@ -14,8 +14,7 @@ import {
 import { attribute } from '../diagnose/owner/attribute.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
-import { needsHere } from '../diagnose/owner/partners.ts';
-import { leaseHere } from '../diagnose/owner/state.ts';
+import { needsOfOwner } from '../diagnose/owner/needs.ts';
 import { guardsOf } from '../diagnose/rules/admission.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { typeName } from '../model/facts.ts';
@@ -62,12 +61,23 @@ export function orderOf(now: Snapshot): OrderStep[] {
     .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.test(type.kind))
     .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
   const all = [...recreating, ...parentsOf(context, objects), ...whole, ...children];
-  const first = Map.groupBy(all, ({ type }) => typeName(type)).values();
   return placed(
     context,
-    Array.from(first, ([step]) => step as Unplaced),
+    [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(merged),
     objects,
   );
+}
+
+/** Joins the steps of one type: objects of it may have to be deleted first for several reasons. */
+function merged(steps: readonly Unplaced[]): Unplaced {
+  const [first] = steps as [Unplaced];
+  return {
+    type: first.type,
+    isMeant: (object) => steps.some((step) => step.isMeant(object)),
+    names: [...new Set(steps.flatMap(({ names }) => names))],
+    isWhole: steps.some(({ isWhole }) => isWhole),
+    why: [...new Set(steps.map(({ why }) => why))].join('; '),
+  };
 }
 
 function guarded(
@@ -116,7 +126,7 @@ function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   return [wholeOf(type, `${what}, which has to answer for their deletion, is in the namespace`)];
 }
 
-/** Why the finalizer's owner cannot do its work once the namespace is being deleted. */
+/** Returns why the owner of a finalizer cannot do its work once the namespace is being deleted; undefined if it can. */
 function dependsOnNamespace(context: Context, held: Held): string | undefined {
   if (isOfControllerManager(held)) return undefined;
   const { owner, candidates } = attribute(context, held);
@@ -127,14 +137,12 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
     const asleep = isAlive(inside) ? '' : ', and is not running: it has to be started first';
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${asleep}`;
   }
-  if (owner === undefined) return undefined;
-  if (owner.rights.isLocal) return 'the permissions of their controller are in the namespace';
-  if (owner.actor !== undefined && leaseHere(context, owner.actor) !== undefined)
-    return 'the leader election Lease of their controller is in the namespace';
-  const needs = needsHere(context, held);
-  if (needs.length > 0) {
-    return `their controller may need ${listWords(needs.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`))}`;
-  }
+  if (owner?.rights.isLocal) return 'the permissions of their controller are in the namespace';
+  const needs = needsOfOwner(context, held, owner?.actor);
+  const read = needs.flatMap(({ kind, text }) => (kind === 'object' ? [text] : []));
+  if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}`;
+  const created = needs.find(({ kind }) => kind === 'create');
+  if (created !== undefined) return `their controller may have to create ${created.text}`;
   const guards = guardsOf(context, 'UPDATE', held.type, held.objects[0]?.labels ?? {});
   const guard = guards.find(({ service }) => isGoing(context, service.namespace));
   return guard === undefined

@@ -573,11 +573,11 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     reference(detail, field, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
-    if (typeof value === 'string' && NODE.test(key)) (detail.nodeNames ??= []).push(value);
+    node(detail, key, value);
   });
   walk(at(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
-    if (typeof value === 'string' && NODE.test(key)) (detail.nodeNames ??= []).push(value);
+    node(detail, key, value);
     if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
       detail.endedAt = value;
     }
@@ -595,6 +595,11 @@ function failedState(status: Json): string | undefined {
     .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
     .filter((value) => typeof value === 'string')
     .find((value) => /(?<!^no[ _-]?)(?:error|failed|failure)$/i.test(value));
+}
+
+function node(detail: ObjectDetail, key: string, value: Json): void {
+  if (typeof value !== 'string' || !NODE.test(key)) return;
+  detail.nodeNames = [...(detail.nodeNames ?? []), value];
 }
 
 function mention({ mentions }: ObjectDetail, value: string): void {
@@ -800,6 +805,12 @@ const policy = shape({
   namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: selector('spec.matchConstraints.objectSelector'),
   dependsOnUser: looksAtUser('spec'),
+  matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
+  /** Absent in snapshots that were recorded earlier. */
+  validations: each(
+    'spec.validations',
+    shape({ expression: text('expression'), message: text('message') }),
+  ) as Field<{ expression: string; message: string }[] | undefined>,
   paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
 });
 
@@ -819,6 +830,9 @@ export const policyBindingFacts = shape({
   /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
   actions: texts('spec.validationActions'),
   namespaceSelector: selector('spec.matchResources.namespaceSelector'),
+  objectSelector: selector('spec.matchResources.objectSelector') as Field<
+    LabelRequirement[] | undefined
+  >,
   paramRef: ifAny(
     'spec.paramRef',
     shape({ name: textIfAny('name'), namespace: textIfAny('namespace') }),

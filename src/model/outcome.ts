@@ -79,9 +79,14 @@ export function forecastOf(
     return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;
   }
   const roots = findingsOf(diagnosis, diagnosis.rootCauses);
-  if (roots.some(({ certainty }) => certainty !== 'unknown')) return 'would-hang';
-  // Who it depends on cannot be told, or more of the kind may be where nobody could look.
+  if (roots.some((root) => !isOpenQuestion(root))) return 'would-hang';
+  // The owner cannot be told, or lives where nothing is visible, or more may be where nothing could be read.
   return roots.length > 0 || diagnosis.undecided ? 'inconclusive' : 'clear';
+}
+
+/** An owner outside of the cluster (a hosted control plane, k3s, a cloud) is not visible: it may act or not. */
+function isOpenQuestion({ code, certainty }: Finding): boolean {
+  return certainty === 'unknown' || (code === 'owner-missing' && certainty === 'likely');
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {

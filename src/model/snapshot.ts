@@ -65,7 +65,21 @@ export interface Forecast {
   present: Pick<Snapshot, 'content' | 'pods'>;
   /** Other namespaces that would be deleted at the same time. */
   together: string[];
+  /** Objects about which a webhook or policy is asked, by type and guard; see `samplesWanted`. */
+  samples?: Record<string, SampleFound>;
 }
+
+export interface SampleFound {
+  sample?: ObjectFacts & Candidate;
+  /** Not all objects could be searched. */
+  unsearched?: NotInspected;
+}
+
+/** An object as admission sees it. */
+export type Candidate = Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
+  /** Undefined where only some of them are known. */
+  allAnnotations?: Record<string, string>;
+};
 
 export const MAX_EXAMPLES = 10;
 export const MAX_PODS = 2_000;
@@ -161,6 +175,18 @@ export interface Wanted {
     /** Whom the API server asks about it, where that is known: the same text, the same webhooks. */
     admission?: string;
   }[];
+  /** Objects to look for, for a forecast: about which a webhook or policy would be asked. */
+  samples?: {
+    key: string;
+    type: ResourceType;
+    text: string;
+    labelSelector: string;
+    isMeant: (candidate: Candidate) => boolean;
+  }[];
   /** Deletions to try as dry runs, for a forecast; never of aggregated types. */
-  deletions: { type: ResourceType; object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'> }[];
+  deletions: {
+    type: ResourceType;
+    object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'>;
+    key?: string;
+  }[];
 }

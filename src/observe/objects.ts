@@ -1,4 +1,4 @@
-import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import { at, type JsonObject, recordAt, stringAt, stringsAt } from '../base/json.ts';
 import { type Fold, keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
 import {
@@ -13,7 +13,14 @@ import {
   typeName,
 } from '../model/facts.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
-import { partnerKey, type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
+import {
+  type Candidate,
+  partnerKey,
+  type SampleFound,
+  type Trial,
+  trialKey,
+  type Wanted,
+} from '../model/snapshot.ts';
 import {
   type Gathered,
   inParallel,
@@ -203,7 +210,7 @@ const NOBODY_CALLED = /failed calling webhook/;
  * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
  */
 const OUR_OWN =
-  /cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
+  /User "[^"]*" cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
 /** Which webhook or policy refuses is in the answer, and what those that change objects make of it. */
 async function tryRemoval(
@@ -226,6 +233,41 @@ async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
     return { answer: 'unknown', message: got.ok ? 'it is another one now' : got.failure.message };
   }
   return trialOf(await send({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps));
+}
+
+/** More objects of one type are not searched for one that a webhook or policy is asked about. */
+const MAX_SEARCHED = 5_000;
+
+/** Searches types for an object that a webhook or policy is asked about. */
+export async function readSamples(
+  items: readonly (NonNullable<Wanted['samples']>[number] & { namespace: string })[],
+  { api, signal }: Reading,
+): Promise<Map<string, Gathered<SampleFound>>> {
+  const answers = await inParallel(items, async (item) => {
+    const { key, type, namespace, text, labelSelector, isMeant } = item;
+    let sample: (ObjectFacts & Candidate) | undefined;
+    const begin = (): Fold<true> => ({
+      add: (object) => {
+        if (sample !== undefined || at(object, 'metadata', 'deletionTimestamp') !== undefined)
+          return;
+        const allAnnotations = recordAt(object, 'metadata', 'annotations');
+        const candidate = { ...objectFacts(object, type), allAnnotations };
+        if (isMeant(candidate)) sample = candidate;
+      },
+      kept: true,
+    });
+    const options = { signal, metadataOnly: true, maxItems: MAX_SEARCHED };
+    const end = await api.list(collectionPath(type, namespace), begin, {
+      ...options,
+      ...(labelSelector === '' ? {} : { labelSelector }),
+    });
+    const isCut = end.ok && !end.value.complete;
+    const reason = end.ok ? `only the first ${MAX_SEARCHED} are searched` : end.failure.message;
+    const what = `whether ${text} is asked about any of the ${typeName(type)}`;
+    const value = sample ? { sample } : isCut || !end.ok ? { unsearched: { what, reason } } : {};
+    return [`${namespace} ${key}`, { value }] as const;
+  });
+  return new Map(answers);
 }
 
 /** Would the API server let these objects be deleted? Each is tried with its UID as precondition. */

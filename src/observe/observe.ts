@@ -29,7 +29,14 @@ import {
   readSource,
   unreadOf,
 } from './collections.ts';
-import { readDependents, readDetails, readPartners, readTrials, tryDeletions } from './objects.ts';
+import {
+  readDependents,
+  readDetails,
+  readPartners,
+  readSamples,
+  readTrials,
+  tryDeletions,
+} from './objects.ts';
 import { NO_PODS, sweep } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
@@ -226,10 +233,22 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       limit: trialLimit('removals'),
     }),
     shelf({
+      wants: ({ samples = [] }, { forecast, namespace }) =>
+        forecast === undefined ? [] : samples.map((one) => ({ ...one, namespace: namespace.name })),
+      idOf: ({ key, namespace }) => `${namespace} ${key}`,
+      placeOf: ({ forecast }) => {
+        if (forecast === undefined) return {};
+        forecast.samples ??= {};
+        return forecast.samples;
+      },
+      keyOf: ({ key }) => key,
+      read: (items) => readSamples(items, deps),
+    }),
+    shelf({
       wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
       idOf: ({ type, object }) => `${typeName(type)} ${object.uid}`,
       placeOf: ({ forecast }) => forecast?.deletions ?? {},
-      keyOf: ({ type }) => typeName(type),
+      keyOf: ({ type, key = typeName(type) }) => key,
       read: (items) => tryDeletions(items, deps),
       limit: trialLimit('deletions'),
     }),

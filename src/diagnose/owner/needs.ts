@@ -36,8 +36,8 @@ export interface Need {
 }
 
 /** Returns everything that the owner may need and that a deletion of the namespace takes away, the surest first. */
-export function needsOfOwner(context: Context, held: Held, actor: Actor): Need[] {
-  const lease = leaseHere(context, actor);
+export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
+  const lease = actor && leaseHere(context, actor);
   const needs: Need[] = [
     ...neededToCreate(context, held, actor),
     ...neededObjects(context, held, actor),
@@ -102,7 +102,7 @@ export function objectNamed({ now }: Context, { type, namespace, name }: Named) 
 }
 
 /** Objects of this namespace without finalizers that the held ones name, by themselves or by an object between. */
-function neededObjects(context: Context, held: Held, actor: Actor): Need[] {
+function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
   // The containers of a pod use what its spec names, not the owner of a finalizer on it.
   if (isBuiltIn(held.type.group)) return [];
   const direct = namedBy(context, held.objects);
@@ -139,8 +139,8 @@ function isOfType(
 }
 
 /** Nothing keeps it until the clean-up is over, and it is an input: the owner did not make it for this object. */
-function isUnprotected(object: ObjectFacts, held: Held, actor: Actor): boolean {
-  const makers = [...actor.programs, writerOf(held)?.manager];
+function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
+  const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
   const isOutput =
     object.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
     (PLAIN.includes(object.kind) && object.managers?.some((name) => makers.includes(name)));
@@ -148,7 +148,7 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor): boolean {
 }
 
 /** What the owner creates in the namespace: by the catalogue, by a template in the spec, by what it created before. */
-function neededToCreate(context: Context, held: Held, actor: Actor): Need[] {
+function neededToCreate(context: Context, held: Held, actor: Actor | undefined): Need[] {
   const known = catalogued(held)?.needs?.filter(({ action }) => action === 'create') ?? [];
   const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
   return [
@@ -175,10 +175,10 @@ function neededToCreate(context: Context, held: Held, actor: Actor): Need[] {
 const MAX_TASKS = 3;
 
 /** Jobs and bare Pods in the namespace that the held object controls, or that its owner created. */
-function tasksOf({ now }: Context, held: Held, actor: Actor): string[] {
+function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string[] {
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const isMade = (managers: readonly string[] = []): boolean =>
-    managers.some((name) => actor.programs.includes(name));
+    managers.some((name) => actor?.programs.includes(name));
   const jobs = listed(now.cluster.jobs)
     .filter(
       ({ namespace, owner }) => namespace === now.namespace.name && uids.has(owner?.uid ?? ''),
@@ -220,8 +220,8 @@ function complaints(context: Context, held: Held): Need[] {
 }
 
 /** A DaemonSet cleans up on the node that the object names; its pods on other nodes do not help. */
-function missingAgents({ now }: Context, held: Held, actor: Actor): Need[] {
-  if (actor.kind !== 'DaemonSet' || !isAlive(actor)) return [];
+function missingAgents({ now }: Context, held: Held, actor: Actor | undefined): Need[] {
+  if (actor?.kind !== 'DaemonSet' || !isAlive(actor)) return [];
   const nodes = held.objects.flatMap(({ uid }) => valueIn(now.details[uid])?.nodeNames ?? []);
   return [...new Set(nodes)]
     .filter((node) => !actor.pods.some((pod) => pod.nodeName === node && pod.ready))

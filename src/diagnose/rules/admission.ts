@@ -88,7 +88,7 @@ export function refusals(
  * Several configurations may have webhooks of one name; the Service in the error tells them apart, then
  * whether they select this namespace at all.
  */
-function findWebhook(
+export function findWebhook(
   context: Context,
   error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
 ): WebhookFacts | undefined {
@@ -124,7 +124,11 @@ interface Call {
   evidence: string[];
 }
 
-function unreachable(context: Context, webhook: WebhookFacts | undefined, call: Call): RuleResult {
+export function unreachable(
+  context: Context,
+  webhook: WebhookFacts | undefined,
+  call: Call,
+): RuleResult {
   const { name, service, failure, request } = call;
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const where =
@@ -259,11 +263,11 @@ export const ADMISSION = [
   'mutatingPolicyBindings',
 ] as const;
 
-function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
+export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
   return [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
 }
 
-function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
+export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
   return [...listed(cluster.validatingPolicyBindings), ...listed(cluster.mutatingPolicyBindings)];
 }
 
@@ -539,7 +543,7 @@ function matchesWebhook(
 }
 
 /** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
-function matchesPlace(
+export function matchesPlace(
   place: Record<string, string>,
   selector: readonly LabelRequirement[],
   { namespaced, group, resource }: ResourceType,

@@ -1,6 +1,7 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Diagnosis, Remedy, Subject } from '../../model/finding.ts';
 import {
+  type Candidate,
   type DefinitionDetail,
   type Forecast,
   type ObjectFacts,
@@ -49,6 +50,7 @@ import {
   isForEverybody,
   refusals,
 } from './admission.ts';
+import { type Judgement, judgeAdmission, samplesOf } from './foreseen-admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -75,22 +77,42 @@ export function failingTypes(context: Context): RuleResult[] {
 function foreseenFailures(context: Context): RuleResult[] {
   const { forecast, namespace } = context.now;
   if (forecast === undefined || namespace.deletionTimestamp !== context.now.takenAt) return [];
-  const refused = (type: ResourceType, object: Pick<ObjectFacts, 'labels'>): RuleResult[] =>
-    refusals(context, type, object, 'DELETE', forecast.deletions[typeName(type)]);
-  const inside = countsOf(forecast.present).flatMap(({ type, sample }) =>
-    sample === undefined || isAggregated(context, type) ? [] : refused(type, sample),
-  );
   return [
-    ...[...inside, ...refused(NAMESPACE_TYPE, namespace)].filter(isForEverybody).map((result) => ({
-      ...result,
-      blocksNamespace: 'the deletion of its content would be refused',
-    })),
+    ...foreseenAdmission(context)
+      .flatMap(({ results }) => results)
+      .map((result) => ({
+        ...result,
+        blocksNamespace: 'the deletion of its content would be refused',
+      })),
     ...listed(context.now.cluster.conversions).flatMap((crd) =>
       foreseenConversion(context, crd, forecast),
     ),
     ...foreseenForbidden(context),
     ...refusedEnd(context),
   ];
+}
+
+/** Returns what admission makes of the deletion of each type's samples, and of the namespace. */
+function foreseenAdmission(context: Context): Judgement[] {
+  const { forecast, namespace } = context.now;
+  if (forecast === undefined) return [];
+  const judge = (type: ResourceType, object: Candidate, key: string): Judgement =>
+    judgeAdmission(context, 'DELETE', type, object, forecast.deletions[key]);
+  return [
+    ...countsOf(forecast.present).flatMap(({ type, sample }) => {
+      if (sample === undefined || isAggregated(context, type)) return [];
+      const { name, namespace: place, labels } = sample;
+      const first = judge(type, { name, namespace: place, labels }, typeName(type));
+      const others = samplesOf(context, type).filter(({ uid }) => uid !== sample.uid);
+      return [first, ...others.map((one) => judge(type, one, sampleKey(type, one)))];
+    }),
+    judge(NAMESPACE_TYPE, { ...namespace, namespace: '' }, typeName(NAMESPACE_TYPE)),
+  ];
+}
+
+/** Under which key the dry run about a further sample of a type stands; `kubectl` takes it as a name. */
+export function sampleKey(type: TypeRef, { name }: Pick<ObjectFacts, 'name'>): string {
+  return `${typeName(type)}/${name}`;
 }
 
 /** What a forecast could not try, or what was refused to the gate and says nothing about others. */
@@ -102,15 +124,20 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
     trial,
   }));
   if (end !== undefined) asked.push({ does: 'the namespace be deleted', trial: end });
-  return asked.flatMap(({ does, trial }) => {
+  const tried = asked.flatMap(({ does, trial }) => {
     if (trial.answer !== 'unknown' && trial.answer !== 'refused') return [];
+    const isOfEnd = trial === end;
     const isAnswered =
       trial.answer === 'refused' &&
       classifyErrorText(trial.message).some(
-        (error) => isAdmissionError(error) && !dependsOnUser(context, error),
+        (error) => isAdmissionError(error) && !(isOfEnd && dependsOnUser(context, error)),
       );
     return isAnswered ? [] : [{ what: `whether admission lets ${does}`, reason: trial.message }];
   });
+  const isDeletable = namespace.deletionTimestamp === context.now.takenAt;
+  const judged = isDeletable ? foreseenAdmission(context) : [];
+  const unsearched = Object.values(forecast?.samples ?? {}).flatMap((one) => one.unsearched ?? []);
+  return [...tried, ...unsearched, ...judged.flatMap(({ questions }) => questions)];
 }
 
 /**
