@@ -1,3 +1,4 @@
+import { basisOf } from '../forecast/basis.ts';
 import { orderCommand, orderOf } from '../forecast/order.ts';
 import { typeName } from '../model/facts.ts';
 import { forecastOf } from '../model/outcome.ts';
@@ -57,6 +58,7 @@ function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): Namespa
     ...resultOf(name, namespace, outcome, event, run),
     diagnosis,
     examination: cost,
+    ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
     order: orderOf(snapshot).map((step) => ({
       why: step.why,
       command: orderCommand(name, step),

@@ -56,6 +56,16 @@ export interface OrderEntry {
   command: string;
 }
 
+/** What a forecast rests on, so that `clear` can be checked. */
+export interface ForecastBasis {
+  objectsWithFinalizers: number;
+  /** Who is expected to remove the finalizers; of several objects of one owner, the oldest sign of life. */
+  owners: { owner: string; objects: number; evidence: string; aliveAt?: string }[];
+  /** Requests that were tried and answered without changing anything. */
+  dryRuns: { deletions: number; removals: number };
+  notInspected: number;
+}
+
 export interface NamespaceResult {
   name: string;
   /** Empty when it was not there at the start. */
@@ -77,6 +87,8 @@ export interface NamespaceResult {
   leftBehindUnread?: NotInspected[];
   /** Only of a forecast: what has to go first, in this order. */
   order?: OrderEntry[];
+  /** Only of a forecast of a namespace that is not terminating. */
+  basis?: ForecastBasis;
   /** Only of an ordered deletion: what it deleted inside. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */

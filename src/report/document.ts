@@ -85,6 +85,7 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
   const tail: Block[] = [
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
     ...notSeenBlocks(view),
+    ...namespaces.flatMap((one) => (isMany || detail.rows === 0 ? [] : basisLine(one))),
     ...(queued.length > 0 && detail.rows > 0 ? [line(queued)] : []),
     ...(isSmall ? table : []),
     ...(terms.length > 0 && detail.rows > 0 ? [{ kind: 'terms', terms } as const] : []),
@@ -99,6 +100,7 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
     ...(isSmall ? [] : fold([`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
     ...namespaces.flatMap((one) => deletionBlocks(one, isMany, detail)),
+    ...namespaces.flatMap((one) => basisBlocks(one, isMany, detail)),
     ...(detail.rows === 0 || view.rules.length === 0
       ? []
       : fold(
@@ -305,6 +307,31 @@ function deletionBlocks(
     result: (one) => [said(one.result)],
   });
   return fold(isMany ? [...title, ' of ', exact(home)] : title, table);
+}
+
+/** What a forecast rests on, in one line. */
+function basisLine({ basis }: NamespaceView): Block[] {
+  if (basis === undefined) return [];
+  const { objectsWithFinalizers, owners, dryRuns, notInspected } = basis;
+  const parts = [
+    `${counted(objectsWithFinalizers, 'object')} with finalizers`,
+    `${counted(owners.length, 'controller')} that should remove them`,
+    counted(dryRuns.deletions + dryRuns.removals, 'dry run'),
+  ];
+  const unseen =
+    notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
+  return [line([`This forecast rests on ${parts.join(', ')}; ${unseen}.`])];
+}
+
+/** The controllers that a forecast expects to act, each with its latest sign of life. */
+function basisBlocks({ basis, name }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
+  const table = tableOf([], basis?.owners ?? [], detail.rows, {
+    controller: ({ owner }) => [exact(owner)],
+    objects: ({ objects }) => [formatCount(objects)],
+    evidence: ({ evidence }) => [said(evidence)],
+  });
+  const title: Words = ['What this forecast rests on'];
+  return fold(isMany ? [...title, ' in ', exact(name)] : title, table);
 }
 
 /** Everything that is there for whoever wants to check or to dig. */

@@ -61,6 +61,7 @@ function namespaceReport(namespace: NamespaceResult) {
       why,
     })),
     ...(order === undefined ? {} : { order }),
+    ...(namespace.basis === undefined ? {} : { basis: namespace.basis }),
     ...(deletions === undefined ? {} : { deletions }),
   };
 }

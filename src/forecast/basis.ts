@@ -1,0 +1,80 @@
+import { actorText } from '../diagnose/actors.ts';
+import { type Context, contextOf, countsOf, listed, subjectOf } from '../diagnose/context.ts';
+import { attribute } from '../diagnose/owner/attribute.ts';
+import { heldBy } from '../diagnose/owner/finalizers.ts';
+import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
+import { isHolder } from '../diagnose/owner/names.ts';
+import { controllerManager } from '../diagnose/rules/controller.ts';
+import type { Diagnosis } from '../model/finding.ts';
+import type { ForecastBasis } from '../model/result.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { predict } from './predict.ts';
+
+type OwnerLife = ForecastBasis['owners'][number];
+
+/** Returns what a forecast rests on: finalizers, the owners that are expected to remove them, and dry runs. */
+export function basisOf(now: Snapshot, { notInspected }: Diagnosis): ForecastBasis {
+  const context = contextOf(predict(now));
+  const guarded = countsOf(now).flatMap((count) => [...count.guarded, ...count.terminating]);
+  const held = heldBy(context);
+  const lives = held.map((one) => ({ ...lifeOf(context, one), objects: Math.max(1, one.count) }));
+  const owners = Map.groupBy(lives, ({ owner }) => owner).values();
+  const deletions = Object.values(now.forecast?.deletions ?? {});
+  return {
+    objectsWithFinalizers: guarded
+      .filter(({ finalizers }) => finalizers.length > 0)
+      .reduce((sum, { count }) => sum + count, 0),
+    owners: Array.from(owners, oldest),
+    dryRuns: {
+      deletions: deletions.filter(({ answer }) => answer !== 'unknown').length,
+      removals: Object.values(now.trials).filter(({ answer }) => answer !== 'unknown').length,
+    },
+    notInspected: notInspected.length,
+  };
+}
+
+/** Of several objects of one owner, the one with the oldest evidence that the owner lives. */
+function oldest(lives: readonly OwnerLife[]): OwnerLife {
+  const objects = lives.reduce((sum, one) => sum + one.objects, 0);
+  const [first] = lives.toSorted((a, b) => ((a.aliveAt ?? '') < (b.aliveAt ?? '') ? -1 : 1));
+  return { ...(first as OwnerLife), objects };
+}
+
+/** Returns who is expected to remove the finalizer, and the latest sign that it works. */
+function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
+  if (isOfControllerManager(held)) {
+    const lease = listed(context.now.cluster.leases).find(
+      ({ namespace, name }) => namespace === 'kube-system' && name === 'kube-controller-manager',
+    );
+    const { evidence } = controllerManager(context);
+    return { owner: 'kube-controller-manager', evidence, ...dated(lease?.renewTime) };
+  }
+  const { owner } = attribute(context, held);
+  const actor = owner?.actor;
+  if (actor === undefined) {
+    const evidence = `no workload could be named that removes ${held.finalizer}`;
+    return { owner: 'unknown', evidence };
+  }
+  const { kind, name } = subjectOf(actor);
+  const lease = listed(context.now.cluster.leases).find((one) => isHolder(actor, one));
+  const ready = `${actor.ready} of ${actor.wanted} ready`;
+  const written = held.objects
+    .flatMap(({ statusWriters }) => statusWriters)
+    .filter(({ manager }) => actor.programs.includes(manager))
+    .flatMap(({ time }) => time ?? [])
+    .sort()
+    .at(-1);
+  if (lease?.renewTime !== undefined && lease.renewTime > (written ?? '')) {
+    const evidence = `${ready}; its Lease ${lease.namespace}/${lease.name} was renewed at ${lease.renewTime}`;
+    return { owner: actorText(actor), evidence, ...dated(lease.renewTime) };
+  }
+  const evidence =
+    written === undefined
+      ? `${ready}; ${kind} ${name} has left no dated sign that it works on these objects`
+      : `${ready}; it wrote the status of such an object at ${written}`;
+  return { owner: actorText(actor), evidence, ...dated(written) };
+}
+
+function dated(aliveAt: string | undefined): Pick<OwnerLife, 'aliveAt'> {
+  return aliveAt === undefined ? {} : { aliveAt };
+}
