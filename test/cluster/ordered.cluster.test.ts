@@ -343,7 +343,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       const times = { delete: 'ordered', 'order-timeout': '5s', timeout: '25s' };
       await within('asleep', async (world) => {
         await createGuarded(world, await install(world, { replicas: 0 }), 'a');
-        expect((await gate(world, { forecast: 'true' })).text).toContain('has to run first');
+        expect((await gate(world, { forecast: 'true' })).text).toContain('has to be started first');
         const { log } = await gate(world, times);
         expect(log).toMatch(/Widget a did not go in time: .*is scaled to zero; the teardown goes/);
       });
