@@ -2,20 +2,18 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../mod
 import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
-import { namedOutside, PLAIN, wantOwnersOfPods } from './chains.ts';
+import { namedOutside, wantOwnersOfPods } from './chains.ts';
 import {
   type Context,
   contextOf,
   conversionsOf,
   countsOf,
   definitionsOf,
-  detailOf,
   isAggregated,
   isBuiltIn,
   listed,
   serversOf,
   typeName,
-  typesOf,
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
