@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as core from '@actions/core';
-import { ActionError, describeError } from './base/errors.ts';
+import { ActionError, describeError, describeInternalError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import { type Environment, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
@@ -75,12 +75,14 @@ async function finish(view: View, publisher: Publisher, parts: Parts): Promise<n
 async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise<number> {
   const { log, redactor, run, startedAt } = parts;
   const isKnown = error instanceof ActionError;
-  const message = isKnown ? error.message : `internal error: ${describeError(error)}`;
+  const { message, frames } = isKnown
+    ? { message: error.message, frames: [] }
+    : describeInternalError(error);
   const hint = run === undefined ? undefined : secretsHint(run);
   const hints = [isKnown ? error.hint : undefined, hint].filter((text) => text !== undefined);
   log.error(message, 'Namespace Teardown Gate could not work');
   for (const text of hints) log.line(text);
-  if (error instanceof Error) log.debug(error.stack ?? '');
+  for (const frame of frames) log.debug(frame);
   const now = systemClock.now();
   const failure = { message, hints, at: new Date(now).toISOString(), elapsedMs: now - startedAt };
   await publish(redactDeep(failure, redactor.redact), publisher, parts);

@@ -1,5 +1,5 @@
 import { type Command, EXIT, HELP, parseArguments } from './arguments.ts';
-import { ActionError, describeError } from './base/errors.ts';
+import { ActionError, describeInternalError } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
 import { print } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
@@ -21,9 +21,12 @@ export async function runTerminal(args: readonly string[]): Promise<number> {
     return await run(parseArguments(args), redactor, log);
   } catch (error) {
     const isKnown = error instanceof ActionError;
-    log.error(isKnown ? error.message : `internal error: ${describeError(error)}`);
+    const { message, frames } = isKnown
+      ? { message: error.message, frames: [] }
+      : describeInternalError(error);
+    log.error(message);
     if (isKnown && error.hint !== undefined) log.line(error.hint);
-    if (!isKnown && error instanceof Error) log.debug(error.stack ?? '');
+    for (const frame of frames) log.debug(frame);
     return isKnown && error.code === 'invalid-input' ? EXIT.usage : EXIT.couldNotTell;
   }
 }

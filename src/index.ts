@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import './require-node.ts';
+import { describeInternalError } from './base/errors.ts';
 
 /**
  * The process. A runner starts it without arguments, and hands over the inputs as INPUT_… variables; a
@@ -7,7 +8,17 @@ import './require-node.ts';
  * process alive, and cut off what is being written.
  */
 const args = process.argv.slice(2);
+process.on('uncaughtException', endWithInternalError);
 process.exitCode = args.length === 0 && isInRunner() ? await inAction() : await inTerminal();
+
+/** Node would print the stack and the message, which may quote a secret. Rejected promises end here as well. */
+function endWithInternalError(error: unknown): never {
+  const { message } = describeInternalError(error);
+  const isAction = args.length === 0 && isInRunner();
+  if (isAction) process.stdout.write(`::error::${message}\n`);
+  else process.stderr.write(`error: ${message}\n`);
+  process.exit(isAction ? 1 : 2);
+}
 
 function isInRunner(): boolean {
   const { env } = process;

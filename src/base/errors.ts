@@ -54,3 +54,26 @@ function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value);
   return 'message' in value && typeof value.message === 'string' ? value.message : '';
 }
+
+/**
+ * Describes a mistake of this program. Its message may quote any value, a secret among them, so only the kind of
+ * the error is named; `frames` are the lines of its stack without the message.
+ */
+export function describeInternalError(error: unknown): { message: string; frames: string[] } {
+  const name = error instanceof Error ? error.constructor.name : typeof error;
+  const kind = /^[A-Za-z]{1,40}$/.test(name) ? name : 'Error';
+  return {
+    message: `internal error (${kind}): this is a mistake of the gate, please report it`,
+    frames: error instanceof Error ? framesOf(error) : [],
+  };
+}
+
+/** A message may contain lines that look like frames; V8 writes it before the first frame. */
+function framesOf({ name, message, stack = '' }: Error): string[] {
+  const heading = message === '' ? name : `${name}: ${message}`;
+  if (typeof stack !== 'string' || !stack.startsWith(heading)) return [];
+  return stack
+    .slice(heading.length)
+    .split('\n')
+    .filter((line) => /^ +at /.test(line));
+}

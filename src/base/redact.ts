@@ -12,7 +12,7 @@ export interface Redactor {
 const MIN_SECRET_LENGTH = 8;
 const MASK = '***';
 
-/** For secrets that nobody registered, for example in what a server or a plugin says. */
+/** Shapes of secrets that were not registered, for example in the messages of a server or a plugin. */
 const SHAPES: readonly { shape: RegExp; masked: string }[] = [
   // To the end where a text was cut in the middle of a block.
   { shape: /-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, masked: MASK },
@@ -28,39 +28,67 @@ const SHAPES: readonly { shape: RegExp; masked: string }[] = [
 ];
 
 /**
- * `onSecret` hears every secret once, for the runner's masking: line by line, as a masker that took a
- * whole key would also hide the lines that every key has.
+ * Creates a redactor. `onSecret` is called once for every line of a secret, for the runner's masking: a masker
+ * that took a whole key would also hide the lines that every key has.
  */
 export function createRedactor(onSecret?: (line: string) => void): Redactor {
-  const secrets = new Set<string>();
-  const heard = new Set<string>();
-  let known: RegExp | undefined;
+  const announced = new Set<string>();
+  const secrets = new Map<string, string[]>();
   return {
     add(value = '') {
-      for (const line of linesOf(value).filter((each) => !heard.has(each))) {
-        heard.add(line);
-        onSecret?.(line);
+      const wellFormed = value.toWellFormed();
+      for (const line of linesOf(wellFormed)) {
+        if (!announced.has(line)) onSecret?.(line);
+        announced.add(line);
       }
-      for (const form of formsOf(value)) secrets.add(form);
-      known = undefined;
+      for (const form of new Set(formsOf(wellFormed))) {
+        const beginning = form.slice(0, MIN_SECRET_LENGTH);
+        const others = secrets.get(beginning) ?? [];
+        if (others.includes(form)) continue;
+        // Longest first: a secret that begins like another must not leave its tail behind.
+        secrets.set(
+          beginning,
+          [...others, form].sort((a, b) => b.length - a.length),
+        );
+      }
     },
     redact(text) {
-      if (secrets.size > 0) known ??= anyOf(secrets);
-      let clean = known === undefined ? text : text.replace(known, MASK);
+      let clean = maskSecrets(text, secrets);
       for (const { shape, masked } of SHAPES) clean = clean.replace(shape, masked);
       return clean;
     },
   };
 }
 
-/** Without what every PEM file has: masking that would mangle texts that hold no secret. */
+/**
+ * Replaces secrets, which are grouped by their first characters. No regular expression is built of them: a
+ * secret may be longer than an expression can be.
+ */
+function maskSecrets(text: string, secrets: ReadonlyMap<string, readonly string[]>): string {
+  if (secrets.size === 0) return text;
+  let clean = '';
+  let end = 0;
+  for (let start = 0; start + MIN_SECRET_LENGTH <= text.length; ) {
+    const candidates = secrets.get(text.slice(start, start + MIN_SECRET_LENGTH));
+    const found = candidates?.find((secret) => text.startsWith(secret, start));
+    if (found === undefined) start++;
+    else {
+      clean += text.slice(end, start) + MASK;
+      start += found.length;
+      end = start;
+    }
+  }
+  return clean + text.slice(end);
+}
+
+/** Returns the lines of a secret without the frame of a PEM file, which texts without secrets have as well. */
 function linesOf(value: string): string[] {
   const lines = value.split(/\r?\n/).map((line) => line.trim());
   const isFrame = /^(-----(BEGIN|END) |(Proc-Type|DEK-Info): )/;
   return lines.filter((line) => line.length >= MIN_SECRET_LENGTH && !isFrame.test(line));
 }
 
-/** How a secret reads inside JSON, a URL, a Basic header or a Secret object. */
+/** Returns a secret as it is written in JSON, in a URL, in a Basic header and in a Secret object. */
 function formsOf(value: string): string[] {
   const forms = linesOf(value);
   for (const whole of [value, value.trim()]) {
@@ -70,13 +98,7 @@ function formsOf(value: string): string[] {
   return forms.filter((form) => form.length >= MIN_SECRET_LENGTH);
 }
 
-/** Longest first: a secret that begins like another must not leave its tail behind. */
-function anyOf(secrets: ReadonlySet<string>): RegExp {
-  const longestFirst = [...secrets].sort((a, b) => b.length - a.length);
-  return new RegExp(longestFirst.map(RegExp.escape).join('|'), 'g');
-}
-
-/** The same value with every text redacted, but for those of these members. */
+/** Returns the same value with every text redacted, except the texts of the given members. */
 export function redactDeep<T>(
   value: T,
   redact: Redactor['redact'],

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
@@ -7,7 +6,13 @@ import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { type TlsOptions, tlsOptions } from './connections.ts';
-import { type Access, configError, type Session } from './kubeconfig.ts';
+import {
+  type Access,
+  configError,
+  readNamedFile,
+  readRegularFile,
+  type Session,
+} from './kubeconfig.ts';
 import { type OidcConfig, validIdToken } from './oidc.ts';
 import { logInByPlugin } from './plugin.ts';
 
@@ -89,15 +94,15 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   let expiresAt = Number.POSITIVE_INFINITY;
   try {
     const { user, ...given } = await userFor(session);
-    isFile = isObject(user['auth-provider']);
+    isFile = given.isFile === true;
     const name = 'chosen';
     config.loadFromString(
       JSON.stringify({
         'current-context': name,
         contexts: [{ name, context: { cluster: name, user: name } }],
         // It would make an agent for its proxy, and none for http on loopback: requests are ours.
-        clusters: [{ name, cluster: { ...cluster.fields, ...NOWHERE } }],
-        users: [{ name, user }],
+        clusters: [{ name, cluster: { ...withoutFiles(cluster.fields, access), ...NOWHERE } }],
+        users: [{ name, user: withoutFiles(user, access) }],
       }),
     );
     const apply = (): Promise<void> => config.applyToHTTPSOptions(options);
@@ -151,18 +156,22 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   };
 }
 
-function explained(error: unknown, { cluster, user, source }: Access): ActionError {
-  if (error instanceof ActionError) return error;
-  if (error instanceof Error && 'path' in error && 'code' in error) {
-    const { path, code } = error;
-    const entries = Object.entries({ ...cluster.fields, ...user.fields });
-    const [field = 'file'] = entries.find(([, value]) => value === path) ?? [];
-    const why = code === 'ENOENT' ? 'no such file' : String(code);
-    return configError(
-      `cannot read the ${field} that ${source} names, ${path}: ${why}`,
-      'Relative paths in a kubeconfig are relative to its folder',
-    );
+/** Reads the files that these fields name: client-node would read a device or a pipe for ever. */
+function withoutFiles(fields: JsonObject, access: Access): JsonObject {
+  const result = { ...fields };
+  for (const field of ['certificate-authority', 'client-certificate', 'client-key']) {
+    const path = stringAt(fields, field) ?? '';
+    if (path === '') continue;
+    const content = readNamedFile(path, field, access);
+    pem(content, `the ${field} of ${access.source}`);
+    result[`${field}-data`] = content.toString('base64');
+    delete result[field];
   }
+  return result;
+}
+
+function explained(error: unknown, { user, source }: Access): ActionError {
+  if (error instanceof ActionError) return error;
   // No words of client-node: JSON.parse, for one, quotes what it cannot read.
   return configError(`cannot log in as user "${user.name}" of ${source}`);
 }
@@ -171,7 +180,9 @@ function explained(error: unknown, { cluster, user, source }: Access): ActionErr
  * With one way to log in, in client-go's order; a client certificate comes on top. KubeConfig would
  * prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
  */
-async function userFor(session: Session): Promise<{ user: JsonObject; expiresAt?: number }> {
+async function userFor(
+  session: Session,
+): Promise<{ user: JsonObject; expiresAt?: number; isFile?: boolean }> {
   const { access } = session;
   const { token, tokenFile, username, password, exec, ...rest } = access.user.fields;
   const { 'auth-provider': authProvider, ...user } = rest;
@@ -179,14 +190,16 @@ async function userFor(session: Session): Promise<{ user: JsonObject; expiresAt?
   if (provider !== 'oidc') {
     throw configError(
       `user "${access.user.name}" logs in through the auth provider "${provider}", which is no longer supported`,
-      HINTS[provider] ?? 'Use an exec credential plugin or a token instead',
+      HINTS.get(provider) ?? 'Use an exec credential plugin or a token instead',
     );
   }
   const file = String(tokenFile ?? '');
-  // A token beside it is for as long as there is nothing in the file.
-  if (file !== '' && !(token && !statSync(file, { throwIfNoEntry: false })?.size)) {
-    const asFile = { name: 'tokenFile', config: { tokenFile: file } };
-    return { user: { ...user, 'auth-provider': asFile } };
+  // A token beside it is used as long as the file is empty.
+  const isFileUsed = (read: ReturnType<typeof readRegularFile>): boolean =>
+    !token || ('bytes' in read && read.bytes.length > 0);
+  if (file !== '' && isFileUsed(readRegularFile(file))) {
+    const content = readNamedFile(file, 'tokenFile', access).toString('utf8');
+    return { user: { ...user, token: content }, isFile: true };
   }
   if (token) return { user: { ...user, token } };
   if (username) return { user: { ...user, username, password: password ?? '' } };
@@ -198,10 +211,13 @@ async function userFor(session: Session): Promise<{ user: JsonObject; expiresAt?
 }
 
 /** kubectl dropped them in 1.26; client-node would run the shell command of the kubeconfig for gcp. */
-const HINTS: Record<string, string | undefined> = {
-  gcp: 'Use gke-gcloud-auth-plugin: gcloud container clusters get-credentials writes such a kubeconfig',
-  azure: 'Use kubelogin: kubelogin convert-kubeconfig changes the kubeconfig',
-};
+const HINTS: ReadonlyMap<string, string> = new Map([
+  [
+    'gcp',
+    'Use gke-gcloud-auth-plugin: gcloud container clusters get-credentials writes such a kubeconfig',
+  ],
+  ['azure', 'Use kubelogin: kubelogin convert-kubeconfig changes the kubeconfig'],
+]);
 
 /** client-node sends a token as it is: with the line break at its end, or none for an empty file. */
 function authorizationOf(

@@ -1,4 +1,12 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  statSync,
+} from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
@@ -128,19 +136,57 @@ interface Found {
   document: JsonObject;
 }
 
-/** `undefined` when there is no such file. Parse errors are not quoted: they contain the text. */
+const MAX_FILE_BYTES = 10 * 1024 * 1024;
+
+type FileRead = { bytes: Buffer } | { problem: string; isMissing: boolean };
+
+/** Reads a file that a person has named. A device, a pipe or a very large file could block the process. */
+export function readRegularFile(path: string): FileRead {
+  const unreadable = (problem: string): FileRead => ({ problem, isMissing: false });
+  let descriptor: number | undefined;
+  try {
+    // Without O_NONBLOCK, opening a pipe waits for its writer. Windows has no such flag.
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) return unreadable('it is a folder');
+    if (!stats.isFile()) return unreadable('it is a device or a pipe and not a file');
+    if (stats.size > MAX_FILE_BYTES) return unreadable('it is larger than 10 MB');
+    return { bytes: readFileSync(descriptor) };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    if (code === 'ENOENT' || code === 'ENOTDIR')
+      return { problem: 'no such file', isMissing: true };
+    return unreadable(PROBLEMS.get(code) ?? `the system says ${code}`);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
+const PROBLEMS = new Map([
+  ['EACCES', 'permission denied'],
+  ['EISDIR', 'it is a folder'],
+]);
+
+/** Reads a file that a kubeconfig names in one of its fields. Throws an `ActionError`. */
+export function readNamedFile(path: string, field: string, { source }: Access): Buffer {
+  const read = readRegularFile(path);
+  if ('bytes' in read) return read.bytes;
+  throw configError(
+    `cannot read the ${field} that ${source} names, ${path}: ${read.problem}`,
+    'Relative paths in a kubeconfig are relative to its folder',
+  );
+}
+
+/** Returns undefined if the file does not exist. Parse errors are not quoted: they contain the text. */
 function readKubeconfig(file: string): Found | undefined {
   const unreadable = (why: string, hint?: string): ActionError =>
     configError(`cannot read kubeconfig ${file}: ${why}`, hint);
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(file);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    const known: Record<string, string> = { EACCES: 'permission denied', EISDIR: 'it is a folder' };
-    throw unreadable(known[code] ?? `the system says ${code}`);
+  const read = readRegularFile(file);
+  if ('problem' in read) {
+    if (read.isMissing) return undefined;
+    throw unreadable(read.problem, 'Write the kubeconfig to a file in a step before');
   }
+  const { bytes } = read;
   // What "> config" writes in Windows PowerShell.
   const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
   let document: unknown;

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { bufferFromFileOrString } from '@kubernetes/client-node';
 import { type Dispatcher, request } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { chooseProxy, createDispatcher, tlsOptions } from './connections.ts';
 import { clause, networkFailure } from './failures.ts';
-import { configError, type Session, safeUrl } from './kubeconfig.ts';
+import { configError, readNamedFile, type Session, safeUrl } from './kubeconfig.ts';
 
 /** As in client-go: a token that ends sooner would end on the way. */
 const EXPIRY_MARGIN_MS = 10_000;
@@ -41,6 +40,9 @@ export async function validIdToken(
   }
 
   const { 'idp-certificate-authority-data': data, 'idp-certificate-authority': file } = config;
+  const named =
+    file && !data ? readNamedFile(file, 'idp-certificate-authority', access) : undefined;
+  const ca = data ? Buffer.from(data, 'base64') : named;
   const ask = async (
     address: string,
     form?: Record<string, string>,
@@ -49,7 +51,6 @@ export async function validIdToken(
     const url = safeUrl(address, `the login provider of ${owner}`);
     let dispatcher: Dispatcher | undefined;
     try {
-      const ca = bufferFromFileOrString(data ? undefined : file, data) ?? undefined;
       const tls = tlsOptions({ ca });
       const proxy = chooseProxy(url, env);
       dispatcher = createDispatcher({ tls, proxy, closing: closing.signal });

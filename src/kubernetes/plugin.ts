@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, at, type Json, parseObject, stringAt } from '../base/json.ts';
+import { arrayAt, at, type Json, parseObject, stringAt, stringsAt } from '../base/json.ts';
+import { createRedactor } from '../base/redact.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
-import { type Access, configError, type Session } from './kubeconfig.ts';
+import { type Access, configError, readNamedFile, type Session } from './kubeconfig.ts';
 
 const GROUP = 'client.authentication.k8s.io';
 const VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`];
@@ -83,8 +83,6 @@ export async function logInByPlugin(
     return readCredential(stdout, stringAt(exec, 'apiVersion'));
   };
   if (!limits.aborted && error instanceof Error && 'code' in error) {
-    // A certificate, which KubeConfig reads before it comes to the plugin.
-    if (child === undefined) throw error;
     const isMissing = error.code === 'ENOENT';
     const toInstall = `Install "${stringAt(exec, 'command')}" in a step before`;
     const advice = stringAt(exec, 'installHint')?.trim() || toInstall;
@@ -96,7 +94,9 @@ export async function logInByPlugin(
   const given = problem();
   if (typeof given === 'number') return given;
   // The end of it, where plugins say what went wrong.
-  const said = plainText(redactor.redact(stderr)).replace(/\s+/g, ' ').trim();
+  const said = plainText(redactor.redact(withoutSettings(stderr, exec)))
+    .replace(/\s+/g, ' ')
+    .trim();
   const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
   const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
   const hint =
@@ -143,6 +143,26 @@ function readCredential(stdout: string, apiVersion: string | undefined): number 
   return Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends;
 }
 
+/**
+ * Masks what the kubeconfig hands to the plugin, which may be a secret whatever its name is, in a message of
+ * the plugin. Names of flags and paths remain.
+ */
+function withoutSettings(message: string, exec: Json | undefined): string {
+  const settings = createRedactor();
+  const texts = [
+    ...stringsAt(exec, 'args').filter((arg) => !/^--[\w-]+$/.test(arg)),
+    ...arrayAt(exec, 'env').map((entry) => stringAt(entry, 'value') ?? ''),
+  ];
+  for (const text of texts) {
+    const value = text.replace(/^(?:--?[\w-]+=|-\w)/, '');
+    // Words of a shell script are often those of its own messages; a secret usually has a digit.
+    const words = value.split(/[\s"'`=;|&()<>]+/);
+    const secrets = words.length === 1 ? words : words.filter((word) => /\d/.test(word));
+    for (const secret of secrets) if (!/^[~.]{0,2}\//.test(secret)) settings.add(secret);
+  }
+  return settings.redact(message);
+}
+
 function killTree(child: ChildProcess): void {
   if (child.pid === undefined) return;
   if (process.platform === 'win32') {
@@ -159,9 +179,13 @@ function killTree(child: ChildProcess): void {
 
 function environment(
   exec: Json | undefined,
-  { server, cluster: { fields } }: Access,
+  access: Access,
   env: Session['env'],
 ): Record<string, string | undefined> {
+  const {
+    server,
+    cluster: { fields },
+  } = access;
   const { 'certificate-authority-data': data, 'certificate-authority': file } = fields;
   const own = arrayAt(fields, 'extensions').find(
     (each) => stringAt(each, 'name') === `${GROUP}/exec`,
@@ -171,7 +195,11 @@ function environment(
     server,
     'tls-server-name': fields['tls-server-name'],
     'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
-    'certificate-authority-data': data ?? (file ? readFileSync(String(file), 'base64') : undefined),
+    'certificate-authority-data':
+      data ??
+      (file
+        ? readNamedFile(String(file), 'certificate-authority', access).toString('base64')
+        : undefined),
     'proxy-url': fields['proxy-url'],
     'disable-compression': fields['disable-compression'],
     config: at(own, 'extension') ?? null,

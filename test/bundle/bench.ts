@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,6 +43,13 @@ export class Bench {
   file(content: string, options: { mode?: number; name?: string } = {}): string {
     const path = join(this.folder, options.name ?? `file-${++this.#files}`);
     writeFileSync(path, content, { mode: options.mode ?? 0o600 });
+    return path;
+  }
+
+  /** A named pipe that nothing is written to. */
+  pipe(): string {
+    const path = join(this.folder, `pipe-${++this.#files}`);
+    execFileSync('mkfifo', [path]);
     return path;
   }
 

@@ -72,6 +72,16 @@ const PLANTINGS: readonly Planting[] = [
     outcome: 'stuck',
   },
   {
+    form: 'a token of 44,000 characters',
+    user: () => ({ token: plantedSecret().repeat(1_250) }),
+    outcome: 'error',
+  },
+  {
+    form: 'a token file of a megabyte in many lines',
+    user: () => ({ tokenFile: bench.file(`${plantedSecret()}\n`.repeat(30_000)) }),
+    outcome: 'error',
+  },
+  {
     form: 'a token file with garbage around it',
     user: () => ({ tokenFile: bench.file(`token: "${plantedSecret()}"\n`) }),
     outcome: 'error',
@@ -99,9 +109,15 @@ const PLANTINGS: readonly Planting[] = [
   {
     form: 'the environment and the arguments of a plugin that repeats them',
     user: () =>
-      exec(plugin('echo "$CLIENT_SECRET $@" >&2; exit 1'), {
-        env: [{ name: 'CLIENT_SECRET', value: plantedSecret() }],
-        args: ['--client-secret', plantedSecret(), `--token=${plantedSecret()}`],
+      exec(plugin('echo "$CLIENT_SECRET $SETTINGS $@" >&2; exit 1'), {
+        env: [
+          { name: 'CLIENT_SECRET', value: plantedSecret() },
+          { name: 'SETTINGS', value: plantedSecret() },
+        ],
+        args: [
+          ...['--client-secret', plantedSecret(), `--token=${plantedSecret()}`, plantedSecret()],
+          ...[`-p${plantedSecret()}`, `echo "x:${plantedSecret()}"`, `KEY=${plantedSecret()}`],
+        ],
       }),
     outcome: 'error',
   },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { describeError } from '../../src/base/errors.ts';
+import { describeError, describeInternalError } from '../../src/base/errors.ts';
 
 describe('describeError', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6443'), {
@@ -80,4 +80,24 @@ describe('describeError', () => {
       }),
     );
   });
+});
+
+test('an internal error names its kind, and never a value, whatever was thrown', () => {
+  const secret = 'pl4nt3d\n    at secret (pl4nt3d.js:1:1)';
+  const thrown = fc.oneof(
+    fc.constantFrom(Error, TypeError, RangeError).map((Kind) => new Kind(secret)),
+    fc.constant(Object.assign(new Error(secret), { name: secret })),
+    fc.constant(Object.assign(new Error('x'), { stack: `Error: y\n    at ${secret}` })),
+    fc.constant(new Error('outer', { cause: new Error(secret) })),
+    fc.constant(secret),
+    fc.constant({ message: secret }),
+    fc.anything().map((value) => [value, secret]),
+  );
+  fc.assert(
+    fc.property(thrown, (error) => {
+      const { message, frames } = describeInternalError(error);
+      expect(message).toMatch(/^internal error \([A-Za-z]+\): [^\n]+$/);
+      expect([message, ...frames].join('\n')).not.toContain('pl4nt3d');
+    }),
+  );
 });

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
 import { expectPairs } from '../stub/pairs.ts';
@@ -54,6 +55,42 @@ describe('a registered secret', () => {
     redactor.add('');
     redactor.add(undefined);
     expect(redactor.redact('pods "a" not found')).toBe('pods "a" not found');
+  });
+
+  test.each([8, 44_000, 1_000_000])('of %i characters is replaced', (length) => {
+    const secret =
+      fc.sample(fc.string({ unit: 'grapheme-ascii', minLength: 8, maxLength: 8 }), 1)[0] ?? '';
+    const long = secret.repeat(length / 8);
+    const redactor = createRedactor();
+    redactor.add(long);
+    expect(redactor.redact(`before ${long} after`)).toBe('before *** after');
+    expect(redactor.redact(`before ${long.slice(1)}`)).toBe(`before ${long.slice(1)}`);
+  });
+
+  test('of a megabyte in many lines is replaced line by line', () => {
+    const lines = Array.from({ length: 15_000 }, (_, index) => `${index}-`.padEnd(64, 'k3y'));
+    const redactor = createRedactor();
+    redactor.add(lines.join('\n'));
+    expect(redactor.redact(lines.slice(1).join(' '))).toBe(lines.slice(1).fill('***').join(' '));
+  });
+
+  test('of half a surrogate pair does not throw', () => {
+    const redactor = createRedactor();
+    redactor.add('half \ud800 a pair');
+    expect(redactor.redact('half \ufffd a pair')).toBe('***');
+  });
+
+  test('is replaced in any text, whatever other secrets there are', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', '\\', '$', '.'), maxLength: 24 });
+    fc.assert(
+      fc.property(fc.array(word), fc.array(word), (words, texts) => {
+        const redactor = createRedactor();
+        for (const secret of words) redactor.add(secret);
+        const clean = redactor.redact([...texts, ...words].join(''));
+        const secrets = words.filter(({ length }) => length >= 8);
+        expect(secrets.filter((secret) => clean.includes(secret))).toEqual([]);
+      }),
+    );
   });
 
   test('can come after texts were redacted already', () => {

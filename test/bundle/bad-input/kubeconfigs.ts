@@ -37,6 +37,22 @@ export const KUBECONFIGS: readonly ActionCase[] = [
     says: /it is a folder/,
   },
   {
+    what: 'a device as kubeconfig',
+    inputs: () => ({ kubeconfig: '/dev/zero' }),
+    says: /cannot read kubeconfig \/dev\/zero: it is a device or a pipe and not a file/,
+  },
+  {
+    what: 'a pipe as kubeconfig',
+    inputs: ({ bench }) => ({ kubeconfig: bench.pipe() }),
+    says: /it is a device or a pipe and not a file/,
+  },
+  file('a file of more than 10 MB', 'x'.repeat(10 * 1024 * 1024 + 1), /it is larger than 10 MB/),
+  cluster(
+    'an authority that is a device',
+    { 'certificate-authority': '/dev/zero' },
+    /cannot read the certificate-authority that .* names, \/dev\/zero: it is a device/,
+  ),
+  {
     what: 'the variables of a pod without its files',
     inputs: () => ({ kubeconfig: '' }),
     env: () => ({ KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }),
