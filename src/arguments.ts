@@ -4,7 +4,6 @@ import {
   choicesOf,
   type Given,
   INPUT_ROWS,
-  INPUTS,
   type InputName,
   type InputRow,
   list,
@@ -115,7 +114,7 @@ function withFlagValues(args: readonly string[]): string[] {
 
 function valuesOfFlag(name: string): readonly string[] | undefined {
   if (OWN_FLAGS.includes(name)) return YES_OR_NO;
-  const row = (INPUTS as Record<string, InputRow | undefined>)[name];
+  const row: InputRow | undefined = INPUT_ROWS.find(([input]) => input === name)?.[1];
   return row?.default === 'false' && !row.onlyInAction ? row.legal : undefined;
 }
 

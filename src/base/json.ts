@@ -49,11 +49,21 @@ export function stringsAt(value: Json | undefined, ...path: Path): string[] {
   return arrayAt(value, ...path).filter((item) => typeof item === 'string');
 }
 
+/**
+ * Returns an object without a prototype. Keys that are names from the cluster may be `constructor` or `__proto__`,
+ * which every ordinary object has.
+ */
+export function dictionary<T>(entries: Iterable<readonly [string, T]> = []): Record<string, T> {
+  const result: Record<string, T> = Object.create(null);
+  for (const [key, value] of entries) result[key] = value;
+  return result;
+}
+
 /** String values only; a label map with anything else in it loses just that entry. */
 export function recordAt(value: Json | undefined, ...path: Path): Record<string, string> {
   const found = at(value, ...path);
   const entries = Object.entries(isObject(found) ? found : {});
-  return Object.fromEntries(
+  return dictionary(
     entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
 }

@@ -154,7 +154,7 @@ function topOf(
     };
   }
   if (top === undefined) {
-    const list = WORKLOAD_OF[controller.kind];
+    const list = WORKLOAD_OF.get(controller.kind);
     const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);
     const actor = ofReference(isGone ? aboveSet(controller, pod) : controller, pod);
     return { actor: { ...actor, isGone }, isCounted: isGone };
@@ -171,12 +171,12 @@ function topOf(
   return { actor: actorOf(top), isCounted: true };
 }
 
-const WORKLOAD_OF: Partial<Record<string, keyof ClusterSources>> = {
-  ReplicaSet: 'replicaSets',
-  StatefulSet: 'statefulSets',
-  DaemonSet: 'daemonSets',
-  Job: 'jobs',
-};
+const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
+  ['ReplicaSet', 'replicaSets'],
+  ['StatefulSet', 'statefulSets'],
+  ['DaemonSet', 'daemonSets'],
+  ['Job', 'jobs'],
+]);
 
 /** A Deployment calls its ReplicaSets after itself and the hash of their template. */
 function aboveSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {

@@ -1,3 +1,4 @@
+import { dictionary } from '../base/json.ts';
 import {
   type Diagnosis,
   type Finding,
@@ -128,7 +129,7 @@ function notInspected(context: Context): Diagnosis['notInspected'] {
 }
 
 function reservationsOf(results: readonly RuleResult[]): Diagnosis['reservations'] {
-  const found: Diagnosis['reservations'] = {};
+  const found: Diagnosis['reservations'] = dictionary();
   for (const result of results) {
     const id = idOf(result);
     const all = [...(found[id] ?? []), ...(result.reservations ?? [])];

@@ -1,3 +1,4 @@
+import { dictionary } from '../base/json.ts';
 import { type Context, contextOf, subjectOf, typeOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
@@ -49,7 +50,7 @@ function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snaps
       detail.value.references.some((back) => back.namespace === namespace.name)
     );
   };
-  return Object.fromEntries(
+  return dictionary(
     Object.entries(partners).map(([key, partner]) =>
       partner.ok && partner.value !== undefined && goes(partner.value)
         ? [key, read(terminated(partner.value, takenAt))]

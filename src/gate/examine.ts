@@ -1,3 +1,4 @@
+import { dictionary } from '../base/json.ts';
 import { isVersionFrom } from '../base/text.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
@@ -54,7 +55,7 @@ export async function examine(
     if (one.baseline !== undefined) snapshot.baseline = one.baseline;
     if (foresight !== undefined) {
       snapshot.forecast ??= {
-        deletions: {},
+        deletions: dictionary(),
         present: { content: snapshot.content, pods: snapshot.pods },
         together: [...byName.keys()].filter((name) => name !== snapshot.namespace.name),
       };

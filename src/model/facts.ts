@@ -1,6 +1,7 @@
 import {
   arrayAt,
   at,
+  dictionary,
   isObject,
   type Json,
   type JsonObject,
@@ -144,7 +145,7 @@ const MAX_ANNOTATION_CHARS = 200;
 /** Only those that installers and controllers act by: Helm's, OLM's, and what tells to pause. */
 function tellingAnnotations(object: Json | undefined): Record<string, string> {
   const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
-  return Object.fromEntries(
+  return dictionary(
     all.filter(([key, value]) => TELLING.test(key) && value.length <= MAX_ANNOTATION_CHARS),
   );
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../base/json.ts';
+import { dictionary, type JsonObject } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import { isPathSegment, objectPath } from '../kubernetes/paths.ts';
 import {
@@ -71,12 +71,12 @@ export async function observe(
       content: [],
       pods: NO_PODS,
       cluster: {},
-      places: {},
-      nodes: {},
-      definitions: {},
-      details: {},
-      partners: {},
-      trials: {},
+      places: dictionary(),
+      nodes: dictionary(),
+      definitions: dictionary(),
+      details: dictionary(),
+      partners: dictionary(),
+      trials: dictionary(),
       unread: unreadDiscovery(discovery),
     }),
   );
