@@ -104,10 +104,17 @@ export function redactDeep<T>(
   redact: Redactor['redact'],
   except: ReadonlySet<string> = new Set(),
 ): T {
+  // Results of many namespaces share most of their texts, and many of their objects.
+  const known = new Map<unknown, unknown>();
   const clean = (one: unknown): unknown => {
+    if (typeof one !== 'string' && (typeof one !== 'object' || one === null)) return one;
+    const cleaned = known.get(one) ?? cleanNew(one);
+    known.set(one, cleaned);
+    return cleaned;
+  };
+  const cleanNew = (one: string | object): unknown => {
     if (typeof one === 'string') return redact(one);
     if (Array.isArray(one)) return one.map(clean);
-    if (typeof one !== 'object' || one === null) return one;
     const entries = Object.entries(one);
     return Object.fromEntries(
       entries.map(([key, item]) => [key, except.has(key) ? item : clean(item)]),

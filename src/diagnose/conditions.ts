@@ -22,6 +22,15 @@ export interface ParsedConditions {
 
 /** Texts: kube-controller-manager pkg/controller/namespace/deletion/status_condition_utils.go. */
 export function parseConditions(conditions: readonly Condition[]): ParsedConditions {
+  const parsed = known.get(conditions) ?? parse(conditions);
+  known.set(conditions, parsed);
+  return parsed;
+}
+
+/** A diagnosis looks at the conditions of all namespaces, and a run may have a thousand diagnoses. */
+const known = new WeakMap<readonly Condition[], ParsedConditions>();
+
+function parse(conditions: readonly Condition[]): ParsedConditions {
   // Others may put conditions there: anyone who can patch the status.
   const own = conditions.filter(({ type }) => TYPES.has(type));
   const said = new Map(

@@ -178,10 +178,19 @@ function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] 
     .flatMap((other) => {
       const since = other.deletionTimestamp;
       const isHeld = since !== undefined && roots.some((root) => waitsFor(other, root));
-      return isHeld ? [{ name: other.name, since }] : [];
+      return isHeld ? [heldNamespace(other, since)] : [];
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
+
+/** One object for all diagnoses: a thousand of them may name a thousand others. */
+function heldNamespace(other: NamespaceFacts, since: string): HeldNamespace {
+  const held = heldNamespaces.get(other) ?? { name: other.name, since };
+  heldNamespaces.set(other, held);
+  return held;
+}
+
+const heldNamespaces = new WeakMap<NamespaceFacts, HeldNamespace>();
 
 function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }: Finding): boolean {
   const said = parseConditions(other.conditions);

@@ -8,11 +8,14 @@ import { countRequests } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
+import { inTurns } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
 import type { Run } from './run.ts';
 
 /** Reading for one examination is bounded; what is not read by then is "not inspected". */
 export const EXAMINE_LIMIT_MS = 30_000;
+/** After the limit for reading; what is not explained by then is left out, and said. */
+const EXPLAIN_MS = 5_000;
 /** The examination that tells slow from stuck comes this long before the deadline, in a wait long enough. */
 const COMPARE_MS = 30_000;
 /** With fail-fast: how often to examine, and how long the same cause must have held. */
@@ -49,6 +52,10 @@ export async function examine(
     deps.signal,
     AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),
   ]);
+  const explaining = AbortSignal.any([
+    deps.signal,
+    AbortSignal.timeout(Math.ceil(Math.max(0, limitMs) + EXPLAIN_MS)),
+  ]);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
   const complete = (snapshot: Snapshot): Examined => {
     const one = byName.get(snapshot.namespace.name) as Examined;
@@ -70,14 +77,26 @@ export async function examine(
     },
     { ...deps, api, signal },
   );
-  const cost = { requests: requests(), ms: deps.clock.now() - at };
-  return snapshots.map((snapshot) => {
+  const explain = (snapshot: Snapshot): Diagnosis => {
     const { before } = complete(snapshot);
-    const diagnosis = foresight
-      ? foresee(snapshot, foresight.isPodsFirst)
-      : diagnose(snapshot, before);
-    return { snapshot, diagnosis, at, cost };
+    return foresight ? foresee(snapshot, foresight.isPodsFirst) : diagnose(snapshot, before);
+  };
+  const diagnoses = await inTurns(snapshots, explain, { signal: explaining });
+  const cost = { requests: requests(), ms: deps.clock.now() - at };
+  return snapshots.map((snapshot, index) => {
+    const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));
+    // Namespaces that are examined together speak for themselves.
+    const alsoHeld = diagnosis.alsoHeld.filter(({ name }) => !byName.has(name));
+    return { snapshot, diagnosis: { ...diagnosis, alsoHeld }, at, cost };
   });
+}
+
+/** What is left where there was no time to explain what was read. */
+function unexamined(snapshot: Snapshot): Snapshot {
+  const what = `what holds namespace ${snapshot.namespace.name}`;
+  const reason = 'the time for explaining was over';
+  const { unread } = snapshot;
+  return { ...snapshot, content: [], cluster: {}, unread: [...unread, { what, reason }] };
 }
 
 /** On by default since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */

@@ -36,6 +36,30 @@ export interface Reading {
   signal: AbortSignal;
 }
 
+/** How long other work, a cancel signal among it, may have to wait for what is only computed. */
+const TURN_MS = 50;
+
+/**
+ * Does `work` for one item after the other, in turns, until the signal ends it. What is not done by then is undefined.
+ */
+export async function inTurns<T, R>(
+  items: readonly T[],
+  work: (item: T) => R,
+  { signal }: Pick<Reading, 'signal'>,
+): Promise<(R | undefined)[]> {
+  const results = new Array<R | undefined>(items.length);
+  let turn = performance.now();
+  for (const [index, item] of items.entries()) {
+    if (performance.now() - turn > TURN_MS) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turn = performance.now();
+    }
+    if (signal.aborted) break;
+    results[index] = work(item);
+  }
+  return results;
+}
+
 /** Answers in the order of the items. */
 export async function inParallel<T, R>(
   items: readonly T[],

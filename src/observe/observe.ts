@@ -23,6 +23,7 @@ import {
 import { CLAIMS, CLUSTER, PLACE, type Source } from '../model/sources.ts';
 import {
   type Gathered,
+  inTurns,
   type Reading,
   readOtherWorkloads,
   readPlaces,
@@ -84,7 +85,8 @@ export async function observe(
   const shelves = shelvesFor(types, deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
-    const wishes = new Map(snapshots.map((snapshot) => [snapshot, want(snapshot)]));
+    const wanted = await inTurns(snapshots, (one) => [one, want(one)] as const, deps);
+    const wishes = new Map(wanted.filter((one) => one !== undefined));
     const filled = await Promise.all(shelves.map((fill) => fill(wishes)));
     isNew = filled.some(Boolean);
   }

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { examine } from '../../src/gate/examine.ts';
+import { namespaceFacts } from '../../src/model/facts.ts';
+import { isHanging } from '../../src/model/outcome.ts';
+import { inTurns } from '../../src/observe/collections.ts';
+import { CONFIG_MAPS, pathOf } from './fake-cluster.ts';
+import { stage } from './gate-run.ts';
+
+test('work that is only computed stops with the signal, and says what was not done', async () => {
+  const over = new AbortController();
+  const work = (item: number): number => {
+    if (item === 2) over.abort();
+    return item * 10;
+  };
+  expect(await inTurns([1, 2, 3, 4], work, over)).toEqual([10, 20, undefined, undefined]);
+});
+
+test('work that is only computed lets others have their turn', async () => {
+  let isOtherDone = false;
+  setImmediate(() => {
+    isOtherDone = true;
+  });
+  const busy = (): boolean => {
+    const end = performance.now() + 60;
+    while (performance.now() < end);
+    return isOtherDone;
+  };
+  expect(await inTurns([1, 2], busy, new AbortController())).toEqual([false, true]);
+});
+
+test('what there was no time to explain is left out of no report, and proves nothing', async () => {
+  const names = ['a', 'b'];
+  const { clock, cluster } = stage(...names);
+  const over = new AbortController();
+  for (const name of names) cluster.held(CONFIG_MAPS, name, 'x', 'some.random/finalizer');
+  cluster.answers.set('LIST /api/v1/configmaps', () => {
+    over.abort();
+    return undefined;
+  });
+  const namespaces = names.map((name) => ({
+    namespace: namespaceFacts(cluster.peek(pathOf.namespace(name)) ?? {}),
+  }));
+  const seen = await examine(namespaces, 1_000, { api: cluster, clock, signal: over.signal });
+  expect(seen).toHaveLength(2);
+  for (const { diagnosis } of seen) {
+    expect(diagnosis.notInspected).toContainEqual(
+      expect.objectContaining({ reason: 'the time for explaining was over' }),
+    );
+    expect(isHanging(diagnosis)).toBe(false);
+  }
+});
