@@ -52,7 +52,7 @@ export const INPUTS = {
     default: 'false',
     legal: [...YES_OR_NO, 'ordered'],
     description:
-      'Ask for the deletion first (of exactly the namespace that was read), then wait; ordered: before that delete, inside the namespace, what needs a living controller to go, and wait for it',
+      'Ask for the deletion first (of exactly the namespace that was read), then wait; ordered: first delete what needs a living controller inside the namespace',
   },
   'order-timeout': {
     default: '',
@@ -68,13 +68,13 @@ export const INPUTS = {
   },
   timeout: {
     default: '5m',
-    description: 'How long to wait, for the whole run; a unit is required (90s, 10m, 1h)',
+    description: 'How long to wait, in all; with a unit (90s, 10m, 1h)',
   },
   'fail-fast': {
     default: 'false',
     legal: YES_OR_NO,
     description:
-      'Stop before the timeout once the hang is proven permanent (unchanged for 90 s and of a kind that cannot heal by itself)',
+      'Stop before the timeout once the hang is proven permanent (unchanged for 90 s, and it cannot heal by itself)',
   },
   'fail-on': {
     default: 'not-deleted',
@@ -90,7 +90,7 @@ export const INPUTS = {
     default: 'false',
     legal: YES_OR_NO,
     description:
-      'Whether the step fails when something outside of a namespace still points into it after it went (in a forecast: would)',
+      'Whether the step fails when something outside of a namespace still points into it',
   },
   kubeconfig: {
     default: '',
@@ -113,14 +113,14 @@ export const INPUTS = {
     default: 'on-failure',
     legal: COMMENT_MODES,
     description:
-      'Pull request comment; on-failure: when something did not go, also with fail-on never (an existing one turns green later)',
+      'Pull request comment; on-failure: also with fail-on never (an existing one turns green later)',
     onlyInAction: true,
   },
   'github-token': {
     default: '',
     fromRunner: 'github.token',
     description:
-      'Token for the comment; needs pull-requests write (a token of a person on Gitea or Forgejo: write:issue and read:repository)',
+      'Token for the comment; needs pull-requests write (on Gitea and Forgejo: write:issue, read:repository)',
     onlyInAction: true,
   },
   'pr-number': {
@@ -131,7 +131,7 @@ export const INPUTS = {
   'comment-key': {
     default: '',
     description:
-      'Which comment this run writes into. Jobs, workflows and clusters with the same key share one, with a row each; without it every job (with its matrix) has its own',
+      'Which comment this run writes into. Jobs, workflows and clusters with the same key share one; by default every job has its own',
     onlyInAction: true,
   },
   matrix: {
@@ -139,6 +139,12 @@ export const INPUTS = {
     fromRunner: 'toJSON(matrix)',
     description: 'Set by the runner, not by you; it tells the jobs of a matrix apart',
     onlyInAction: true,
+  },
+  'owner-logs': {
+    default: 'false',
+    legal: YES_OR_NO,
+    description:
+      'Read the logs of suspected controllers (needs get on pods/log) and quote them, also in the comment',
   },
   'force-finalize': {
     default: 'off',
@@ -250,6 +256,8 @@ export function readInputs(given: Given) {
       pods: yes('force-pods'),
       orphans: pick('force-orphans'),
     } satisfies ForcePolicy,
+    /** Whether the logs of suspected controllers are read and quoted. */
+    ownerLogs: yes('owner-logs'),
     failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],
   };

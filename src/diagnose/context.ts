@@ -51,6 +51,7 @@ type Optional =
   | 'finalizer'
   | 'continuation'
   | 'quote'
+  | 'ownerLog'
   | 'since'
   | 'certainty'
   | 'wasDeletedWithNamespace'
@@ -314,6 +315,6 @@ export function listWords(words: readonly string[]): string {
 const MAX_SAID_CHARS = 240;
 
 /** What somebody else said, on one line that leaves room for the rest of the sentence. */
-export function inShort(text: string): string {
-  return shorten(text.replace(/\s+/g, ' ').trim(), MAX_SAID_CHARS);
+export function inShort(text: string, maxChars = MAX_SAID_CHARS): string {
+  return shorten(text.replace(/\s+/g, ' ').trim(), maxChars);
 }

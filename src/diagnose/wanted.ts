@@ -1,7 +1,7 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
-import { actorsOf, WORKLOAD_SOURCES } from './actors.ts';
+import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import { namedOutside, wantOwnersOfPods } from './chains.ts';
 import {
   type Context,
@@ -17,7 +17,7 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { OWNER_SOURCES } from './owner/attribute.ts';
+import { attribute, OWNER_SOURCES } from './owner/attribute.ts';
 import { placesOfBackends } from './owner/evidence.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
@@ -27,8 +27,10 @@ import {
   isOftenManaged,
   namesToldBy,
 } from './owner/held.ts';
+import { logSources } from './owner/logs.ts';
 import { goesBy, isOfProduct } from './owner/names.ts';
 import { namedBy, objectNamed } from './owner/needs.ts';
+import { definingObjects } from './owner/state.ts';
 import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
 import { isSameVersion } from './rules/apis.ts';
@@ -58,6 +60,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     partners: [],
     dependents: now.namespace.finalizers.includes('foregroundDeletion'),
     trials: [],
+    logs: [],
     deletions: [],
   };
   // What the kubelet says about them.
@@ -243,6 +246,9 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantDetails(context, one, wanted);
     wanted.partners.push(...namedOutside(context, one));
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
+    for (const { type, name } of definingObjects(context, one)) {
+      wanted.partners.push({ type, namespace: undefined, name });
+    }
     wantTrial(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
@@ -256,6 +262,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   }
   wantServersOfPods(context, wanted);
   wantOwnersOfPods(context, wanted);
+  wantLogs(context, held, wanted);
   for (const { ready, pods } of actorsOf(context)) {
     const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
@@ -267,6 +274,24 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     if (!isThere) continue;
     wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
   }
+}
+
+const MAX_SUSPECTS = 5;
+
+/** The logs of the most likely owners. Their pods, and so their containers, are known after the second round. */
+function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void {
+  const { now } = context;
+  if (now.logs === undefined || now.forecast !== undefined) return;
+  if (wanted.cluster.some((key) => now.cluster[key] === undefined)) return;
+  const found = held.map((one) => attribute(context, one));
+  const suspects = new Set(
+    [...found.map(({ owner }) => owner), ...found.flatMap(({ candidates }) => candidates)]
+      .flatMap((candidate) => candidate?.actor ?? [])
+      .filter(isAlive),
+  );
+  wanted.logs.push(
+    ...[...suspects].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor)),
+  );
 }
 
 /** Workloads that are called as the writer or the well-known product, wherever they are. */

@@ -42,7 +42,7 @@ export interface Examined {
 export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
-  deps: ObserveDeps,
+  deps: ObserveDeps & { inputs?: Pick<Inputs, 'ownerLogs'> },
   /** Looks at what is there as if the namespaces were deleted now; since 1.33 pods would go first. */
   foresight?: { isPodsFirst: boolean },
 ): Promise<Examination[]> {
@@ -60,6 +60,7 @@ export async function examine(
   const complete = (snapshot: Snapshot): Examined => {
     const one = byName.get(snapshot.namespace.name) as Examined;
     if (one.baseline !== undefined) snapshot.baseline = one.baseline;
+    if (deps.inputs?.ownerLogs) snapshot.logs ??= {};
     if (foresight !== undefined) {
       snapshot.forecast ??= {
         deletions: dictionary(),

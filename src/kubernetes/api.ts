@@ -26,6 +26,8 @@ export interface KubernetesApi {
   watch(path: string, options: WatchOptions): Promise<Read<undefined>>;
   /** Every resource type that the server serves, and the group-versions that could not be read. */
   discover(options?: CallOptions): Promise<Read<Discovery>>;
+  /** A plain text, such as a container's log. Sent once; a longer answer than `maxBytes` is a failed read. */
+  text(path: string, options: CallOptions & { maxBytes: number }): Promise<Read<string>>;
   /**
    * A mutation (or a review). Sent once, and again only where the server was too busy to begin (429): what became of
    * it after another error is for the caller to read.
@@ -129,6 +131,7 @@ export function countRequests(api: KubernetesApi): { api: KubernetesApi; request
       list: (path, begin, options) => api.list(path, begin, { ...options, onRequest }),
       watch: (path, options) => api.watch(path, { ...options, onRequest }),
       discover: (options) => api.discover({ ...options, onRequest }),
+      text: (path, options) => api.text(path, { ...options, onRequest }),
       send: (request, options) => api.send(request, { ...options, onRequest }),
       close: () => api.close(),
     },

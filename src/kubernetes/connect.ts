@@ -50,6 +50,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
       return opened.ok ? readEvents(opened.value, options) : opened;
     },
     discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
+    text: (path, options) => transport.text(path, options),
     send(mutation, options = {}) {
       const { method, path, dryRun } = mutation;
       const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });

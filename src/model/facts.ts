@@ -356,12 +356,27 @@ function variableOf(entry: Json, template: Json | undefined, own: string): strin
   return stringAt(entry, 'value') ?? '';
 }
 
+/** The containers of a pod whose logs can be read; absent in snapshots that were recorded earlier. */
+function containerRuns(
+  pod: Json | undefined,
+): { name: string; crashedAt?: string | undefined }[] | undefined {
+  const statuses = arrayAt(pod, 'status', 'containerStatuses');
+  return arrayAt(pod, 'spec', 'containers').map((container) => {
+    const name = stringAt(container, 'name') ?? '';
+    const status = statuses.find((one) => stringAt(one, 'name') === name);
+    const ended = at(status, 'lastState', 'terminated');
+    const isCrash = isObject(ended) && numberAt(ended, 'exitCode') !== 0;
+    return { name, ...(isCrash && { crashedAt: stringAt(ended, 'finishedAt') }) };
+  });
+}
+
 const podState = shape({
   phase: textIfAny('status.phase'),
   ready: (pod) =>
     conditionsOf(pod).some(({ type, status }) => type === 'Ready' && status === 'True'),
   nodeName: textIfAny('spec.nodeName'),
   deletionGracePeriodSeconds: number('metadata.deletionGracePeriodSeconds'),
+  containers: containerRuns,
   /** PersistentVolumeClaims that its volumes name. */
   claims: (pod) => arrayAt(pod, 'spec', 'volumes').flatMap((volume) => claimOf(pod, volume) ?? []),
   /** Why it does not run, in the words of its conditions and containers. */
@@ -487,12 +502,20 @@ const INSTALLED = { labels: record('metadata.labels'), annotations: tellingAnnot
 
 /** Of a CRD, without its schemas. */
 type DefinitionFacts = ReturnType<typeof definitionFacts>;
-export const definitionFacts = shape({
+const definitionMetadata = shape({
   /** `widgets.example.com` */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
 });
+
+export function definitionFacts(object: Json | undefined) {
+  /** What has made the type: a Crossplane XRD, for example. Absent in older recordings. */
+  const madeBy: OwnerReference | undefined = ownerReferences(object).find((one) => one.controller);
+  const facts: ReturnType<typeof definitionMetadata> & { madeBy?: OwnerReference } =
+    definitionMetadata(object);
+  return madeBy === undefined ? facts : { ...facts, madeBy };
+}
 
 const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
   of(path, (value) => (isObject(value) ? read(value) : undefined));

@@ -19,6 +19,7 @@ export const FINDING_CODES = [
   'owner-missing',
   'owner-scaled-to-zero',
   'owner-not-ready',
+  'owner-not-acting',
   'owner-unknown',
   'owner-running',
   'namespace-finalizer',
@@ -78,6 +79,8 @@ export interface Finding {
    */
   quote?: string;
   evidence: string[];
+  /** Lines of the controller's log about the object, at most three. Only with the input `owner-logs`. */
+  ownerLog?: { at: string; line: string; pod: string }[];
   /** ISO 8601. */
   since?: string;
   scope: 'namespace' | 'cluster';

@@ -107,6 +107,7 @@ const PERMANENT: readonly FindingCode[] = [
   'owner-missing',
   'owner-scaled-to-zero',
   'owner-unknown',
+  'owner-not-acting',
   'apiservice-unavailable',
   'conversion-webhook-failing',
   'admission-webhook-failing',
@@ -127,6 +128,8 @@ export function isPermanent(diagnosis: Diagnosis): boolean {
 function isProven({ findings, reservations }: Diagnosis, root: Finding): boolean {
   if (!root.code.startsWith('owner-')) return root.certainty !== 'unknown';
   if (root.certainty === 'likely') return false;
+  // That it runs is a reason not to force, and no reason to wait: a person has told it not to act.
+  if (root.code === 'owner-not-acting') return true;
   return findings
     .filter(({ waitsFor }) => waitsFor.includes(root.id))
     .every(({ id }) => (reservations[id] ?? []).length === 0);

@@ -49,6 +49,11 @@ export interface Snapshot {
   dependents?: Read<ObjectFacts[]>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
+  /**
+   * Log lines of suspected controllers that mention this namespace or a held object, by `logKey`. Absent unless the
+   * input `owner-logs` allows it.
+   */
+  logs?: Record<string, Read<string[]>>;
   /** What was in the namespace when the gate began; only where it began early enough. */
   baseline?: Baseline;
   /** What would become of the namespace if it were deleted now; absent where it is being deleted. */
@@ -154,6 +159,18 @@ export function trialKey(uid: string, finalizer: string): string {
   return `${uid} ${finalizer}`;
 }
 
+/** One container of a suspected controller; `isPrevious`: its log before the last crash. */
+export interface LogSource {
+  namespace: string;
+  pod: string;
+  container: string;
+  isPrevious: boolean;
+}
+
+export function logKey({ namespace, pod, container, isPrevious }: LogSource): string {
+  return `${namespace}/${pod}/${container}${isPrevious ? ' (previous)' : ''}`;
+}
+
 /** What a snapshot needs beyond the content to be explained, read already or not. */
 export interface Wanted {
   cluster: (keyof ClusterSources)[];
@@ -183,6 +200,7 @@ export interface Wanted {
     labelSelector: string;
     isMeant: (candidate: Candidate) => boolean;
   }[];
+  logs: LogSource[];
   /** Deletions to try as dry runs, for a forecast; never of aggregated types. */
   deletions: {
     type: ResourceType;

@@ -15,6 +15,8 @@ import { failed, type Read, read } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
+  type LogSource,
+  logKey,
   partnerKey,
   type Snapshot,
   trialKey,
@@ -30,6 +32,7 @@ import {
   readSource,
   unreadOf,
 } from './collections.ts';
+import { keepMentions, MAX_LOGS, readLogs } from './logs.ts';
 import {
   readDependents,
   readDetails,
@@ -82,7 +85,7 @@ export async function observe(
     }),
   );
   await sweep(snapshots, types, deps);
-  const shelves = shelvesFor(types, deps);
+  const shelves = shelvesFor(types, earliest(namespaces), deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     const wanted = await inTurns(snapshots, (one) => [one, want(one)] as const, deps);
@@ -115,6 +118,8 @@ interface Shelf<Item, Value> {
   read: (items: Item[]) => Promise<Map<string, Gathered<Value>>>;
   /** Of all namespaces together; what is beyond it gets this value. */
   limit?: { most: number; what: string; beyond: Value };
+  /** The part of a value that a snapshot keeps; all of it unless given. */
+  share?: (value: Value, snapshot: Snapshot) => Value;
 }
 
 /** Reports whether anything was put into a snapshot. */
@@ -122,7 +127,7 @@ type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
 /** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
 function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
-  const { wants, idOf, keyOf = idOf, placeOf, read, limit } = given;
+  const { wants, idOf, keyOf = idOf, placeOf, read, limit, share = (value) => value } = given;
   const known = new Map<string, Gathered<Value>>();
   const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
     placeOf(snapshot, item) as Record<string, unknown>;
@@ -145,7 +150,7 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
         const answer = known.get(id) ?? (limit && { value: limit.beyond });
         if (answer === undefined) continue;
         isFilled = true;
-        holderOf(snapshot, item)[keyOf(item)] = answer.value;
+        holderOf(snapshot, item)[keyOf(item)] = share(answer.value, snapshot);
         snapshot.unread.push(...(answer.unread ?? []));
         Object.assign(snapshot.details, answer.details);
         if (!known.has(id)) beyond++;
@@ -159,7 +164,16 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
   };
 }
 
-function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
+/** When the first of these deletions began: a log that several namespaces need is read once. */
+function earliest(namespaces: readonly NamespaceFacts[]): string | undefined {
+  return namespaces.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort()[0];
+}
+
+function shelvesFor(
+  types: readonly ResourceType[],
+  since: string | undefined,
+  deps: ObserveDeps,
+): Fill[] {
   return [
     shelf({
       wants: ({ cluster }) => cluster,
@@ -233,6 +247,18 @@ function shelvesFor(types: readonly ResourceType[], deps: ObserveDeps): Fill[] {
       placeOf: ({ trials }) => trials,
       read: (items) => readTrials(items, deps),
       limit: trialLimit('removals'),
+    }),
+    shelf<LogSource, Read<string[]>>({
+      wants: ({ logs }, snapshot) => (snapshot.logs === undefined ? [] : logs),
+      idOf: logKey,
+      placeOf: (snapshot) => snapshot.logs ?? {},
+      share: keepMentions,
+      read: (sources) => readLogs(sources, since, deps),
+      limit: {
+        most: MAX_LOGS,
+        what: 'logs of controllers',
+        beyond: failed({ kind: 'aborted', message: `only ${MAX_LOGS} logs are read` }),
+      },
     }),
     shelf({
       wants: ({ samples = [] }, { forecast, namespace }) =>

@@ -12,6 +12,7 @@ export const IDENTITIES = [
   'teardown-waiter', // may only get namespaces: no watch, no diagnosis
   'teardown-partial', // reads everything but Secrets and widgets.example.com
   'teardown-reader', // reads everything a diagnosis needs
+  'teardown-logs', // the same, and the logs of pods
   'teardown-gate', // the same, and may delete namespaces
   'teardown-forecaster', // reads everything, and may ask for deletions as dry runs
   'teardown-force', // the same, and may do what force-finalize does
@@ -55,6 +56,7 @@ const CLUSTER = [
 ];
 /** As shipped: whatever the gate reads in any scenario, these files have to grant. */
 const READ = shipped('reader');
+const LOGS = shipped('logs');
 const DELETE = shipped('delete');
 const FORCE = [
   rule('*', ['*'], ['patch']),
@@ -98,6 +100,7 @@ const RULES: Record<Identity, Rule[]> = {
   'teardown-waiter': [rule('', ['namespaces'], ['get'])],
   'teardown-partial': [...WAIT, ...CLUSTER, ...PARTIAL],
   'teardown-reader': READ,
+  'teardown-logs': [...READ, ...LOGS],
   'teardown-gate': [...READ, ...DELETE],
   'teardown-forecaster': [...READ, rule('*', ['*'], ['delete', 'patch'])],
   'teardown-force': [...READ, ...DELETE, ...FORCE],

@@ -73,6 +73,18 @@ export class FakeCluster implements KubernetesApi {
     return 0;
   }
 
+  /** Logs by the path of the pod and container: `ops/web-0/main`. */
+  readonly logs = new Map<string, string>();
+
+  async text(path: string): Promise<Read<string>> {
+    this.requests.push(`GET ${path}`);
+    const [, namespace, pod, container] =
+      /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)\/log\?container=([^&]+)/.exec(path) ?? [];
+    const log = this.logs.get(`${namespace}/${pod}/${container}`);
+    if (log !== undefined) return { ok: true, value: log };
+    return { ok: false, failure: { kind: 'forbidden', message: '403 Forbidden' } };
+  }
+
   async close(): Promise<void> {
     // Nothing is open.
   }

@@ -27,6 +27,7 @@ describe('readInputs', () => {
     expect(DEFAULTS).toEqual({
       namespaces: ['preview-7'],
       selector: '',
+      ownerLogs: false,
       terminating: undefined,
       delete: false,
       orderTimeoutMs: 150_000,

@@ -1,71 +1,310 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Log } from '../../src/base/log.ts';
-import { createTerminalLog } from '../../src/base/log.ts';
-import { createRedactor } from '../../src/base/redact.ts';
-import { logJson, logLines } from '../../src/base/text.ts';
-import { createActionLog } from '../../src/publish/publish.ts';
-import { NASTY_TEXTS } from '../stub/nasty.ts';
-import { commandsIn } from '../stub/runner-commands.ts';
+import { expect, test } from 'vitest';
+import { maskLogSecrets } from '../../src/base/redact.ts';
+import { actorsOf } from '../../src/diagnose/actors.ts';
+import { contextOf } from '../../src/diagnose/context.ts';
+import type { Held } from '../../src/diagnose/owner/held.ts';
+import {
+  logEvidence,
+  logLinesAbout,
+  logLinesNaming,
+  logSources,
+  parseLogLine,
+  quotedLines,
+} from '../../src/diagnose/owner/logs.ts';
+import { type Read, read } from '../../src/model/read.ts';
+import { logKey, type Snapshot } from '../../src/model/snapshot.ts';
+import { keepMentions } from '../../src/observe/logs.ts';
+import {
+  CLEANUP,
+  CONFIG_MAPS,
+  contentOf,
+  DELETED_AT,
+  DEMO,
+  group,
+  objectFacts,
+  podFacts,
+  snapshot,
+  WIDGETS,
+} from './snapshots.ts';
 
-const TEXTS = [...NASTY_TEXTS, ...NASTY_TEXTS.map((text) => `it said:\n${text}\r${text}`)];
+const AT = '2026-03-02T10:01:20.123456789Z';
+const UID = '0b5e1c9e-4a3f-4d39-9b9f-0b8f3a3f7a11';
+const POD = 'ops/widget-operator-0/manager';
 
-/** Every way into a log, and the commands of our own that it takes. */
-const WAYS: { name: string; say: (log: Log, text: string) => void; own: string[] }[] = [
-  { name: 'line', say: (log, text) => log.line(text), own: [] },
-  { name: 'group', say: (log, text) => log.group(text, [text]), own: ['group', 'endgroup'] },
-  { name: 'notice', say: (log, text) => log.notice(text, text), own: ['notice'] },
-  { name: 'warning', say: (log, text) => log.warning(text, text), own: ['warning'] },
-  { name: 'error', say: (log, text) => log.error(text, text), own: ['error'] },
-  { name: 'debug', say: (log, text) => log.debug(text), own: ['debug'] },
-];
+const HELD: Held = {
+  finalizer: CLEANUP,
+  type: WIDGETS,
+  subject: { apiVersion: 'example.com/v1', kind: 'Widget', namespace: DEMO, name: 'db' },
+  objects: [objectFacts(WIDGETS, 'db', { uid: UID, finalizers: [CLEANUP] })],
+  count: 1,
+  since: DELETED_AT,
+  writers: [],
+};
 
-function lines(output: string): number {
-  return output.split(/\r\n|[\r\n\u2028\u2029\u0085]/).length - 1;
+/** A pod that wrote these lines; a ConfigMap called like the Widget is held as well. */
+function worldOf(lines: string[], isNamesake = false): Snapshot {
+  const types = [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { names: ['db'] })])];
+  if (isNamesake)
+    types.push(contentOf(CONFIG_MAPS, [group(CONFIG_MAPS, ['a/b'], { names: ['db'] })]));
+  else types.push(contentOf(CONFIG_MAPS));
+  const pod = podFacts('widget-operator-0', {
+    namespace: 'ops',
+    deletionTimestamp: undefined,
+    containers: [{ name: 'manager' }, { name: 'kube-rbac-proxy' }],
+  });
+  const found = snapshot({ content: types });
+  found.places['ops'] = { pods: read([pod]) };
+  const log = keepMentions(read(lines.map((line) => `${AT} ${line}`)), found);
+  return { ...found, logs: { [POD]: log } };
 }
 
-describe.each(WAYS)('$name', ({ say, own }) => {
-  afterEach(() => {
-    vi.restoreAllMocks();
+function seen(lines: string[], isNamesake = false) {
+  const context = contextOf(worldOf(lines, isNamesake));
+  const [actor] = actorsOf(context);
+  if (actor === undefined) throw new Error('no pod');
+  return {
+    about: logLinesAbout(context, HELD, actor),
+    naming: logLinesNaming(context, HELD, actor),
+    evidence: logEvidence(context, logLinesAbout(context, HELD, actor)),
+  };
+}
+
+const ZAP = (more: object): string =>
+  JSON.stringify({
+    level: 'error',
+    ts: 1.5,
+    msg: 'Reconciler error',
+    controller: 'widget',
+    ...more,
   });
 
-  test('in the step log is as many lines as we say, and no command but ours', () => {
-    let output = '';
-    vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
-      output += String(text);
-      return true;
+/** Line; whether it names the object, only its namespace and kind, or nothing; whether it points to the owner. */
+const LINES: [
+  title: string,
+  line: string,
+  about: 'object' | 'kind' | 'nothing',
+  isClue: boolean,
+][] = [
+  [
+    'zap JSON',
+    ZAP({
+      controllerKind: 'Widget',
+      Widget: { name: 'db', namespace: DEMO },
+      namespace: DEMO,
+      name: 'db',
+      error: 'AccessDenied',
+      stacktrace: 'sigs.k8s.io/x\n\t/go/x.go:1',
+    }),
+    'object',
+    true,
+  ],
+  [
+    'zap console',
+    `2026-03-02T10:01:20Z\tERROR\tReconciler error\t{"controllerKind": "Widget", "namespace": "${DEMO}", "name": "db", "error": "AccessDenied"}`,
+    'object',
+    true,
+  ],
+  [
+    'klog with keys',
+    `E0302 10:01:20.123456       1 controller.go:324] "Reconciler error" err="AccessDenied" controllerKind="Widget" Widget="${DEMO}/db" namespace="${DEMO}" name="db"`,
+    'object',
+    true,
+  ],
+  [
+    'klog with a sentence',
+    `E0302 10:01:20.123456       1 sync.go:99] error syncing '${DEMO}/db': AccessDenied`,
+    'object',
+    true,
+  ],
+  [
+    'logfmt',
+    `time="2026-03-02T10:01:20Z" level=error msg="deletion failed" widget=${DEMO}/db err="AccessDenied"`,
+    'object',
+    true,
+  ],
+  [
+    'plain words',
+    `cannot delete bucket of widget "db" in namespace ${DEMO}: AccessDenied`,
+    'object',
+    true,
+  ],
+  [
+    'another object of the kind',
+    ZAP({ controllerKind: 'Widget', namespace: DEMO, name: 'db-2', error: 'x' }),
+    'nothing',
+    false,
+  ],
+  [
+    'the same name in another namespace',
+    ZAP({ controllerKind: 'Widget', namespace: `${DEMO}0`, name: 'db', error: 'x' }),
+    'nothing',
+    false,
+  ],
+  [
+    'another kind of the same name, structured',
+    ZAP({ controllerKind: 'Gadget', namespace: DEMO, name: 'db', error: 'x' }),
+    'nothing',
+    false,
+  ],
+  [
+    'another kind of the same name, in words',
+    `error syncing ConfigMap ${DEMO}/db: AccessDenied`,
+    'nothing',
+    false,
+  ],
+  [
+    'it says that the object is not its business',
+    ZAP({ level: 'info', msg: 'Ignoring widget: class mismatch', namespace: DEMO, name: 'db' }),
+    'object',
+    false,
+  ],
+  [
+    'a copy of an Event',
+    JSON.stringify({
+      msg: 'deleting failed',
+      involvedObject: { namespace: DEMO, name: 'db' },
+      reason: 'Failed',
+    }),
+    'nothing',
+    false,
+  ],
+  [
+    'an audit record',
+    JSON.stringify({ auditID: UID, verb: 'delete', objectRef: { namespace: DEMO, name: 'db' } }),
+    'nothing',
+    false,
+  ],
+  [
+    'a name that is a word of the line',
+    `level=info msg="db connection ready" namespace=${DEMO}`,
+    'nothing',
+    false,
+  ],
+  [
+    'an error about the kind in the namespace',
+    `E0302 10:01:20.1       1 r.go:1] failed to list widgets in ${DEMO}: AccessDenied`,
+    'kind',
+    false,
+  ],
+  [
+    'it only looked at it',
+    ZAP({ level: 'info', msg: 'Scanned', namespace: DEMO, name: 'db' }),
+    'object',
+    false,
+  ],
+];
+
+test.each(LINES)('%s', (_, line, about, isClue) => {
+  const found = seen([line]);
+  const [first] = found.about;
+  expect(first === undefined ? 'nothing' : first.namesObject ? 'object' : 'kind').toBe(about);
+  expect(found.naming.length > 0).toBe(isClue);
+});
+
+test('a line with the UID of the object is about it', () => {
+  const uid = 'uid-widgets-db';
+  const [object] = HELD.objects;
+  const held = { ...HELD, objects: [{ ...object, uid }] } as Held;
+  const context = contextOf(worldOf([`finalizing ${uid}`]));
+  const [actor] = actorsOf(context);
+  expect(actor && logLinesNaming(context, held, actor)).toHaveLength(1);
+});
+
+test('an object of another kind with the same name makes a line without a kind ambiguous', () => {
+  const line = `E0302 10:01:20.1       1 sync.go:99] error syncing '${DEMO}/db': AccessDenied`;
+  expect(seen([line]).naming).toHaveLength(1);
+  expect(seen([line], true).naming).toHaveLength(0);
+});
+
+test('errors come first, repeats are counted, and stack traces are dropped', () => {
+  const error = `boom 17\n\tat com.example.Main(Main.java:3)\nmain.go:12`;
+  const failing = ZAP({ namespace: DEMO, name: 'db', error });
+  const info = ZAP({ level: 'info', msg: 'Reconciling', namespace: DEMO, name: 'db' });
+  const { evidence } = seen([failing, failing.replace('17', '18'), info, info]);
+  expect(evidence).toEqual([
+    `log of ${POD}, 10 s ago: Reconciler error: boom 18 (2 times)`,
+    `log of ${POD}, 10 s ago: Reconciling (2 times)`,
+  ]);
+});
+
+test('at most three lines of 300 characters are quoted', () => {
+  const words = ['alpha', 'beta', 'gamma', 'delta'];
+  const lines = words.map((word) =>
+    ZAP({ namespace: DEMO, name: 'db', error: `${word} ${'x '.repeat(5_000)}` }),
+  );
+  const quoted = quotedLines(seen(lines).about);
+  expect(quoted.map(({ line }) => line.length)).toEqual([300, 300, 300]);
+});
+
+test('hostile lines neither throw nor take long', () => {
+  const hostile = [
+    `${DEMO} ${'{'.repeat(200_000)}`,
+    `${DEMO} ${'a="'.repeat(80_000)}`,
+    `${DEMO} ${'\\"'.repeat(80_000)}`,
+    `{"namespace":"${DEMO}","name":{"name":["db"]},"error":{"a":1},"msg":7}`,
+    `${DEMO}/db ${'\u0000\ufffd\u001b[31m'.repeat(30_000)}`,
+    `${`${DEMO}/`.repeat(30_000)}`,
+    `E0302 ${'1'.repeat(200_000)} ${DEMO}`,
+  ];
+  const before = process.cpuUsage().user;
+  expect(() => seen(hostile)).not.toThrow();
+  for (const line of hostile) maskLogSecrets(line);
+  expect(process.cpuUsage(undefined).user - before).toBeLessThan(5_000_000);
+});
+
+test.each([
+  ['password=hunter2!', 'password=***'],
+  ['"secretKey": "abc/def+ghi"', '"secretKey": ***'],
+  ['{\\"token\\":\\"abc\\"}', '{\\"token\\":***}'],
+  ['key AKIAIOSFODNN7EXAMPLE was refused', 'key *** was refused'],
+  ['wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY is bad', '*** is bad'],
+  [`Widget ${DEMO}/provider-aws-s3-dc4dc9c3f5b1-0b5e1c9e-4a3f-4d39-9b9f`, undefined],
+  [`uid ${UID}, secret "db-credentials" not found`, undefined],
+])('masks secrets in %s', (text, masked) => {
+  expect(maskLogSecrets(text)).toBe(masked ?? text);
+});
+
+test('a line without a known format is one message', () => {
+  const { message, fields, isError } = parseLogLine(`${AT} hello there`);
+  expect({ message, fields, isError }).toEqual({
+    message: 'hello there',
+    fields: {},
+    isError: false,
+  });
+});
+
+test('reads the leading pod first, no sidecar, and the log before a crash', () => {
+  const pod = (name: string, crashedAt?: string) =>
+    podFacts(name, {
+      namespace: 'ops',
+      ownerReferences: [
+        {
+          ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'w', uid: 'w' },
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+      containers: [{ name: 'manager', crashedAt }, { name: 'kube-rbac-proxy' }],
     });
-    const log = createActionLog(createRedactor());
-    for (const text of TEXTS) {
-      output = '';
-      say(log, text);
-      expect(commandsIn(output), text).toEqual(own);
-      expect(lines(output), text).toBe(Math.max(1, own.length + (own[0] === 'group' ? 1 : 0)));
-    }
-  });
-
-  test.each([{ colour: false }, { colour: true }])('in the terminal too, $colour', ({ colour }) => {
-    let output = '';
-    const write = (text: string): void => {
-      output += text;
-    };
-    const log = createTerminalLog({ redactor: createRedactor(), write, colour, debug: true });
-    for (const text of TEXTS) {
-      output = '';
-      say(log, text);
-      expect(commandsIn(output), text).toEqual([]);
-      expect(lines(output), text).toBe(own[0] === 'group' ? 2 : 1);
-    }
-  });
+  const late = '2026-03-02T10:00:30Z';
+  const found = snapshot({ logs: {} });
+  found.places['ops'] = {
+    pods: read([pod('w-0'), pod('w-1', late), pod('w-2', '2026-03-02T09:00:00Z')]),
+  };
+  found.cluster.leases = read([
+    { namespace: 'ops', name: 'w', holder: 'w-1_0b5e', renewTime: undefined, durationSeconds: 15 },
+  ] as never);
+  const context = contextOf(found);
+  const [actor] = actorsOf(context);
+  expect(actor && logSources(context, actor).map(logKey)).toEqual([
+    'ops/w-1/manager',
+    'ops/w-1/manager (previous)',
+    'ops/w-0/manager',
+  ]);
 });
 
-test('a report for the terminal keeps its lines, and holds no command', () => {
-  const report = TEXTS.join('\n');
-  expect(commandsIn(logLines(report))).toEqual([]);
-  expect(logLines('a\r\nb,"c"\r\n')).toBe('a\r\nb,"c"\r\n');
-});
-
-test('a report as JSON stays the same value, and holds no command', () => {
-  const json = JSON.stringify(TEXTS, null, 2);
-  expect(commandsIn(logJson(json))).toEqual([]);
-  expect(JSON.parse(logJson(json))).toEqual(JSON.parse(json));
+test('only lines that mention the namespace or a held object are kept', () => {
+  const log: Read<string[]> = read(['about other', `about ${DEMO}`, 'about uid-widgets-db', 'x']);
+  const kept = keepMentions(log, worldOf([]));
+  expect(kept).toEqual(read([`about ${DEMO}`, 'about uid-widgets-db']));
 });

@@ -142,6 +142,7 @@ describe('what needs somebody to act', () => {
     'owner-missing',
     'owner-scaled-to-zero',
     'owner-unknown',
+    'owner-not-acting',
     'apiservice-unavailable',
     'conversion-webhook-failing',
     'admission-webhook-failing',
@@ -157,6 +158,10 @@ describe('what needs somebody to act', () => {
   test.each<{ what: string; given?: Partial<Finding>; more?: Partial<Diagnosis> }>([
     { what: 'it is no root cause', more: { rootCauses: [] } },
     { what: 'the owner is only likely', given: { certainty: 'likely' } },
+    {
+      what: 'it may not be paused',
+      given: { code: 'owner-not-acting', certainty: 'likely' },
+    },
     { what: 'somebody else lives who could be the owner', more: { reservations: { held: ['x'] } } },
     { what: 'the namespace may be gone', more: { namespaceUnread: true } },
     {

@@ -99,6 +99,7 @@ export function podFacts(name: string, given: Partial<PodFacts> = {}): PodFacts 
     ready: true,
     nodeName: 'node-1',
     deletionGracePeriodSeconds: 30,
+    containers: [{ name: 'main' }],
     claims: [],
     troubles: [],
     account: 'default',

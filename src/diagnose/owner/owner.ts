@@ -1,5 +1,5 @@
 import { POD_TYPE } from '../../model/facts.ts';
-import type { Certainty, Remedy, Subject } from '../../model/finding.ts';
+import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
@@ -53,6 +53,7 @@ import {
   tellingWriter,
   writerOf,
 } from './held.ts';
+import { isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { goesBy, isHolder } from './names.ts';
 import { type Need, needsOfOwner } from './needs.ts';
 import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
@@ -67,7 +68,14 @@ import {
   resumeRemedy,
   wakeRemedies,
 } from './remedies.ts';
-import { lostLease, pausedBy, type Refusal, refusalsFor, sayings } from './state.ts';
+import {
+  lostDefinition,
+  lostLease,
+  pausedBy,
+  type Refusal,
+  refusalsFor,
+  sayings,
+} from './state.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -91,6 +99,8 @@ export const UNEXPECTED: OwnerResults = {
 };
 
 const EXPECTED: OwnerResults = { ...UNEXPECTED, isExpected: true };
+
+const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
 
 const BECAUSE = 'only its owner removes the finalizer';
 const REFUSED = 'it refuses the update that removes the finalizer';
@@ -124,9 +134,9 @@ export function ownerResults(
         : [unknown(context, held, attribution, removal)];
   const [first] = results;
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
-  const isRemovable = !['owner-running', 'owner-failing', 'owner-not-ready'].includes(first.code);
-  // Who was told to leave the object alone waits for nothing else.
-  const isWaiting = first.code === 'owner-running' && pausedBy(context, held) === undefined;
+  const isRunning = RUNNING.includes(first.code);
+  const isRemovable = !isRunning && first.code !== 'owner-not-ready';
+  const isWaiting = first.code === 'owner-running';
   const partners =
     isWaiting || verdict !== 'found'
       ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
@@ -138,7 +148,6 @@ export function ownerResults(
   }
   const others = isWaiting && partners.length > 0 ? [] : results;
   // What refuses a running owner stands below it; anybody else meets it when they act.
-  const isRunning = first.code === 'owner-running' || first.code === 'owner-failing';
   const extra = isRunning ? [] : obstacles;
   const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   return {
@@ -276,12 +285,18 @@ function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'
   const { certainty, unread } = attribution;
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
+  const lines = logLinesAbout(context, held, actor);
   const common = {
     subject: subjectOf(actor),
     finalizer: held.finalizer,
     scope: inside ? ('namespace' as const) : ('cluster' as const),
     certainty,
-    evidence: [...evidenceOf(candidate, attribution), ...admissionOf(context, held)],
+    evidence: [
+      ...logEvidence(context, lines),
+      ...evidenceOf(candidate, attribution),
+      ...admissionOf(context, held),
+    ],
+    ...(lines.length > 0 && { ownerLog: quotedLines(lines) }),
   };
   const duty = shouldRemove(held, certainty, unread);
   const waitsForNamespace = inside
@@ -366,7 +381,7 @@ function notReady(charge: Charge): RuleResult[] {
   const remedies = [
     role('now', cure()),
     look(`See the state of ${who}`, kubectl('describe', ...target(actor))),
-    ...(hasPods ? [logRemedy(actor)] : []),
+    ...(hasPods ? [logRemedy(context, actor)] : []),
     ...removal,
   ];
   const refused = failure && `its pods are refused (${failure.reason}): ${failure.message}`;
@@ -440,19 +455,39 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
 function running(charge: Charge): RuleResult[] {
-  const { actor, candidate, context, held, obstacles } = charge;
+  const { actor, candidate, context, held, obstacles, removal } = charge;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
   if (paused !== undefined && refusals.length === 0) {
     const { object, by } = paused;
     const what = `${object.kind} ${object.name}`;
-    const words = ` and runs, but ${/^spec\.suspend/.test(by) ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
+    // Of Jobs and their like it suspends the work that they describe, not what deletes them.
+    const isUnclear = by.startsWith('spec.suspend');
+    const words = ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
     const resume = resumeRemedy(typeOf(context, object) ?? held.type, object, by);
     const evidence = [`${what}: ${by}`];
-    return [told(charge, 'owner-running', words, [resume, logRemedy(actor)], { evidence })];
+    const certainty = isUnclear ? 'likely' : charge.common.certainty;
+    const remedies = [resume, logRemedy(context, actor)];
+    return [told(charge, 'owner-not-acting', words, remedies, { evidence, certainty })];
   }
-  const said = refusals.map(({ error, source }) => `${source}: ${error.text}`);
+  const lost = lostDefinition(context, held);
+  if (lost !== undefined && refusals.length === 0) {
+    const what = `${lost.type.kind} ${lost.name}`;
+    const words = ` and runs, but no longer serves ${held.type.kind}: ${what}, which defines it, does not exist any more`;
+    const restore = role('now', {
+      text: `Create ${what} again, as it was: ${actorText(actor)} then serves ${held.type.kind} and removes the finalizer`,
+    });
+    const evidence = [`${lost.field} names ${what}, which does not exist`];
+    return [
+      told(charge, 'owner-not-acting', words, [restore, ...removal, logRemedy(context, actor)], {
+        evidence,
+      }),
+    ];
+  }
+  const said = refusals
+    .filter(({ source }) => !source.startsWith('log of '))
+    .map(({ error, source }) => `${source}: ${error.text}`);
   const { change, watch, impersonates } = candidate.rights;
   const lacksRight = change === undefined && !impersonates && isRbacRead(context);
   const [first] = refusals;
@@ -477,7 +512,7 @@ function running(charge: Charge): RuleResult[] {
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     const refused = ` and runs, but its requests are refused${words}`;
     const cures = cureRemedies(charge, first, lacksRight, circle !== undefined);
-    const failing = told(charge, 'owner-failing', refused, [...cures, logRemedy(actor)], {
+    const failing = told(charge, 'owner-failing', refused, [...cures, logRemedy(context, actor)], {
       quote: first && inShort(first.error.text),
       evidence: [...said.slice(0, 10), ...(lacksRight ? [lack] : [])],
       waitsFor: linksTo(causes, REFUSED),
@@ -501,7 +536,7 @@ function running(charge: Charge): RuleResult[] {
   if (lease !== undefined) return [withoutLead(charge, lease)];
   if (isForeseen(context, held)) return needing(charge);
   if (isOver) {
-    const remedies = [logRemedy(actor), installRemedy(held, actorText(actor))];
+    const remedies = [logRemedy(context, actor), installRemedy(held, actorText(actor))];
     return [
       told(charge, 'owner-running', ' and still runs, but is being deleted itself', remedies),
     ];
@@ -509,8 +544,9 @@ function running(charge: Charge): RuleResult[] {
   const [waiting] = sayings(context, held, actor);
   const words =
     waiting && `; ${waiting.object.kind} ${waiting.object.name} says: ${inShort(waiting.text)}`;
-  const slow = ` and runs; no error was found, so it may be slow or in back-off${words ?? ''}`;
-  const remedies = [logRemedy(actor), moreTime(actor), ...restartRemedies(context, actor)];
+  const log = isLogRead(context, actor) ? ', also not in its log' : '';
+  const slow = ` and runs; no error was found${log}, so it may be slow or in back-off${words ?? ''}`;
+  const remedies = [logRemedy(context, actor), moreTime(actor), ...restartRemedies(context, actor)];
   const evidence = waiting && [`${waiting.source}: ${waiting.text}`];
   const quote = waiting && inShort(waiting.text);
   return [told(charge, 'owner-running', slow, remedies, { ...(evidence && { evidence }), quote })];
@@ -521,7 +557,7 @@ function withoutLead(charge: Charge, lease: LeaseFacts): RuleResult {
   const { actor, context } = charge;
   const { namespace, name, holder, renewTime } = lease;
   const what = `Lease ${namespace}/${name}`;
-  const log = logRemedy(actor);
+  const log = logRemedy(context, actor);
   if (isHolder(actor, lease)) {
     const words = ` and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`;
     const why = `Restart ${actorText(actor)}, which is the leader and does nothing`;
@@ -596,7 +632,7 @@ function needing(charge: Charge): RuleResult[] {
     ...states.slice(0, 3),
   ];
   const names = listNames([...objects, ...created]);
-  const remedies = names === '' ? [logRemedy(actor)] : orderRemedies(context, held, names);
+  const remedies = names === '' ? [logRemedy(context, actor)] : orderRemedies(context, held, names);
   return [
     told(charge, 'owner-failing', ` and runs; ${clauses.join('; ')}`, remedies, {
       certainty: isLikely ? 'likely' : 'unknown',
@@ -793,6 +829,7 @@ function unknown(
   const writer = writerOf(held);
   const telling = candidates.filter(({ evidence }) => evidence.length > 0);
   const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
+  const lines = shown.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
   const absent =
     telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
   const why = (): string => {
@@ -835,6 +872,7 @@ function unknown(
         (candidate) =>
           `${pointerText(candidate)} may be its controller: ${evidenceFor(candidate).join('; ') || 'only by its permissions'}`,
       ),
+      ...logEvidence(context, lines),
       ...reservations,
       ...(known === undefined
         ? ['not a well-known finalizer']
@@ -844,6 +882,7 @@ function unknown(
     ],
     scope: 'namespace',
     certainty: 'unknown',
+    ...(lines.length > 0 && { ownerLog: quotedLines(lines) }),
     remedies: [
       ...knownRemedies(held, 'now'),
       ...(absent === undefined

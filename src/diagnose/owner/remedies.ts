@@ -72,14 +72,15 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
 }
 
 /** `kubectl logs` takes a type only with a slash. */
-export function logRemedy(actor: Actor): Remedy {
+export function logRemedy({ now }: Context, actor: Actor): Remedy {
   const { kind, namespace, name, pods } = actor;
   const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
     kind,
   );
+  const isHint = now.logs === undefined && now.forecast === undefined;
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
   return look(
-    `Read the log of ${actorText(actor)}`,
+    `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads it and quotes what it says about the object' : ''}`,
     kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
   );
 }

@@ -3,14 +3,27 @@ import {
   type LeaseFacts,
   type ObjectDetail,
   type ObjectFacts,
+  partnerKey,
+  type ResourceType,
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive } from '../actors.ts';
 import { domainOf } from '../catalogue.ts';
-import { type Context, detailOf, eventsAbout, isBuiltIn, isInside, listed } from '../context.ts';
+import {
+  type Context,
+  detailOf,
+  eventsAbout,
+  groupOf,
+  isBuiltIn,
+  isInside,
+  listed,
+  typeName,
+  typesOf,
+} from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { isFresh } from './evidence.ts';
 import type { Held } from './held.ts';
+import { logLinesAbout } from './logs.ts';
 import { isHolder, namesOf, OF_KUBERNETES, OF_NODES, speaksAs } from './names.ts';
 import { parentsOf } from './partners.ts';
 
@@ -33,6 +46,7 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
     ...fromEvents(context, held, owner, object),
     ...fromTrial(context, held, object),
   ]);
+  if (owner !== undefined) said.push(...fromLogs(context, held, owner));
   const bySaying = new Map<string, (typeof said)[number]>();
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
   return [...bySaying.values()]
@@ -249,6 +263,20 @@ function mentions({ message, regarding }: EventFacts, { kind, namespace, name, u
   );
 }
 
+/** How long an error in a log still says how it is, once the controller has said something else about the object. */
+const LOG_ERROR_MS = 60_000;
+
+/** Errors in the owner's log about these objects. */
+function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
+  const lines = logLinesAbout(context, held, owner);
+  const newest = Math.max(...lines.map(({ at }) => Date.parse(at) || 0));
+  return lines
+    .filter(({ isError, at }) => isError && (Date.parse(at) || 0) >= newest - LOG_ERROR_MS)
+    .flatMap(({ text, pod, object, at }) =>
+      refusal(text, `log of ${pod}`, true).map((error) => ({ ...error, object, at })),
+    );
+}
+
 /** Words of failure that no known signature explains; "0 failed", "no errors" and "errors: 0" are none. */
 const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
@@ -284,6 +312,54 @@ export function pausedBy(
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
   }
   return undefined;
+}
+
+/** An object that defines the type of the held ones and starts their controller. */
+export interface Definition {
+  type: ResourceType;
+  name: string;
+  /** Where it is named. */
+  field: string;
+}
+
+/**
+ * The definitions that the held objects or their CRD name: the CRD's controller (a Crossplane XRD), or a label
+ * `…/<kind>-name` (`kro.run/resource-graph-definition-name`).
+ */
+export function definingObjects(context: Context, held: Held): Definition[] {
+  const crd = listed(context.now.cluster.definitions).find(
+    ({ name }) => name === typeName(held.type),
+  );
+  const kinds = typesOf(context).filter(
+    ({ namespaced, verbs, group }) => !namespaced && verbs.includes('list') && !isBuiltIn(group),
+  );
+  const made = crd?.madeBy;
+  const maker =
+    made &&
+    kinds.find(({ kind, group }) => kind === made.kind && group === groupOf(made.apiVersion));
+  const labels = Object.entries({ ...crd?.labels, ...held.objects[0]?.labels });
+  const named = labels.flatMap(([label, name]): Definition[] => {
+    const [, domain = '', word = ''] = /^([^/]+)\/([a-z-]+)-name$/.exec(label) ?? [];
+    const type = kinds.find(
+      ({ kind, group }) => kebab(kind) === word && `.${domain}`.endsWith(`.${group}`),
+    );
+    return type === undefined ? [] : [{ type, name, field: `label ${label}` }];
+  });
+  return maker === undefined || made === undefined
+    ? named
+    : [{ type: maker, name: made.name, field: `ownerReference of CRD ${crd?.name}` }, ...named];
+}
+
+function kebab(kind: string): string {
+  return kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
+}
+
+/** The definition that does not exist any more: the controller has stopped the part of it that served the type. */
+export function lostDefinition(context: Context, held: Held): Definition | undefined {
+  return definingObjects(context, held).find(({ type, name }) => {
+    const found = context.now.partners[partnerKey({ ...type, namespace: undefined, name })];
+    return found?.ok === true && found.value === undefined;
+  });
 }
 
 /** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */

@@ -385,7 +385,7 @@ const isEnding: Step = async (world, operator) => {
 const OTHER = 'acme.example';
 
 const bothHeld =
-  (code: 'owner-failing' | 'owner-running', ...words: RegExp[]) =>
+  (code: 'owner-failing' | 'owner-not-acting', ...words: RegExp[]) =>
   (world: World, operator: Operator): Partial<Expectation> => {
     const end = owner(operator, code, { advises: words });
     return {
@@ -498,7 +498,7 @@ const duties: Scenario[] = [
     spec: { suspend: true },
     behaviour: HANGS,
     afterwards: guardSecond(OTHER, { suspend: true }),
-    expect: bothHeld('owner-running', /Widget db again/, /Widget second again/),
+    expect: bothHeld('owner-not-acting', /Widget db again/, /Widget second again/),
     cure: releaseBoth,
     beyondCommands: 'its stand-in looks after one of them only',
   }),

@@ -13,10 +13,12 @@ import { kubelet } from './kubelet.ts';
 import { latecomers } from './latecomers.ts';
 import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
+import { logs } from './logs.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { neighbours } from './neighbours.ts';
 import { newcomers } from './newcomers.ts';
+import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
@@ -39,6 +41,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ...owners,
   ...whose,
   ...why,
+  ...logs,
+  ...notActing,
   ...beyond,
   ...chains,
   ...shapes,

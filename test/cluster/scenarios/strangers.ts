@@ -296,7 +296,7 @@ const scopes: Scenario[] = [
     expect: (world, operator) => ({
       chains: 'any',
       rootCauses: [
-        owner(operator, 'owner-running', { says: [/spec.paused/], advises: [/paused/] }),
+        owner(operator, 'owner-not-acting', { says: [/spec.paused/], advises: [/paused/] }),
       ],
       never: [{ code: 'owner-missing' }],
       also: ({ namespace }) => {

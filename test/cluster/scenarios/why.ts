@@ -466,7 +466,7 @@ const paused = (id: string, title: string, value: string, more: Pick<Situation, 
 const told: Scenario[] = [
   paused('paused', 'an annotation tells the operator to leave the object alone', 'true', {
     owner: (_, operator) => [
-      owner(operator, ['owner-running', 'owner-failing'], { says: [/paus/i] }),
+      owner(operator, 'owner-not-acting', { says: [/paus/i], advises: [/again/] }),
     ],
   }),
   paused('paused-no-more', 'the same annotation says "false"', 'false', {

@@ -1,0 +1,75 @@
+import { maskLogSecrets } from '../base/redact.ts';
+import { objectPath, withQuery } from '../kubernetes/paths.ts';
+import { POD_TYPE } from '../model/facts.ts';
+import { type Read, read } from '../model/read.ts';
+import { type LogSource, logKey, type Snapshot } from '../model/snapshot.ts';
+import { type Gathered, inParallel, type Reading } from './collections.ts';
+
+/** Containers in one run, and what is read of each. */
+export const MAX_LOGS = 40;
+const TAIL_LINES = 500;
+const LIMIT_BYTES = 256 * 1024;
+/** A kubelet that does not answer must not use up the time of the examination. */
+const LIMIT_MS = 5_000;
+/** A server may ignore `limitBytes`; more than this is refused. */
+const MAX_BYTES = 2 * LIMIT_BYTES;
+
+/** Reads the end of these logs, one request for each, since the deletion began. */
+export async function readLogs(
+  sources: readonly LogSource[],
+  sinceTime: string | undefined,
+  { api, signal }: Reading,
+): Promise<Map<string, Gathered<Read<string[]>>>> {
+  const answers = await inParallel(sources, async (source) => {
+    const { namespace, pod, container, isPrevious } = source;
+    const path = withQuery(`${objectPath(POD_TYPE, namespace, pod)}/log`, {
+      container,
+      previous: isPrevious ? 'true' : undefined,
+      sinceTime,
+      timestamps: 'true',
+      tailLines: TAIL_LINES,
+      limitBytes: LIMIT_BYTES,
+    });
+    const options = { signal, timeoutMs: LIMIT_MS, maxBytes: MAX_BYTES };
+    const got = await api.text(path, options);
+    return [logKey(source), gathered(source, got)] as const;
+  });
+  return new Map(answers);
+}
+
+function gathered(source: LogSource, got: Read<string>): Gathered<Read<string[]>> {
+  const what = `log of ${logKey(source)}`;
+  if (!got.ok) {
+    const { kind, message } = got.failure;
+    const grant = { apiGroup: '', resource: 'pods/log', verb: 'get' };
+    return {
+      value: got,
+      unread: [{ what, reason: message, ...(kind === 'forbidden' && { grant }) }],
+    };
+  }
+  const text = maskLogSecrets(got.value);
+  const lines = text.split(/\r?\n/).filter((line) => line !== '');
+  // The limit cuts off what is newest: the kubelet counts bytes from the first of the last 500 lines.
+  const isCut = Buffer.byteLength(got.value) >= LIMIT_BYTES;
+  return {
+    value: read(lines),
+    unread: isCut
+      ? [{ what: `more of the ${what}`, reason: 'only its first 256 KB were read' }]
+      : [],
+  };
+}
+
+/** Keeps the lines that mention this namespace or the UID of an object that is held in it. */
+export function keepMentions(
+  log: Read<string[]>,
+  { namespace, content }: Snapshot,
+): Read<string[]> {
+  if (!log.ok) return log;
+  const uids = content.flatMap(({ read: found }) =>
+    found.ok
+      ? found.value.terminating.flatMap(({ examples }) => examples.map(({ uid }) => uid))
+      : [],
+  );
+  const words = [namespace.name, namespace.uid, ...uids].filter((word) => word !== '');
+  return read(log.value.filter((line) => words.some((word) => line.includes(word))));
+}

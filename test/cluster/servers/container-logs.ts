@@ -1,0 +1,56 @@
+import type { World } from '../world.ts';
+import { startHttpsServer } from './https.ts';
+import type { Operator } from './operator-process.ts';
+
+/** What the containers of a pod have written; `undefined`: the kubelet does not answer for it. */
+export type ContainerLogs = (request: {
+  namespace: string;
+  pod: string;
+  container: string;
+  query: URLSearchParams;
+}) => string | Buffer | undefined;
+
+/**
+ * Answers for the logs of this node's pods in the place of its kubelet: the API server asks `GET
+ * /containerLogs/namespace/pod/container` (kubernetes pkg/kubelet/server). Lines begin with their time, as with
+ * `timestamps=true`.
+ */
+export async function serveContainerLogs(
+  world: World,
+  node: string,
+  logs: ContainerLogs,
+): Promise<void> {
+  const { address, port } = await startHttpsServer(world, [node], (request, response) => {
+    const url = new URL(request.url ?? '/', 'https://kubelet');
+    const [, , namespace = '', pod = '', container = ''] = url.pathname.split('/');
+    const text = logs({ namespace, pod, container, query: url.searchParams });
+    response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'text/plain' });
+    const limit = Number(url.searchParams.get('limitBytes') ?? Number.POSITIVE_INFINITY);
+    response.end(text === undefined ? 'no such container' : Buffer.from(text).subarray(0, limit));
+  });
+  await world.client.patchStatus(
+    { apiVersion: 'v1', kind: 'Node', name: node },
+    {
+      addresses: [{ type: 'InternalIP', address }],
+      daemonEndpoints: { kubeletEndpoint: { Port: port } },
+    },
+  );
+}
+
+/** A line of controller-runtime's logger (zap, JSON) about an object of this operator. */
+export function logLine(
+  { group, kind }: Pick<Operator, 'group' | 'kind'>,
+  level: 'info' | 'error',
+  msg: string,
+  object: { namespace: string; name: string },
+  error?: string,
+  agoSeconds = 5,
+): string {
+  const at = new Date(Date.now() - 1_000 * agoSeconds).toISOString();
+  const record = {
+    ...{ level, ts: at, msg, controller: kind.toLowerCase(), controllerGroup: group },
+    ...{ controllerKind: kind, [kind]: object, ...object, reconcileID: crypto.randomUUID() },
+    ...(error === undefined ? {} : { error, stacktrace: 'main.main\n\t/src/main.go:12' }),
+  };
+  return `${at} ${JSON.stringify(record)}\n`;
+}
