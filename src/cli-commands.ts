@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, EXIT } from './arguments.ts';
 import { ActionError, describeError } from './base/errors.ts';
-import { isObject } from './base/json.ts';
 import type { Log } from './base/log.ts';
 import { makeFolder, onCancel, print } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
@@ -13,7 +12,7 @@ import { type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
-import { type Report, reportJson } from './report/report-json.ts';
+import { type Report, reportFrom, reportJson } from './report/report-json.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
 import type { View } from './report/view.ts';
 
@@ -74,14 +73,14 @@ export function statisticsOf({ files, format }: Extract<Command, { run: 'stats' 
 }
 
 function readReport(path: string): Report {
-  let report: unknown;
+  let report: Report | undefined;
   try {
-    report = JSON.parse(readFileSync(path, 'utf8'));
+    report = reportFrom(readFileSync(path, 'utf8'));
   } catch (error) {
     throw new ActionError('invalid-input', `cannot read "${path}": ${describeError(error)}`);
   }
-  if (!isObject(report) || report['schemaVersion'] !== 1) {
+  if (report === undefined) {
     throw new ActionError('invalid-input', `"${path}" is no report.json of this gate, version 1`);
   }
-  return report as unknown as Report;
+  return report;
 }

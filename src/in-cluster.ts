@@ -1,10 +1,15 @@
+import { readFileSync } from 'node:fs';
+import { describeError } from './base/errors.ts';
 import { type Environment, homeDirectory } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
+import { hindsightOf } from './forecast/hindsight.ts';
 import { runGate } from './gate/gate.ts';
 import type { GateDeps } from './gate/run.ts';
 import type { Inputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
+import type { RunResult } from './model/result.ts';
+import { reportFrom } from './report/report-json.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
@@ -34,8 +39,34 @@ export async function runInCluster<T>(
       ...{ api, clock: systemClock, log, signal, gateVersion: GATE_VERSION },
       announce: async (planned) => announce?.(viewOf(planned, redactor.redact)),
     });
-    return await tell(viewOf(result, redactor.redact));
+    const compared = withHindsight(result, inputs.forecastReport, log);
+    return await tell(viewOf(compared, redactor.redact));
   } finally {
     await api.close();
+  }
+}
+
+/** Compares the result with an earlier forecast. A report that cannot be used costs a warning and nothing else. */
+export function withHindsight(result: RunResult, path: string, log: GateDeps['log']): RunResult {
+  if (path === '' || result.kind === 'forecast') return result;
+  try {
+    const report = reportFrom(readFileSync(path, 'utf8'));
+    if (report === undefined) throw new Error('it is no report.json of this gate, version 1');
+    const earlier = new Map(report.namespaces.map((one) => [one.name, one]));
+    const namespaces = result.namespaces.map((namespace) => {
+      const forecast = earlier.get(namespace.name);
+      if (forecast === undefined) return namespace;
+      const hindsight = hindsightOf(namespace, { ...forecast, at: report.generatedAt });
+      if (hindsight === undefined) return namespace;
+      const { verdict, outcome, because } = hindsight;
+      const event = `forecast of ${hindsight.at} (${outcome}): ${verdict}, because ${because}`;
+      log.line(`${namespace.name}: ${event}`);
+      const timeline = [...namespace.timeline, { at: result.finishedAt, event }];
+      return { ...namespace, hindsight, timeline };
+    });
+    return { ...result, namespaces };
+  } catch (error) {
+    log.warning(`the forecast report "${path}" cannot be used: ${describeError(error)}`);
+    return result;
   }
 }

@@ -66,6 +66,11 @@ export const INPUTS = {
     description:
       'Change nothing and wait for nothing: say what would hold the namespaces if they were deleted now',
   },
+  'forecast-report': {
+    default: '',
+    description: "A forecast's report.json: say whether it foresaw the outcome",
+    value: 'FILE',
+  },
   timeout: {
     default: '5m',
     description: 'How long to wait, in all; with a unit (90s, 10m, 1h)',
@@ -243,6 +248,8 @@ export function readInputs(given: Given) {
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
     /** Change nothing and wait for nothing: say what would hold the namespaces. */
     forecast: yes('forecast'),
+    /** Path of an earlier forecast's report.json; empty for none. */
+    forecastReport: raw['forecast-report'],
     timeoutMs,
     failFast: yes('fail-fast'),
     policy: { failOn: pick('fail-on'), ifNotFound: pick('if-not-found') } satisfies Policy,

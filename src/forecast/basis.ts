@@ -12,6 +12,8 @@ import { predict } from './predict.ts';
 
 type OwnerLife = ForecastBasis['owners'][number];
 
+const MAX_FINALIZERS = 50;
+
 /** Returns what a forecast rests on: finalizers, the owners that are expected to remove them, and dry runs. */
 export function basisOf(now: Snapshot, { notInspected }: Diagnosis): ForecastBasis {
   const context = contextOf(predict(now));
@@ -19,11 +21,13 @@ export function basisOf(now: Snapshot, { notInspected }: Diagnosis): ForecastBas
   const held = heldBy(context);
   const lives = held.map((one) => ({ ...lifeOf(context, one), objects: Math.max(1, one.count) }));
   const owners = Map.groupBy(lives, ({ owner }) => owner).values();
+  const finalizers = guarded.flatMap((group) => group.finalizers);
   const deletions = Object.values(now.forecast?.deletions ?? {});
   return {
     objectsWithFinalizers: guarded
       .filter(({ finalizers }) => finalizers.length > 0)
       .reduce((sum, { count }) => sum + count, 0),
+    finalizers: [...new Set(finalizers)].slice(0, MAX_FINALIZERS),
     owners: Array.from(owners, oldest),
     dryRuns: {
       deletions: deletions.filter(({ answer }) => answer !== 'unknown').length,

@@ -56,9 +56,21 @@ export interface OrderEntry {
   command: string;
 }
 
+/** Whether an earlier forecast foresaw what became of a namespace. */
+export interface Hindsight {
+  /** When the forecast was made, ISO 8601, and what it said. */
+  at: string;
+  outcome: string;
+  /** `open`: the forecast left the question open. `not-comparable`: it is about something else. */
+  verdict: 'foreseen' | 'not-foreseen' | 'open' | 'not-comparable';
+  because: string;
+}
+
 /** What a forecast rests on, so that `clear` can be checked. */
 export interface ForecastBasis {
   objectsWithFinalizers: number;
+  /** The first of these finalizers, each once. */
+  finalizers: string[];
   /** Who is expected to remove the finalizers; of several objects of one owner, the oldest sign of life. */
   owners: { owner: string; objects: number; evidence: string; aliveAt?: string }[];
   /** Requests that were tried and answered without changing anything. */
@@ -89,6 +101,8 @@ export interface NamespaceResult {
   order?: OrderEntry[];
   /** Only of a forecast of a namespace that is not terminating. */
   basis?: ForecastBasis;
+  /** Only where the report of a forecast was given. */
+  hindsight?: Hindsight;
   /** Only of an ordered deletion: what it deleted inside. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */

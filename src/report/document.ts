@@ -309,8 +309,15 @@ function deletionBlocks(
   return fold(isMany ? [...title, ' of ', exact(home)] : title, table);
 }
 
-/** What a forecast rests on, in one line. */
-function basisLine({ basis }: NamespaceView): Block[] {
+/** What a forecast rests on, or whether an earlier one foresaw what happened, in one line. */
+function basisLine({ basis, hindsight }: NamespaceView): Block[] {
+  if (hindsight !== undefined) {
+    const { at, outcome, verdict, because } = hindsight;
+    const is = { foreseen: 'foreseen', 'not-foreseen': 'not foreseen', open: 'left open' };
+    const words = verdict === 'not-comparable' ? 'not comparable' : is[verdict];
+    const text = `The forecast of ${at} said ${outcome}: ${words}, because ${because}`;
+    return [line(asSentences([[said(text)]]))];
+  }
   if (basis === undefined) return [];
   const { objectsWithFinalizers, owners, dryRuns, notInspected } = basis;
   const parts = [

@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { causesOf, isHeld, namespacesOf } from './causes.ts';
@@ -10,6 +11,14 @@ export function reportJson({ run }: View): string {
 /** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */
 export type Report = ReturnType<typeof buildReport>;
 export type ReportNamespace = Report['namespaces'][number];
+
+/** Parses a report.json of version 1; undefined if it is none. Throws if it is no JSON. */
+export function reportFrom(text: string): Report | undefined {
+  const report: unknown = JSON.parse(text);
+  const isReport =
+    isObject(report) && report['schemaVersion'] === 1 && Array.isArray(report['namespaces']);
+  return isReport ? (report as unknown as Report) : undefined;
+}
 
 /** What was found, word for word. Texts are not escaped here; secrets are taken out before. */
 export function buildReport(result: RunResult) {
@@ -62,6 +71,7 @@ function namespaceReport(namespace: NamespaceResult) {
     })),
     ...(order === undefined ? {} : { order }),
     ...(namespace.basis === undefined ? {} : { basis: namespace.basis }),
+    ...(namespace.hindsight === undefined ? {} : { hindsight: namespace.hindsight }),
     ...(deletions === undefined ? {} : { deletions }),
   };
 }

@@ -26,7 +26,7 @@ type Seen = ReportNamespace & { report: Report; diagnosis: ReportNamespace };
 export function summarizeReports(reports: readonly Report[]) {
   const teardowns = reports.flatMap((report) =>
     report.namespaces
-      .filter(({ outcome }) => !NO_TEARDOWN.includes(outcome))
+      .filter(({ outcome, basis }) => basis === undefined && !NO_TEARDOWN.includes(outcome))
       .map((namespace): Seen => ({ ...namespace, report, diagnosis: namespace })),
   );
   const gone = teardowns
@@ -46,6 +46,8 @@ export function summarizeReports(reports: readonly Report[]) {
             p90: percentile(gone, 0.9),
             longest: Math.max(...gone),
           },
+    /** Forecasts that were compared with what then happened; undefined where there were none. */
+    forecasts: forecastCounts(teardowns),
     /** What holds most namespaces first. */
     causes: causesOf(teardowns)
       .map((cause) => causeCount(cause, teardowns.length))
@@ -55,6 +57,30 @@ export function summarizeReports(reports: readonly Report[]) {
           b.hangs - a.hangs ||
           (a.code + a.what < b.code + b.what ? -1 : 1),
       ),
+  };
+}
+
+/** The honest measure of a forecast: how often it foresaw what happened, over many reports. */
+function forecastCounts(teardowns: readonly Seen[]) {
+  const compared = teardowns.flatMap(({ hindsight, outcome }) =>
+    hindsight === undefined || hindsight.verdict === 'not-comparable'
+      ? []
+      : [{ ...hindsight, isHang: outcome !== 'deleted' && outcome !== 'recreated' }],
+  );
+  const count = (is: (one: (typeof compared)[number]) => boolean): number =>
+    compared.filter(is).length;
+  if (compared.length === 0) return undefined;
+  return {
+    compared: compared.length,
+    foreseen: count(({ verdict }) => verdict === 'foreseen'),
+    open: count(({ verdict }) => verdict === 'open'),
+    notForeseen: count(({ verdict }) => verdict === 'not-foreseen'),
+    /** Of these: `clear` was said, and the namespace hung. */
+    missedHangs: count(
+      ({ verdict, isHang, outcome }) => isHang && verdict === 'not-foreseen' && outcome === 'clear',
+    ),
+    /** Of these: a hang was foretold, and the namespace was deleted. */
+    falseAlarms: count(({ verdict, isHang }) => !isHang && verdict === 'not-foreseen'),
   };
 }
 
@@ -143,6 +169,17 @@ function headlines(statistics: Statistics): Words[] {
       took === undefined
         ? 'No namespace was deleted, so there is no deletion time.'
         : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90%), ${seconds(took.longest)} at most.`,
+    ],
+    ...forecastWords(statistics),
+  ];
+}
+
+function forecastWords({ forecasts }: Statistics): Words[] {
+  if (forecasts === undefined) return [];
+  const { compared, foreseen, open, notForeseen, missedHangs, falseAlarms } = forecasts;
+  return [
+    [
+      `${counted(compared, 'forecast')} compared with what happened: ${formatCount(foreseen)} foreseen, ${formatCount(open)} left open, ${formatCount(notForeseen)} not foreseen (${counted(missedHangs, 'hang')} called clear, ${counted(falseAlarms, 'false alarm')}).`,
     ],
   ];
 }

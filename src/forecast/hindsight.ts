@@ -1,0 +1,103 @@
+import { type Finding, findingsOf } from '../model/finding.ts';
+import type { ForecastBasis, Hindsight, NamespaceResult } from '../model/result.ts';
+
+/** What the report.json of a forecast says about one namespace. */
+export interface EarlierForecast {
+  /** ISO 8601. */
+  at: string;
+  uid: string;
+  outcome: string;
+  findings: readonly Finding[];
+  rootCauses: readonly string[];
+  basis?: ForecastBasis | undefined;
+}
+
+/** Says whether a forecast of the same namespace foresaw what then became of it. */
+export function hindsightOf(
+  { uid, outcome, diagnosis, deletions = [] }: NamespaceResult,
+  forecast: EarlierForecast,
+): Hindsight | undefined {
+  const said = { at: forecast.at, outcome: forecast.outcome };
+  const isHeld = ['stuck', 'inconclusive', 'progressing', 'forced'].includes(outcome);
+  if (!isHeld && outcome !== 'deleted' && outcome !== 'recreated') return undefined;
+  if (forecast.uid !== uid) {
+    const because = `the forecast is about another namespace of this name (UID ${forecast.uid})`;
+    return { ...said, verdict: 'not-comparable', because };
+  }
+  const named = roots(forecast);
+  if (!isHeld) {
+    if (forecast.outcome === 'clear') {
+      return {
+        ...said,
+        verdict: 'foreseen',
+        because: 'it said clear, and the namespace was deleted',
+      };
+    }
+    if (deletions.length > 0) {
+      const because = 'what would have held it was deleted first, in order';
+      return { ...said, verdict: 'not-comparable', because };
+    }
+    return forecast.outcome === 'would-hang'
+      ? {
+          ...said,
+          verdict: 'not-foreseen',
+          because: `it said would-hang (${texts(named)}), and the namespace was deleted`,
+        }
+      : {
+          ...said,
+          verdict: 'open',
+          because: 'it left the question open, and the namespace was deleted',
+        };
+  }
+  const found = diagnosis === undefined ? [] : findingsOf(diagnosis, diagnosis.rootCauses);
+  const all = diagnosis?.findings ?? [];
+  const shared = named.find((root) => all.some((one) => isSame(one, root)));
+  if (shared !== undefined) {
+    const verdict = forecast.outcome === 'would-hang' ? 'foreseen' : 'open';
+    return { ...said, verdict, because: `it named ${texts([shared])}` };
+  }
+  if (forecast.outcome === 'would-hang') {
+    const because = `it named ${texts(named)}, and what holds it now is ${texts(found)}`;
+    return { ...said, verdict: 'not-foreseen', because };
+  }
+  return { ...said, verdict: 'not-foreseen', because: whyUnforeseen(found, all, forecast) };
+}
+
+function roots({ findings, rootCauses }: EarlierForecast): Finding[] {
+  return findings.filter(({ id }) => rootCauses.includes(id));
+}
+
+/** Whether both are about the same thing: an owner that was open before may have another code now. */
+function isSame(one: Finding, root: Finding): boolean {
+  if (one.id === root.id) return true;
+  return one.finalizer === undefined
+    ? one.code === root.code && one.subject.name === root.subject.name
+    : one.finalizer === root.finalizer;
+}
+
+function whyUnforeseen(
+  found: readonly Finding[],
+  all: readonly Finding[],
+  { basis, outcome }: EarlierForecast,
+): string {
+  const finalizers = [...found, ...all].flatMap(({ finalizer }) => finalizer ?? []);
+  const fresh = finalizers.find((name) => basis?.finalizers.includes(name) === false);
+  if (fresh !== undefined) return `nothing in the namespace had finalizer ${fresh} at that time`;
+  const owner = found.find(({ code }) => code.startsWith('owner-'))?.subject;
+  const expected = basis?.owners.find((one) => owner && one.owner.endsWith(`/${owner.name}`));
+  if (expected !== undefined) return `it expected ${expected.owner} to act: ${expected.evidence}`;
+  if (outcome === 'inconclusive') return `it left other questions open; now it is ${texts(found)}`;
+  return found.length === 0
+    ? 'nothing explains the hang now either'
+    : `nothing showed ${texts(found)} at that time`;
+}
+
+const MAX_TOLD = 3;
+
+function texts(findings: readonly Finding[]): string {
+  if (findings.length === 0) return 'no cause';
+  return findings
+    .slice(0, MAX_TOLD)
+    .map(({ code, subject }) => `${code} (${subject.kind} ${subject.name})`)
+    .join(', ');
+}
