@@ -57,14 +57,13 @@ export const INPUTS = {
   'order-timeout': {
     default: '',
     description:
-      'With delete ordered: how long to wait inside the namespace before its own deletion; half of timeout unless given',
+      'With delete ordered: how long to wait inside the namespace first; half of timeout unless given',
     value: '3m',
   },
   forecast: {
     default: 'false',
     legal: YES_OR_NO,
-    description:
-      'Change nothing and wait for nothing: say what would hold the namespaces if they were deleted now',
+    description: 'Change nothing: say what would hold the namespaces if they were deleted now',
   },
   'forecast-report': {
     default: '',
