@@ -83,6 +83,14 @@ export function needsOf(finalizer: string, on: FinalizerHolder): CleanupNeed[] {
   return lookUpFinalizer(finalizer, on)?.needs ?? [];
 }
 
+/**
+ * Returns the name of the product that removes the finalizer, without explanations; undefined for a family of
+ * controllers ("an operator written with kopf"), which nobody can install by that name.
+ */
+export function productName({ owner }: CatalogueEntry): string | undefined {
+  return /^(?:an?|the) /.test(owner) ? undefined : owner.replace(/;.*| \(.*/, '');
+}
+
 /** What stays behind for ever when the finalizer is removed by hand; undefined when nobody knows. */
 export function leakOf(finalizer: string, on?: FinalizerHolder): string | undefined {
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;

@@ -96,18 +96,22 @@ export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
 
 const MAX_PODS = 20;
 
-/** A text says that something else has to go first, and not that a request failed. */
 const WAITING =
   /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bin use\b|\bused by\b|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
 const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
+
+/** Reports whether a text says that something else has to go first, and not that a request failed. */
+export function isWaiting(text: string): boolean {
+  return WAITING.test(text) && !FAILING.test(text);
+}
 
 /**
  * Returns links to what a status text names literally as what is waited for: a held object or a terminating
  * pod, by its kind and name, or another finalizer of the same object.
  */
 export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
-  if (!WAITING.test(text) || FAILING.test(text)) return [];
+  if (!isWaiting(text)) return [];
   const because = 'its status names it as what it waits for';
   const [first] = held.objects;
   if (first === undefined) return [];

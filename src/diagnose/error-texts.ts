@@ -49,7 +49,7 @@ type ErrorDetail =
       resource: string | undefined;
       name: string | undefined;
     }
-  | { kind: 'not-found'; resource: string; name: string }
+  | { kind: 'not-found'; resource: string; group: string; name: string }
   | { kind: 'new-finalizers-refused' }
   | { kind: 'invalid' }
   | { kind: 'unavailable' }
@@ -342,7 +342,12 @@ const TIERS: readonly Signature[][] = [
       read: (_, __, target) =>
         target?.name === undefined
           ? undefined
-          : { kind: 'not-found', resource: target.resource, name: target.name },
+          : {
+              kind: 'not-found',
+              resource: target.resource,
+              group: target.group,
+              name: target.name,
+            },
     },
   ],
   saying(

@@ -746,6 +746,6 @@ const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
   {
     term: 'Webhook: a program that Kubernetes asks before it changes or reads an object.',
     isUsed: ({ code, subject }) =>
-      subject.kind.endsWith('WebhookConfiguration') || code.startsWith('conversion-'),
+      /^Webhook$|WebhookConfiguration$/.test(subject.kind) || code.startsWith('conversion-'),
   },
 ];

@@ -69,3 +69,17 @@ describe('a chain that the examination cuts', () => {
     expect(root?.code).toBe('owner-scaled-to-zero');
   });
 });
+
+describe('a webhook whose configuration could not be read', () => {
+  const { now, before } = readRecordedLook('S15');
+  const unread = failed({ kind: 'forbidden', message: '403 Forbidden' });
+  const cluster = { ...now.cluster, validatingWebhooks: unread, mutatingWebhooks: unread };
+
+  test('is named, and no configuration is invented for it', () => {
+    const { findings } = diagnose({ ...now, cluster }, before);
+    const subjects = findings
+      .filter(({ code }) => code === 'admission-webhook-failing')
+      .map(({ subject }) => subject.kind);
+    expect(subjects).toEqual(['Webhook']);
+  });
+});

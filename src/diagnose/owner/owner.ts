@@ -2,8 +2,8 @@ import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
-import { type CatalogueEntry, isWorkloadOf } from '../catalogue.ts';
-import { cutText, linksInside, linksNamedIn } from '../chains.ts';
+import { type CatalogueEntry, isWorkloadOf, productName } from '../catalogue.ts';
+import { cutText, isWaiting, linksInside, linksNamedIn } from '../chains.ts';
 import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
 import {
   type Context,
@@ -136,17 +136,17 @@ export function ownerResults(
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const isRunning = RUNNING.includes(first.code);
   const isRemovable = !isRunning && first.code !== 'owner-not-ready';
-  const isWaiting = first.code === 'owner-running';
+  const mayWait = first.code === 'owner-running';
   const partners =
-    isWaiting || verdict !== 'found'
+    mayWait || verdict !== 'found'
       ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
       : [];
-  const cut = isWaiting && partners.length === 0 ? cutText(context, held) : undefined;
+  const cut = mayWait && partners.length === 0 ? cutText(context, held) : undefined;
   if (cut !== undefined) {
     const why = `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`;
     results[0] = { ...first, isCut: true, evidence: [...first.evidence, why] };
   }
-  const others = isWaiting && partners.length > 0 ? [] : results;
+  const others = mayWait && partners.length > 0 ? [] : results;
   // What refuses a running owner stands below it; anybody else meets it when they act.
   const extra = isRunning ? [] : obstacles;
   const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
@@ -350,6 +350,7 @@ function notReady(charge: Charge): RuleResult[] {
   const hasPods = actor.pods.length > 0;
   const { failure, troubles } = podTroubles(context, actor);
   // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
+  const refused = failure && POD_SECURITY.exec(failure.message)?.[0];
   const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
   const said = failure?.message ?? troubles[0] ?? halted?.message;
   const why = said && inShort(said);
@@ -362,6 +363,10 @@ function notReady(charge: Charge): RuleResult[] {
   const cure = (): Omit<Remedy, 'role'> => {
     const then = 'it then removes the finalizer';
     if (isEnding(context, actor)) return installRemedy(held, who);
+    if (refused !== undefined) {
+      const text = `Give the pods of ${who} what the Pod Security Standards require that label ${ENFORCE} of Namespace ${actor.namespace} names; ${then}`;
+      return { text };
+    }
     if (failure !== undefined) {
       // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
       return {
@@ -380,17 +385,39 @@ function notReady(charge: Charge): RuleResult[] {
   const words = `, but ${state()}${why === undefined ? '' : `: ${why}`}`;
   const remedies = [
     role('now', cure()),
+    ...(refused === undefined ? [] : [relaxRemedy(context, actor)]),
     look(`See the state of ${who}`, kubectl('describe', ...target(actor))),
     ...(hasPods ? [logRemedy(context, actor)] : []),
     ...removal,
   ];
-  const refused = failure && `its pods are refused (${failure.reason}): ${failure.message}`;
+  const evidence = failure && `its pods are refused (${failure.reason}): ${failure.message}`;
   const sleeping = told(charge, 'owner-not-ready', words, remedies, {
     quote: why,
-    evidence: [...(refused ? [refused] : []), ...troubles.slice(0, 5)],
+    evidence: [...(evidence ? [evidence] : []), ...troubles.slice(0, 5)],
     waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
   });
   return [sleeping, ...causes];
+}
+
+const ENFORCE = 'pod-security.kubernetes.io/enforce';
+/** apiserver plugin, k8s.io/pod-security-admission admission/admission.go. */
+const POD_SECURITY = /violates PodSecurity/;
+
+/** A namespace without the label is judged by the default of the admission plugin, which the label overrides. */
+function relaxRemedy(context: Context, actor: Actor): Remedy {
+  const label = kubectl(
+    'label',
+    'namespace',
+    actor.namespace,
+    `${ENFORCE}=privileged`,
+    '--overwrite',
+  );
+  const restart = restartRemedies(context, actor).flatMap(({ command }) => command ?? []);
+  return role('or', {
+    text: `Let every pod start in Namespace ${actor.namespace}: set its label ${ENFORCE} to privileged`,
+    command: [label, ...restart].join(' && '),
+    risk: 'no Pod Security Standard is enforced in that namespace until the label is set back',
+  });
 }
 
 /** What refuses its pods, and what is said of those that are there, the most telling first. */
@@ -546,7 +573,12 @@ function running(charge: Charge): RuleResult[] {
     waiting && `; ${waiting.object.kind} ${waiting.object.name} says: ${inShort(waiting.text)}`;
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
   const slow = ` and runs; no error was found${log}, so it may be slow or in back-off${words ?? ''}`;
-  const remedies = [logRemedy(context, actor), moreTime(actor), ...restartRemedies(context, actor)];
+  const what = waiting && isWaiting(waiting.text) ? waiting.object : undefined;
+  const remedies = [
+    logRemedy(context, actor),
+    what === undefined ? moreTime(actor) : resolveRemedy(what),
+    ...restartRemedies(context, actor),
+  ];
   const evidence = waiting && [`${waiting.source}: ${waiting.text}`];
   const quote = waiting && inShort(waiting.text);
   return [told(charge, 'owner-running', slow, remedies, { ...(evidence && { evidence }), quote })];
@@ -572,6 +604,14 @@ function withoutLead(charge: Charge, lease: LeaseFacts): RuleResult {
   const words = ` and runs, but may have no leader: ${what} was last renewed at ${renewTime}, by ${holder}`;
   const remedies = [log, see, moreTime(actor), ...restartRemedies(context, actor)];
   return told(charge, 'owner-running', words, remedies);
+}
+
+/** More time does not help a controller that only waits for something else. */
+function resolveRemedy(object: Pick<Subject, 'kind' | 'name'>): Remedy {
+  const what = `${object.kind} ${object.name}`;
+  return role('now', {
+    text: `Find what ${what} waits for, which its status says, and resolve that`,
+  });
 }
 
 function moreTime(actor: Actor): Remedy {
@@ -719,7 +759,8 @@ function missing(
   );
   const writer = writerOf(held);
   const product = (): string => {
-    if (known !== undefined) return known.owner;
+    const name = known && productName(known);
+    if (name !== undefined) return name;
     if (gone !== undefined) return actorText(gone);
     if (definition !== undefined) return `the controller of ${held.subject.kind}`;
     const manager = tellingWriter(held);
@@ -788,7 +829,11 @@ function missing(
         : []),
       ...(isGoing(context, gone?.namespace)
         ? []
-        : [installRemedy(held, product(), inside), ...knownRemedies(held, 'or'), ...removal]),
+        : [
+            installRemedy(held, product(), inside, known && isManaged(known)),
+            ...knownRemedies(held, 'or'),
+            ...removal,
+          ]),
     ],
     waitsForNamespace: inside ? circle : undefined,
   };

@@ -118,7 +118,16 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   });
 }
 
-export function installRemedy({ finalizer }: Held, what: string, isElsewhere = true): Remedy {
+export function installRemedy(
+  { finalizer }: Held,
+  what: string,
+  isElsewhere = true,
+  isManaged = false,
+): Remedy {
+  if (isManaged) {
+    const text = `Ask the provider of the cluster, who runs ${what}, why it has not removed ${finalizer}; it cannot be installed`;
+    return role('now', { text });
+  }
   const place = isElsewhere ? ' in another namespace' : '';
   const text = `Install ${what} again${place}. It removes ${finalizer}, and Kubernetes then finishes the deletion within about 10 s`;
   return role('now', { text });

@@ -65,7 +65,9 @@ function inKubernetes({ now }: Context, error: ContentError): ContentError {
     return now.discovery.value.types.some(
       ({ group, resource, kind }) =>
         [resource, kind].includes(error.resource) ||
-        (isBuiltIn(group) && kind.toLowerCase() === error.resource),
+        // Client libraries also write `issuer.cert-manager.io "x" not found`.
+        ((error.group === group || (error.group === '' && isBuiltIn(group))) &&
+          kind.toLowerCase() === error.resource),
     );
   };
   return isOurs() ? error : { kind: 'other', text: error.text };

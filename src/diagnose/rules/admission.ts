@@ -284,7 +284,11 @@ function policyDenied(
   const binding = bindingsOf(context).find(
     ({ name, policy: of }) => name === error.binding && of === error.policy,
   );
-  const kind = policy?.kind ?? 'ValidatingAdmissionPolicy';
+  const kind =
+    policy?.kind ??
+    (/\bValidatingAdmissionPolicy '/.test(error.text)
+      ? 'ValidatingAdmissionPolicy'
+      : 'MutatingAdmissionPolicy');
   const { paramKind } = policy ?? {};
   // Without a namespace, parameters are looked for in that of the object.
   const isLost =
@@ -600,10 +604,8 @@ export function matchesLabels(
   });
 }
 
+/** Without the configuration only the name of the webhook is known, which says nothing about its kind. */
 function configurationSubject(webhook: WebhookFacts | undefined, name: string): Subject {
-  return {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: webhook?.configuration.kind ?? 'ValidatingWebhookConfiguration',
-    name: webhook?.configuration.name ?? name,
-  };
+  const { kind, name: own } = webhook?.configuration ?? { kind: 'Webhook', name };
+  return { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: own };
 }

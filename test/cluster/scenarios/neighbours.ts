@@ -31,6 +31,7 @@ import {
   nobodyLeft,
   owner,
   RIGHTS,
+  restart,
   type Situation,
   scaleUp,
   settledByFinalizer,
@@ -263,7 +264,43 @@ const failing = (
   ...(never === undefined ? {} : { expect: () => ({ deadlock: false, also: advisesNot(never) }) }),
 });
 
+/** It needs an object of its own group, and says so as client libraries do: by the kind in small letters. */
+const issuerGone: Situation = {
+  id: 'issuer-gone',
+  title: 'the operator needs an object of this namespace that is gone, and names it by its kind',
+  spec: { issuerRef: { kind: 'Issuer', name: 'ca' } },
+  before: (world, operator) => world.create(customType({ group: operator.group, kind: 'Issuer' })),
+  behaviour: { isSlow: true, cleanUp: (_, __, { group }) => `issuer.${group} "ca" not found` },
+  complains: true,
+  owner: { code: 'owner-failing', says: [/issuer/], advises: [/which cannot be restored here/] },
+  expect: () => ({ deadlock: true, also: advisesNot(/^(?:Fix|Restore)/) }),
+  beyondCommands: 'what is gone cannot be created in this namespace',
+};
+
 const failed: Scenario[] = [
+  situation(issuerGone),
+  situation({
+    ...issuerGone,
+    id: 'issuer-elsewhere',
+    title: 'the same, and the object is of another namespace',
+    spec: { issuerRef: { kind: 'Issuer', name: 'ca', namespace: 'shared' } },
+    owner: { code: 'owner-failing', says: [/issuer/], advises: [/^Restore issuer/] },
+    expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
+    beyondCommands: 'nobody but its owner knows what was in it',
+  }),
+  situation({
+    id: 'says-what-it-waits-for',
+    title: 'the operator says that it waits for something that cannot be seen',
+    behaviour: { hangs: true },
+    settle: async (world, operator) => {
+      await settledByFinalizer(world);
+      const status = { message: 'waiting for the nightly backup to finish' };
+      await writesStatus(status, operator.manager)(world, operator);
+    },
+    owner: { code: 'owner-running', says: [/nightly backup/], advises: [/Find what Widget/] },
+    expect: () => ({ also: advisesNot(/raise the timeout/) }),
+    cure: restart,
+  }),
   situation({
     ...failing('cannot log in: secrets "creds" not found', /creds/, /cannot be restored/),
     id: 'secret-elsewhere',

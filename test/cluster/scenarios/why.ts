@@ -273,6 +273,12 @@ export async function tryAgain({ client }: World, { namespace }: Operator): Prom
   }
 }
 
+const labelEnforce = (world: World, { namespace: name }: Operator, value: string | null) =>
+  world.client.patch(
+    { apiVersion: 'v1', kind: 'Namespace', name },
+    { metadata: { labels: { 'pod-security.kubernetes.io/enforce': value } } },
+  );
+
 const quotaRef = ({ namespace }: Operator): Ref => ref('v1', 'ResourceQuota', namespace, 'none');
 
 const podless: Scenario[] = [
@@ -319,6 +325,29 @@ const podless: Scenario[] = [
       await tryAgain(world, operator);
     },
     mayChange: (_, operator) => [quotaRef(operator)],
+  }),
+  situation({
+    id: 'S69-pod-security',
+    title: 'no pod of the operator can be made: a Pod Security Standard refuses',
+    unscheduled: true,
+    before: async (world, operator) => {
+      await world.ensureNamespace(operator.namespace);
+      await labelEnforce(world, operator, 'restricted');
+    },
+    afterwards: async (world, operator) => {
+      await runPodsIn(world, operator.namespace);
+      await noPod(/PodSecurity/)(world, operator);
+    },
+    owner: {
+      code: 'owner-not-ready',
+      says: [/violates PodSecurity/],
+      advises: [/label pod-security\.kubernetes\.io\/enforce of Namespace widget-system/],
+    },
+    cure: async (world, operator) => {
+      await labelEnforce(world, operator, null);
+      await tryAgain(world, operator);
+    },
+    mayChange: (_, { namespace }) => [{ kind: 'Namespace', name: namespace }],
   }),
   situation({
     id: 'S69-account',
