@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { load } from 'js-yaml';
@@ -102,4 +103,35 @@ function resolves(file: string, target: string): boolean {
   const linked = path === '' ? file : join(dirname(file), path);
   if (!existsSync(join(REPOSITORY, linked))) return false;
   return anchor === undefined || anchors(read(linked)).has(anchor);
+}
+
+test('the recipe for deleted branches never gives two branches one namespace', () => {
+  const [script = ''] = documentedWorkflows().flatMap((text) =>
+    text.includes('github.event.ref_type') ? [stepOf(text, 'name')] : [],
+  );
+  const branches = [
+    ...['feature/x', 'feature-x', 'Feature/x', '日本', '中国', '-', 'a--b', 'x'.repeat(100)],
+    ...[`${'x'.repeat(50)}-1`, `${'x'.repeat(50)}-2`],
+  ];
+  const nameOf = (branch: string): string =>
+    execFileSync('bash', ['-e', '-c', script.replace('>> "$GITHUB_OUTPUT"', '')], {
+      encoding: 'utf8',
+      // bash reads its start-up files if it takes standard input for a network connection.
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { PATH: process.env['PATH'], BRANCH: branch },
+    })
+      .trim()
+      .replace(/^namespace=/, '');
+  const names = branches.map(nameOf);
+
+  expect(names.filter((name) => !/^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/.test(name))).toEqual([]);
+  expect(new Set(names).size).toBe(branches.length);
+  expect(nameOf('refs/heads/feature/x')).toBe(names[0]);
+});
+
+/** The script of the step with this id in the only job of a workflow. */
+function stepOf(workflow: string, id: string): string {
+  const { jobs } = load(workflow) as { jobs: Record<string, { steps: Record<string, string>[] }> };
+  const steps = Object.values(jobs).flatMap((job) => job.steps);
+  return steps.find((step) => step['id'] === id)?.['run'] ?? '';
 }
