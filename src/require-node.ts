@@ -2,7 +2,7 @@
  * Evaluated before everything else in the bundle: on an older Node the libraries fail while they are
  * being loaded, with a stack trace that helps nobody.
  */
-const OLDEST_NODE = [24, 0] as const;
+const OLDEST_NODE = [22, 19] as const;
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])) {

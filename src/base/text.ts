@@ -80,3 +80,8 @@ export function matchesGlob(pattern: string, text: string): boolean {
   }
   return text.length - last.length >= at && text.endsWith(last);
 }
+
+/** Returns an expression that matches this text. `RegExp.escape` needs Node 24. */
+export function escapeForRegExp(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+}

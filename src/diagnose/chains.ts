@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../base/text.ts';
 import type { Read } from '../model/read.ts';
 import { type ObjectFacts, partnerKey, type Wanted } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
@@ -146,12 +147,12 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
 
 /** Reports whether the text contains the name as a whole word, and not as a part of a longer name. */
 function isNamed(text: string, name: string): boolean {
-  return new RegExp(`(?<![\\w.-])${RegExp.escape(name)}(?![\\w-]|[./]\\w)`).test(text);
+  return new RegExp(`(?<![\\w.-])${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`).test(text);
 }
 
 /** Reports whether the text contains the kind in any spelling: `Part`, `parts`, `part/db`. */
 function isKindNamed(text: string, kind: string): boolean {
-  return new RegExp(`(?<![\\w.-])${RegExp.escape(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
+  return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
 
 function isFirst(text: string, one: string, other: string): boolean {

@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../../src/base/text.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
 import type { Root, Truth } from './product.ts';
@@ -64,7 +65,7 @@ function blamedIn(finding: Finding, innocents: readonly string[]): string[] {
   ];
   return innocents
     .filter((name) =>
-      texts.some((text) => new RegExp(`(?<![\\w-])${RegExp.escape(name)}(?![\\w-])`).test(text)),
+      texts.some((text) => new RegExp(`(?<![\\w-])${escapeForRegExp(name)}(?![\\w-])`).test(text)),
     )
     .map((name) => `${name} has nothing to do with it: ${findingText(finding)}`);
 }

@@ -16,6 +16,7 @@ import {
   stringAt,
   stringsAt,
 } from '../../src/base/json.ts';
+import { escapeForRegExp } from '../../src/base/text.ts';
 import type { Client, KubeObject, Ref } from '../cluster/client.ts';
 import { writeKubeconfigText } from '../cluster/kubeconfig.ts';
 import { machineAddress, startHttpsServer } from '../cluster/servers/https.ts';
@@ -352,7 +353,7 @@ class PodRun {
       const path = (stringAt(mount, 'mountPath') ?? '').replace(/\/$/, '');
       const here = join(this.#folder, stringAt(mount, 'name') ?? '');
       local = local.replace(
-        new RegExp(`(^|[=,])${RegExp.escape(path)}(?=/|,|$)`, 'g'),
+        new RegExp(`(^|[=,])${escapeForRegExp(path)}(?=/|,|$)`, 'g'),
         `$1${here}`,
       );
     }

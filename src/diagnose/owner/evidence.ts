@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../../base/text.ts';
 import type { EventFacts, LeaseFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
@@ -280,7 +281,8 @@ export function leasesOf({ now }: Context, { groups }: Meant): LeaseFacts[] {
       const parent = group.split('.').slice(1).join('.');
       return (
         name.includes(group) ||
-        (parent.includes('.') && new RegExp(`^[a-f0-9]{6,}\\.${RegExp.escape(parent)}$`).test(name))
+        (parent.includes('.') &&
+          new RegExp(`^[a-f0-9]{6,}\\.${escapeForRegExp(parent)}$`).test(name))
       );
     }),
   );

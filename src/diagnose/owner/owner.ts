@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../../base/text.ts';
 import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
@@ -472,7 +473,7 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
     .filter((line) => /\bwait(?:s|ing)?\b/i.test(line))
     .some((line) =>
       awaited.some(({ object }) =>
-        new RegExp(`\\b${RegExp.escape(object.kind)}s?\\b`, 'i').test(line),
+        new RegExp(`\\b${escapeForRegExp(object.kind)}s?\\b`, 'i').test(line),
       ),
     );
   const isVague = ({ error: { kind, text } }: Refusal): boolean =>

@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../../base/text.ts';
 import {
   type EventFacts,
   type LeaseFacts,
@@ -257,7 +258,7 @@ function fromEvents(
 /** Events about a terminating object cannot be written beside it, so they may only mention it. */
 function mentions({ message, regarding }: EventFacts, { kind, namespace, name, uid }: ObjectFacts) {
   if (regarding.uid === uid) return true;
-  const isNamed = new RegExp(`(?:^|[^a-z0-9.-])${RegExp.escape(name)}(?:[^a-z0-9.-]|$)`);
+  const isNamed = new RegExp(`(?:^|[^a-z0-9.-])${escapeForRegExp(name)}(?:[^a-z0-9.-]|$)`);
   return (
     isNamed.test(message) &&
     (namespace === '' || message.includes(namespace)) &&
