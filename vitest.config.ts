@@ -8,8 +8,8 @@ export default defineConfig({
     // Tests of processes mostly wait; vitest would leave one core of two idle.
     maxWorkers: Math.max(3, availableParallelism()),
     // A limit for what hangs, not a measure: machines are slow when they are busy.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // Real processes and sockets starve on a busy machine. What fails twice in a row is broken.
     retry: process.env['CI'] ? 1 : 0,
     reporters: [

@@ -60,6 +60,7 @@ function introduce({ namespace, title, version, scenario }: Recording, print: Pr
     ),
   );
   print(styleText('dim', `scenario ${scenario}: ${title}.`));
+  print(styleText('dim', 'It takes about half a minute, and a minute on a busy machine.'));
 }
 
 /** Nobody acts: the gate waits, gives up and says why. */

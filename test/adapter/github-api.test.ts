@@ -152,7 +152,7 @@ describe('long lists', () => {
 });
 
 describe('a call that fails', () => {
-  test('is told by what it is, after as many tries as may help', { timeout: 40_000 }, () =>
+  test('is told by what it is, after as many tries as may help', () =>
     expectPairs('host-failures.txt', async (line) => {
       const answer = JSON.parse(line) as Fault['answer'];
       const github = await serveGithub();
@@ -164,8 +164,7 @@ describe('a call that fails', () => {
       const { kind, message } = got.failure;
       // How a reset is worded is for Node to say.
       return [kind, kind === 'network' ? '' : message, `${github.requests.length} tries`];
-    }),
-  );
+    }));
 
   test('is tried again and then works', async () => {
     const github = await serveGithub();

@@ -475,19 +475,15 @@ describe('whose comment it is', () => {
 describe('writers at the same time', () => {
   const entries = (github: Github): number => teardownsIn(body(github)).length;
 
-  test.each([2, 12])(
-    '%i that all create: one comment, and every word is in it',
-    { timeout: 60_000 },
-    async (count) => {
-      const github = await serveGithub();
-      const jobs = Array.from({ length: count }, (_, at) => `job-${at}`);
-      await Promise.all(jobs.map((job) => report(github, RED, { commentKey: 'all', job })));
-      expect(entries(github)).toBe(count);
-      expect(headline(body(github))).toBe(`🔴 ${count} of ${count} teardowns did not finish`);
-    },
-  );
+  test.each([2, 12])('%i that all create: one comment, and every word is in it', async (count) => {
+    const github = await serveGithub();
+    const jobs = Array.from({ length: count }, (_, at) => `job-${at}`);
+    await Promise.all(jobs.map((job) => report(github, RED, { commentKey: 'all', job })));
+    expect(entries(github)).toBe(count);
+    expect(headline(body(github))).toBe(`🔴 ${count} of ${count} teardowns did not finish`);
+  });
 
-  test('one that has read before and writes after another', { timeout: 30_000 }, async () => {
+  test('one that has read before and writes after another', async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
     const before = body(github);
@@ -589,7 +585,7 @@ describe('writers at the same time', () => {
     expect(body(github)).toContain('is stuck: not gone after 5m 02s');
   });
 
-  test('give up in words when nobody lets them write', { timeout: 60_000 }, async () => {
+  test('give up in words when nobody lets them write', async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
     const before = body(github);

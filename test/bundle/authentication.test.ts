@@ -84,7 +84,7 @@ function expectStuck(run: StepRun): void {
   expect(misdeeds(run)).toEqual([]);
 }
 
-describe('logging in', { timeout: 120_000 }, () => {
+describe('logging in', () => {
   test('with a client certificate', async () => {
     const authority = await createAuthority('cluster');
     const client = await issue(authority, { commonName: 'ci-robot' });

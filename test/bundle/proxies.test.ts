@@ -119,7 +119,7 @@ function guard(
   });
 }
 
-describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, { timeout: 120_000 }, () => {
+describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, () => {
   test.each(['HTTPS_PROXY', 'https_proxy'])('as %s says, the watch too', async (name) => {
     const at = await world();
     const proxy = await startTinyproxy();
@@ -153,7 +153,7 @@ describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, { timeout: 120_000 
   });
 });
 
-describe('without a proxy', { timeout: 120_000 }, () => {
+describe('without a proxy', () => {
   test('an authority that the kubeconfig does not name comes from NODE_EXTRA_CA_CERTS', async () => {
     const at = await world();
     const extra = bench.file(at.authority.cert);

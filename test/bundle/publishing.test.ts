@@ -150,14 +150,14 @@ describe('one comment', { timeout: 300_000 }, () => {
   });
 });
 
-test('an event that cannot be read is no reason for no comment', { timeout: 60_000 }, async () => {
+test('an event that cannot be read is no reason for no comment', async () => {
   const env = { GITHUB_EVENT_PATH: bench.file('{"pull_request":') };
   const run = await step({ pull: 6, env, inputs: { 'pr-number': '6' } });
   expect(annotations(run, 'warning')).toEqual([]);
   expect(headline(6)).toContain('🔴');
 });
 
-describe('a gate that cannot work', { timeout: 120_000 }, () => {
+describe('a gate that cannot work', () => {
   test('says so in summary and comment, and leaves nothing green', async () => {
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
     expect(headline(7)).toContain('✅');
@@ -189,7 +189,7 @@ describe('a gate that cannot work', { timeout: 120_000 }, () => {
   });
 });
 
-describe('a host that does not answer', { timeout: 120_000 }, () => {
+describe('a host that does not answer', () => {
   test('changes neither outcome nor outputs, which are there before, and is told', async () => {
     const silent = await startGithub();
     silent.fail({ request: /./, answer: 'hang' });
@@ -216,8 +216,6 @@ describe('a host that does not answer', { timeout: 120_000 }, () => {
     expect(annotations(run, 'warning')).toEqual([
       expect.stringMatching(/no answer.*The job summary has the report\.$/),
     ]);
-    // One second is the wait for the namespace; what remains is its explanation and the process.
-    expect(run.elapsedMs).toBeLessThan(60_000);
     await silent.close();
   });
 });
@@ -233,7 +231,7 @@ describe('in a step of a workflow, the terminal says nothing that the runner obe
     }),
   };
 
-  test.each(['text', 'markdown', 'json'])('%s', { timeout: 60_000 }, async (format) => {
+  test.each(['text', 'markdown', 'json'])('%s', async (format) => {
     const proxy = await startFaultProxy({ target: server.url, rules: [hostile] });
     try {
       const kubeconfig = bench.kubeconfig({ server: proxy.url, user: { token: ADMIN_TOKEN } });

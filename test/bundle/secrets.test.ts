@@ -215,7 +215,7 @@ async function serve(token: string): Promise<ApiServer> {
   return server;
 }
 
-describe('a secret', { timeout: 120_000 }, () => {
+describe('a secret', () => {
   test.each(PLANTINGS)('in $form stays inside', async (planting) => {
     const token = plantedSecret();
     const server = await serve(token);

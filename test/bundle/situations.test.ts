@@ -24,7 +24,7 @@ afterAll(async () => {
   bench.remove();
 });
 
-describe('a situation', { timeout: 60_000 }, () => {
+describe('a situation', () => {
   test.each(SITUATIONS.map((situation, index) => ({ ...situation, index })))(
     '$id: $what',
     async ({ index, ...expected }) => {

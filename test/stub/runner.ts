@@ -28,7 +28,7 @@ export interface StepOptions {
   node?: string;
   /** Hears the log as it grows, line by line, standard output and standard error as one. */
   onLine?: (line: string) => void;
-  /** The process is killed after this; 60 s unless given. */
+  /** The process is killed after this; 200 s unless given. */
   limitMs?: number;
 }
 
@@ -60,6 +60,9 @@ export interface RunningStep {
   readonly ended: Promise<StepRun>;
 }
 
+/** The Node that runs the bundle: that of the tests, or another one to be tested. */
+export const GATE_NODE = process.env['GATE_NODE'] ?? process.execPath;
+
 /** `github.repository` of every run. */
 export const REPOSITORY_NAME = 'octo-org/shop';
 
@@ -76,13 +79,13 @@ export async function startStep(options: StepOptions): Promise<RunningStep> {
   const files = await prepareFiles(home, options);
   const main = options.main ?? join(REPOSITORY, readActionYml().runs.main);
   const startedAt = Date.now();
-  const child = spawn(options.node ?? process.execPath, [main], {
+  const child = spawn(options.node ?? GATE_NODE, [main], {
     cwd: files.workspace,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: environment(home, files, options),
   });
   const log = new StepLog(child, options.onLine);
-  const limit = setTimeout(() => child.kill('SIGKILL'), options.limitMs ?? 60_000);
+  const limit = setTimeout(() => child.kill('SIGKILL'), options.limitMs ?? 200_000);
   const ended = log.ended.then(async ({ exitCode, signal }): Promise<StepRun> => {
     clearTimeout(limit);
     const elapsedMs = Date.now() - startedAt;
@@ -164,7 +167,7 @@ function environment(home: string, files: StepFiles, options: StepOptions): Node
     GITHUB_JOB: 'teardown',
     GITHUB_ACTION: 'gate',
     GITHUB_ACTOR: 'octocat',
-    GITHUB_RUN_ID: '7001234567',
+    GITHUB_RUN_ID: String(7_001_234_567 + (options.runNumber ?? 812) - 812),
     GITHUB_RUN_NUMBER: String(options.runNumber ?? 812),
     GITHUB_RUN_ATTEMPT: String(options.runAttempt ?? 1),
     GITHUB_WORKSPACE: files.workspace,

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { REPOSITORY, readActionYml } from './action-yml.ts';
+import { GATE_NODE } from './runner.ts';
 
 export interface TerminalRun {
   /** `null` when a signal ended it. */
@@ -15,12 +16,12 @@ export function runTerminal(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<TerminalRun> {
-  const child = spawn(process.execPath, [join(REPOSITORY, readActionYml().runs.main), ...args], {
+  const child = spawn(GATE_NODE, [join(REPOSITORY, readActionYml().runs.main), ...args], {
     cwd: tmpdir(),
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/nonexistent', ...env },
   });
-  const limit = setTimeout(() => child.kill('SIGKILL'), 120_000);
+  const limit = setTimeout(() => child.kill('SIGKILL'), 200_000);
   const text = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (chunk: string) => {

@@ -66,7 +66,6 @@ describe('parseConditions', () => {
     ['pods. has 1 resource instances, ', 3_000],
   ])('reads 100 kB of %j in linear time', (unit, times) => {
     const text = unit.repeat(times);
-    const started = performance.now();
     for (const prefix of [
       '',
       'Some resources are remaining: ',
@@ -76,7 +75,6 @@ describe('parseConditions', () => {
     ]) {
       parseConditions(types.map((type) => isTrue(type, prefix + text)));
     }
-    // 30 messages; anything quadratic in 100 kB takes minutes.
-    expect(performance.now() - started).toBeLessThan(3_000);
+    // 30 messages: anything quadratic in 100 kB takes minutes and runs into the limit for what hangs.
   });
 });

@@ -48,7 +48,7 @@ describe('the diagram of the wait-for graph', () => {
     },
   );
 
-  test('stays one whatever the names are made of', { timeout: 60_000 }, async () => {
+  test('stays one whatever the names are made of', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), async (text) => {
         expect(await parseDiagram(poisoned(deadlock(), text))).toBe('flowchart-v2');

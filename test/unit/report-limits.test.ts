@@ -73,7 +73,7 @@ const FIFTY = runOf([
 ]);
 
 describe('a namespace with 20,000 blocked objects', () => {
-  test('is told within its limits and within seconds', { timeout: 120_000 }, () => {
+  test('is told within its limits and within seconds', () => {
     const started = process.cpuUsage();
     const view = viewOf(CROWD);
     const summary = renderSummary(view, CONTEXT, 900 * KIB);
@@ -144,7 +144,6 @@ describe('a page', () => {
 
   test.skipIf(CHROMIUM === undefined).each(runs)(
     'of $what has at most two screens before its folds',
-    { timeout: 60_000 },
     ({ run }) => {
       const css = readFileSync(
         'node_modules/github-markdown-css/github-markdown-light.css',
@@ -215,7 +214,7 @@ describe('the ladder of shorter forms', () => {
     expect(short).not.toContain('<details>');
   });
 
-  test('leaves no page broken', { timeout: 120_000 }, () => {
+  test('leaves no page broken', () => {
     for (const run of [CROWD, MANY]) {
       for (const bytes of sizes.filter((size) => size >= 1_500 && size <= 60_000)) {
         const page = renderPage(renderSummary(viewOf(run), CONTEXT, bytes));

@@ -157,7 +157,7 @@ describe.each(JUDGES)('text of the cluster changes no page, says $name', (judge:
   });
 });
 
-test('report.md is harmless, whatever else its texts are made of', { timeout: 60_000 }, () => {
+test('report.md is harmless, whatever else its texts are made of', () => {
   const [run] = RUNS as [RunResult];
   const page = (text: string): Page =>
     renderPage(renderMarkdownReport(viewOf(poison(run, () => text)), CONTEXT));

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, stringAt } from '../../../src/base/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { RecordedAnswer, RecordedCollection, Recording } from '../recording.ts';
 import { Catalogue } from './catalogue.ts';
 import { Lists } from './lists.ts';
@@ -108,13 +108,21 @@ function collections(recording: Recording): [string, JsonObject[]][] {
     ]);
 }
 
-/** Whoever renewed its Lease goes on doing so, for longer than any test takes. */
+/** A Lease that was renewed when it was recorded stays renewed, for longer than any test takes on any machine. */
 function renewed(object: JsonObject, recordedMs: number): JsonObject {
   const spec = object['spec'];
   const at = isObject(spec) ? stringAt(spec, 'renewTime') : undefined;
   if (!isObject(spec) || at === undefined || recordedMs - Date.parse(at) > 20_000) return object;
-  const renewTime = new Date(recordedMs + 300_000).toISOString().replace('Z', '000Z');
-  return { ...object, spec: { ...spec, renewTime } };
+  const time = new Date(recordedMs + 900_000).toISOString();
+  // The age of a Lease is judged by the time at which the server wrote it.
+  const metadata = {
+    ...(object['metadata'] as JsonObject),
+    managedFields: arrayAt(object, 'metadata', 'managedFields').map((entry) => ({
+      ...(entry as JsonObject),
+      time: `${time.slice(0, 19)}Z`,
+    })),
+  };
+  return { ...object, metadata, spec: { ...spec, renewTime: time.replace('Z', '000Z') } };
 }
 
 function newestVersion({ collections: recorded }: Recording): number {
