@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, parseObject, stringAt } from '../../base/json.ts';
+import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
@@ -247,9 +248,9 @@ function names(context: Context, object: ObjectFacts, record: LogRecord): boolea
     if (isKind(other?.kind ?? kindIn(record))) return true;
   }
   // Both words somewhere in a sentence: the name in quotes or after the kind, else any word might be meant.
-  const isQuoted = new RegExp(`["'\`]${RegExp.escape(name)}["'\`]`).test(text);
+  const isQuoted = new RegExp(`["'\`]${escapeForRegExp(name)}["'\`]`).test(text);
   const isAfterKind = occurrences(text, name).some(({ before }) =>
-    new RegExp(`\\b${RegExp.escape(kind)}s?\\W{1,3}$`, 'i').test(before),
+    new RegExp(`\\b${escapeForRegExp(kind)}s?\\W{1,3}$`, 'i').test(before),
   );
   const isHere = namespace === '' || hasWord(record.line, namespace);
   return isHere && (isAfterKind || (isQuoted && hasWord(text, kind)));
@@ -304,7 +305,10 @@ function isSameKind(a: string, b: string): boolean {
 
 /** Where a text has this as a whole word of a Kubernetes name. */
 function occurrences(text: string, word: string): { before: string }[] {
-  const whole = new RegExp(`(?<![a-z0-9.-])${RegExp.escape(word)}(?![a-z0-9-]|\\.[a-z0-9])`, 'gi');
+  const whole = new RegExp(
+    `(?<![a-z0-9.-])${escapeForRegExp(word)}(?![a-z0-9-]|\\.[a-z0-9])`,
+    'gi',
+  );
   return [...text.matchAll(whole)].slice(0, 20).map(({ index }) => {
     return { before: text.slice(Math.max(0, index - 100), index) };
   });
