@@ -30,6 +30,8 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
   const { before, now, nowMs } = context;
   const grace = latestGrace(context);
   if (grace !== undefined) return { kind: 'grace-period', until: grace };
+  const queue = watchedQueue(context);
+  if (queue !== undefined) return queue;
   if (before === undefined) return { kind: 'unknown' };
   const comparedMs = nowMs - Date.parse(before.takenAt);
   const shrunk = shrinkingTypes(before, now).filter(({ isQueue }) => !isQueue || !isHeld);
@@ -43,6 +45,40 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
     return { kind: 'shrinking', before: had, now: 0, comparedMs };
   }
   return { kind: 'none' };
+}
+
+/** The namespace controller looks at what remains about every 8 s, and writes what it counted. */
+const PASS_MS = 10_000;
+
+/**
+ * Returns the queue in front of a finalizer that became shorter at least twice while the gate waited, and no
+ * longer ago than its pace explains: 6, then 5, then 4. Counts of a pass that failed are not compared.
+ */
+function watchedQueue({ now, nowMs, conditions }: Context): Movement | undefined {
+  const isComplete =
+    conditions.contentFailure === undefined && conditions.discoveryFailures.length === 0;
+  for (const { finalizer, counts } of isComplete && isAllRead(now) ? (now.watched ?? []) : []) {
+    const first = counts.findLastIndex(
+      ({ count }, index) => index === 0 || count >= (counts[index - 1]?.count ?? 0),
+    );
+    const falling = counts.slice(Math.max(0, first)).map(({ at, count }) => {
+      return { count, atMs: Date.parse(at) };
+    });
+    const [start, ...steps] = falling;
+    const last = steps.at(-1);
+    const groups = countsOf(now).flatMap(({ terminating }) => terminating);
+    const left = sum(
+      groups.filter((group) => group.finalizers.includes(finalizer)).map(({ count }) => count),
+    );
+    if (start === undefined || last === undefined || steps.length < 2 || left === 0) continue;
+    const longest = Math.max(
+      ...steps.map(({ atMs }, index) => atMs - (falling[index]?.atMs ?? atMs)),
+    );
+    if (left > last.count || nowMs - last.atMs > 2 * longest + PASS_MS) continue;
+    const comparedMs = nowMs - start.atMs;
+    return { kind: 'shrinking', before: start.count, now: left, comparedMs };
+  }
+  return undefined;
 }
 
 /** Until its first pass the controller has written nothing: 5 s by design, more under load. */

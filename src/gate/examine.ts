@@ -7,7 +7,7 @@ import type { Inputs } from '../inputs.ts';
 import { countRequests } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
-import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
+import type { Baseline, NamespaceFacts, Snapshot, WatchedFinalizer } from '../model/snapshot.ts';
 import { inTurns } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
 import type { Run } from './run.ts';
@@ -36,6 +36,7 @@ export interface Examined {
   /** The snapshot to compare with. */
   before?: Snapshot | undefined;
   baseline?: Baseline | undefined;
+  watched?: WatchedFinalizer[];
 }
 
 /** Reads and explains these namespaces together: what they need of the cluster is read once. */
@@ -60,6 +61,7 @@ export async function examine(
   const complete = (snapshot: Snapshot): Examined => {
     const one = byName.get(snapshot.namespace.name) as Examined;
     if (one.baseline !== undefined) snapshot.baseline = one.baseline;
+    if (one.watched !== undefined) snapshot.watched = one.watched;
     if (deps.inputs?.ownerLogs) snapshot.logs ??= {};
     if (foresight !== undefined) {
       snapshot.forecast ??= {

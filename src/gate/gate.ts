@@ -170,9 +170,10 @@ async function examineOpen(
   run: Run,
 ): Promise<void> {
   const found = await examine(
-    open.map(({ target, follower, examinations }) => ({
+    open.map(({ target, follower, progress, examinations }) => ({
       namespace: follower.last,
       before: examinations.at(-1)?.snapshot,
+      watched: progress.watched(),
       baseline: target.baseline,
     })),
     limitMs,

@@ -14,7 +14,7 @@ import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
-import type { NamespaceFacts } from '../model/snapshot.ts';
+import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';
 import { FEW } from '../observe/collections.ts';
 import type { GateDeps } from './run.ts';
 import type { Follower } from './wait.ts';
@@ -89,6 +89,8 @@ async function whatIsLeft(
 /** A timeline is for reading; a namespace that flaps for an hour does not fill the report. */
 const MAX_TIMELINE = 50;
 const MAX_TYPES_IN_A_LINE = 4;
+/** Changes that are kept of each finalizer's count. */
+const MAX_COUNTS = 50;
 
 /** What many namespaces do in this time stands in the log together. */
 const MOMENT_MS = 1_000;
@@ -156,7 +158,14 @@ export function startProgress(
     log.say(start.name, text);
     record(text);
   };
+  const watched = new Map<string, WatchedFinalizer['counts']>();
   const changed = (last: NamespaceFacts, trouble: ReadFailure | undefined): void => {
+    const { finalizersRemaining } = parseConditions(last.conditions);
+    for (const { finalizer, count } of trouble === undefined ? finalizersRemaining : []) {
+      const counts = watched.get(finalizer) ?? [];
+      if (counts.at(-1)?.count === count) continue;
+      watched.set(finalizer, [...counts, { at: serverTimestamp(deps), count }].slice(-MAX_COUNTS));
+    }
     const text =
       trouble === undefined
         ? describeRemaining(last)
@@ -173,6 +182,9 @@ export function startProgress(
     /** When something changed last (ms since the epoch). */
     newsAt: () => newsAt,
     changed,
+    /** How many objects each finalizer has held since the beginning. */
+    watched: (): WatchedFinalizer[] =>
+      [...watched].map(([finalizer, counts]) => ({ finalizer, counts })),
     note,
     examined(diagnosis: Diagnosis): void {
       const cause = causeText(diagnosis);

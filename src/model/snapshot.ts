@@ -54,12 +54,20 @@ export interface Snapshot {
    * input `owner-logs` allows it.
    */
   logs?: Record<string, Read<string[]>>;
+  /** How many objects each finalizer held while the gate waited, by the namespace's conditions; oldest first. */
+  watched?: WatchedFinalizer[];
   /** What was in the namespace when the gate began; only where it began early enough. */
   baseline?: Baseline;
   /** What would become of the namespace if it were deleted now; absent where it is being deleted. */
   forecast?: Forecast;
   /** What could not be read, and what a limit left out. */
   unread: NotInspected[];
+}
+
+export interface WatchedFinalizer {
+  finalizer: string;
+  /** One entry for each change. `at`: the server's clock, ISO 8601. */
+  counts: { at: string; count: number }[];
 }
 
 /** Nothing of it is deleted yet: `content` and `pods` are what would be left after a deletion. */

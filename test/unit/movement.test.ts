@@ -56,6 +56,42 @@ const X = (count: number): TypeContent => {
 const C = (queued: number, ...groups: ObjectGroup[]): TypeContent =>
   contentOf(CONFIG_MAPS, groups, queued);
 
+describe('what the watch has seen', () => {
+  const NOW = Date.parse(snapshot({}).takenAt);
+  /** Counts at so many seconds before the last look. */
+  const seen = (...counts: [secondsAgo: number, count: number][]) => [
+    {
+      finalizer: CLEANUP,
+      counts: counts.map(([secondsAgo, count]) => ({
+        at: new Date(NOW - secondsAgo * 1_000).toISOString(),
+        count,
+      })),
+    },
+  ];
+  const still = [W(widgets(4))];
+
+  test.each<[what: string, watched: ReturnType<typeof seen>, is: Movement['kind']]>([
+    ['6, 5, 4: the next one is not late', seen([150, 6], [100, 5], [50, 4]), 'shrinking'],
+    ['6, 5, 4: the pace does not explain the pause', seen([300, 6], [290, 5], [200, 4]), 'none'],
+    ['one step is no pace', seen([60, 5], [30, 4]), 'none'],
+    ['the queue has become longer since', seen([90, 5], [60, 3], [30, 4]), 'none'],
+    ['after a rise it falls twice', seen([90, 3], [80, 6], [60, 5], [40, 4]), 'shrinking'],
+    ['more is there than was counted', seen([90, 4], [60, 3], [30, 2]), 'none'],
+    ['nothing was counted', seen(), 'none'],
+  ])('%s', (_, watched, is) => {
+    expect(diagnose(snapshot({ content: still, watched }), earlier(still)).movement.kind).toBe(is);
+  });
+
+  test('is no movement where a pass of the namespace controller failed', () => {
+    const watched = seen([150, 6], [100, 5], [50, 4]);
+    const namespace = namespaceFacts({
+      conditions: conditions(condition('NamespaceDeletionContentFailure', 'True', 'some error')),
+    });
+    const now = snapshot({ content: still, watched, namespace });
+    expect(diagnose(now, earlier(still)).movement.kind).not.toBe('shrinking');
+  });
+});
+
 describe('movementOf', () => {
   test('is unknown after a single look', () => {
     expect(movement(undefined, [C(0, maps(1))])).toEqual({ kind: 'unknown' });

@@ -103,6 +103,30 @@ test.each([
 });
 
 describe('Progress', () => {
+  test('remembers how many objects each finalizer held', () => {
+    const { at } = watch();
+    const held = (count: number) =>
+      left(
+        condition(
+          'NamespaceFinalizersRemaining',
+          'True',
+          `Some content in the namespace has finalizers remaining: a.example.com/x in ${count} resource instances`,
+        ),
+      );
+    at(0).changed(held(6), undefined);
+    at(10_000).changed(held(6), undefined);
+    at(20_000).changed(held(5), undefined);
+    expect(at(30_000).watched()).toEqual([
+      {
+        finalizer: 'a.example.com/x',
+        counts: [
+          { at: '2026-03-02T10:00:00.000Z', count: 6 },
+          { at: '2026-03-02T10:00:20.000Z', count: 5 },
+        ],
+      },
+    ]);
+  });
+
   test('has one line per change, with the time since the beginning', () => {
     const { lines, at } = watch();
     at(5_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
