@@ -13,7 +13,7 @@ import {
   type Leftovers,
   recordOrphans,
 } from './namespace-steps.ts';
-import { freeObjectsOf, GUARD_MS } from './object-steps.ts';
+import { freeObjectsOf } from './object-steps.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -23,7 +23,7 @@ import {
   namespaceTarget,
   renderPlan,
 } from './plan.ts';
-import { atMostEvery, type ForceRun, Journal, runStep } from './step.ts';
+import { type ForceRun, Journal, runStep } from './step.ts';
 
 /** No write begins after this, so that what was done can still be verified. */
 export const LAST_WRITE_MS = 105_000;
@@ -118,11 +118,12 @@ function begin(first: Look, { log: runLog, ...means }: Means): Enforcement {
       return this.seen.plan;
     },
     guard: async () => {
-      const now = run.over() === undefined ? await askAgain() : undefined;
-      return run.over() ?? (now?.ok === false ? now.failure.message : undefined);
+      // Not shared by the writes of a moment: somebody who removes the label means all that are still to come.
+      const now = run.over() === undefined ? await checkNamespace(run) : undefined;
+      if (now?.ok === false) return run.over() ?? now.failure.message;
+      return run.over() ?? (now && now.value === undefined ? 'the namespace is gone' : undefined);
     },
   };
-  const askAgain = atMostEvery(GUARD_MS, run.clock, () => checkNamespace(run));
   return run;
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
@@ -28,7 +28,8 @@ export async function checkNamespace({
   api,
   signal,
 }: ForceRun): Promise<Read<JsonObject | undefined>> {
-  const refuse = (message: string) => failed({ kind: 'conflict', message });
+  const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
+    failed({ kind, message });
   const why = protectedBecause(namespace.name, api.target.ownNamespace);
   if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
   const got = await api.get(namespacePath(namespace.name), { signal });
@@ -39,7 +40,7 @@ export async function checkNamespace({
   }
   const { uid, deletionTimestamp, labels, phase } = namespaceFacts(got.value);
   if (uid !== namespace.uid) {
-    return refuse(`another namespace has the name now (UID ${uid || 'unknown'})`);
+    return refuse(`another namespace has the name now (UID ${uid || 'unknown'})`, 'not-found');
   }
   if (deletionTimestamp === undefined || phase !== 'Terminating') {
     return refuse('the namespace is not Terminating');
@@ -66,11 +67,13 @@ export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
     type: 'namespaces',
     read: async () => {
       const now = await checkNamespace(run);
-      if (!now.ok) return now;
+      // Another namespace has the name: the one that was meant is gone.
+      if (!now.ok) return now.failure.kind === 'not-found' ? read([]) : now;
       return read(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
     },
     wants,
     request: ({ object }) => requestFor(run, action, object),
+    doing: `removing ${finalizer} from the ${step === 'namespace-finalizer' ? 'metadata' : 'spec'}.finalizers of`,
     done: 'removed',
     afterwards: (own) =>
       wants(own)

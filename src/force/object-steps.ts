@@ -18,8 +18,8 @@ import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
-/** Facts about the namespace and the node that many writes share may be this old. */
-export const GUARD_MS = 1_000;
+/** Facts about a node may be this old: many writes share them. */
+const NODE_MS = 1_000;
 
 export function freeObjectsOf(run: ForceRun, action: ObjectAction): Promise<'again' | 'finished'> {
   return action.step === 'object-finalizer'
@@ -68,6 +68,7 @@ function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts
       path: objectPath(type, run.plan.namespace.name, object.name),
       body: removalPatch(object, [finalizer]),
     }),
+    doing: `removing ${finalizer} from`,
     done: 'removed',
     afterwards: (object) => {
       if (!wants(object)) return undefined;
@@ -81,7 +82,7 @@ function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
 function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
   const { api, clock, signal } = run;
-  const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
+  const isNodeBack = atMostEvery(NODE_MS, clock, async () => {
     const { value: node } = await readNode(action.node, { api, signal });
     const { lost, text } = nodeState(node, serverTime(run));
     return lost ? undefined : text;
@@ -100,6 +101,7 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
         gracePeriodSeconds: 0,
         preconditions: { uid, resourceVersion },
       }),
+    doing: 'deleting with grace period 0:',
     done,
     // A pod with finalizers outlives its deletion, whatever the grace period.
     afterwards: ({ finalizers }) =>

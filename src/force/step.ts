@@ -29,14 +29,14 @@ const ONE_BY_ONE = 10;
 
 /** What became of one object. */
 interface Done {
-  /** Whether the cluster was, or may have been, changed by us. */
+  /** Whether this run changed the cluster, or may have. */
   wrote: boolean;
-  /** Whether things are now as they were meant to be. */
+  /** Whether the object is now as it was meant to be. */
   reached: boolean;
   result: string;
 }
 
-/** What went by itself leaves nothing behind on our account. */
+/** What others did leaves nothing behind on our account. */
 function isByUs({ wrote, reached }: Done): boolean {
   return wrote && reached;
 }
@@ -105,6 +105,8 @@ export interface Step<T extends Named> {
   wants(object: T): boolean;
   /** Pinned to the UID and to what was read of the object. */
   request(object: T): Mutation;
+  /** What the log says before each write: "removing example.com/x from". */
+  doing: string;
   /** Result of a write that succeeded. */
   done: string;
   /** What its result is instead when it is still there after the write; undefined: as it should be. */
@@ -137,13 +139,13 @@ export async function runStep<T extends Named>(
     journal.changed();
     journal.note(action.target, 'nothing to do: it is not there any more', action.finalizer);
   }
-  let stopped = todo.map((object) => step.veto?.(object)).find((reason) => reason !== undefined);
+  const vetoes = todo.map((object) => step.veto?.(object));
+  const end: End = { reason: vetoes.find((reason) => reason !== undefined) };
   const done = await inParallel(todo, async (object) => {
-    stopped ??= await step.stop();
-    const end = stopped === undefined ? await write(run, step, object) : notDone(stopped);
-    if (end.wrote) journal.writes++;
-    if (end.wrote || end.reached) journal.changed();
-    return { name: object.name, uid: object.uid, ...end };
+    const one = await write(run, step, object, end);
+    if (one.wrote) journal.writes++;
+    if (one.wrote || one.reached) journal.changed();
+    return { name: object.name, uid: object.uid, ...one };
   });
   const mine = done.filter(isByUs);
   const again = mine.length > 0 ? await step.read() : undefined;
@@ -155,57 +157,70 @@ export async function runStep<T extends Named>(
   }
   for (const { reached, uid } of done) if (!reached) journal.givenUp.add(idOf(uid));
   journal.tell(action, step.type, done);
-  return stopped === undefined && mine.length > 0 ? 'again' : 'finished';
+  return end.reason === undefined && mine.length > 0 ? 'again' : 'finished';
+}
+
+/** Why no further write of a step may begin. */
+interface End {
+  reason: string | undefined;
 }
 
 function notDone(reason: string, wrote = false): Done {
   return { wrote, reached: false, result: `not done: ${reason}` };
 }
 
-/** How often one thing is read again because it had moved, or because nobody knows what became of the write. */
+/** How often one object is read again because it had changed, or because the answer to a write is unclear. */
 const MAX_REREADS = 3;
 const PAUSE_MS = { first: 1_000, most: 8_000 };
 
-/** Sends one write for what was just read; when that has moved, reads and judges again, within bounds. */
-async function write<T extends Named>(run: ForceRun, step: Step<T>, first: T): Promise<Done> {
+/**
+ * Announces and sends one write. After any answer but success the object is read again, and what is there decides. An
+ * error may be the answer to a repetition: proxies repeat requests, and servers answer 409 after a success. So a change
+ * that is there after a request was sent counts as made by it.
+ */
+async function write<T extends Named>(
+  run: ForceRun,
+  step: Step<T>,
+  first: T,
+  end: End,
+): Promise<Done> {
   let object = first;
   let wrote = false;
   let rereads = 0;
+  let last = '';
   for (let pause = PAUSE_MS.first; ; ) {
+    end.reason ??= await step.stop();
+    if (end.reason !== undefined) return notDone(`${end.reason}${last}`, wrote);
+    // Before the write: a process that is killed now leaves at least this line.
+    run.log.line(`${step.doing} ${step.type}/${object.name} (UID ${object.uid})`);
     // Sent once: before it is sent again, everything is asked again.
     const sent = await run.api.send(step.request(object), { signal: run.signal, retries: 0 });
     if (sent.ok) return { wrote: true, reached: true, result: step.done };
+    const { message } = sent.failure;
     const answer = judge(sent.failure);
     if (answer === 'cut-off') {
       const result = 'cut off while it was being sent: it may have happened';
       return { wrote: true, reached: false, result };
     }
     if (answer === 'unclear') wrote = true;
-    if (answer === 'refused' || rereads === MAX_REREADS) {
-      const tries = rereads > 0 ? ` (read again ${rereads} times)` : '';
-      return notDone(`${sent.failure.message}${tries}`, wrote);
-    }
-    if (answer !== 'moved') {
+    if (answer === 'unclear' || answer === 'throttled') {
       await run.clock.sleep(pause, run.signal);
       pause = Math.min(pause * 2, PAUSE_MS.most);
     }
-    // A server that is busy has not begun, and answers when it can: only the time for forcing ends that.
-    if (answer !== 'throttled') rereads++;
     const listed = await step.read(object.name);
-    if (!listed.ok) return notDone(listed.failure.message, wrote);
-    const [now] = listed.value;
-    if (now !== undefined && now.uid !== object.uid) {
-      return notDone('another object has the name now', wrote);
-    }
+    if (!listed.ok) return notDone(`${message}; ${listed.failure.message}`, true);
+    const now = listed.value.find(({ uid }) => uid === object.uid);
     if (now === undefined || !step.wants(now)) {
-      // By somebody else, or by a request of ours that was not answered.
-      const result = now === undefined ? 'no longer there' : 'nothing to do any more';
-      return { wrote, reached: true, result: wrote ? step.done : result };
+      const result = `${step.done}; perhaps by somebody else, since the answer was: ${message}`;
+      return { wrote: true, reached: true, result };
     }
-    const stopped = await step.stop();
-    if (stopped !== undefined) {
-      return notDone(`${stopped}; until then: ${sent.failure.message}`, wrote);
+    if (answer === 'refused' || rereads === MAX_REREADS) {
+      const tries = rereads > 0 ? ` (read again ${rereads} times)` : '';
+      return notDone(`${message}${tries}`, wrote);
     }
+    // A busy server has not begun, and answers when it can: only the time for forcing ends that.
+    if (answer !== 'throttled') rereads++;
+    last = `; until then: ${message}`;
     object = now;
   }
 }

@@ -3,6 +3,7 @@ import { arrayAt, stringAt, stringsAt } from '../../src/base/json.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
+import type { ReadFailure } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
 import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
@@ -28,15 +29,15 @@ interface Options {
   namespaces?: string[];
   cancel?: AbortController;
   announce?: () => Promise<void>;
+  lines?: string[];
 }
 
 /** The whole gate, in virtual time, over the API server in memory; its controllers act 5 s after a write. */
 async function force(
   { clock, cluster }: Situation,
   inputs: Partial<Record<InputName, string>> = {},
-  { namespaces = [DEMO], cancel = new AbortController(), announce }: Options = {},
+  { namespaces = [DEMO], cancel = new AbortController(), announce, lines = [] }: Options = {},
 ): Promise<Ran> {
-  const lines: string[] = [];
   const announced: RunResult[] = [];
   const afterWrite = cluster.afterWrite;
   let isDue = false;
@@ -82,6 +83,9 @@ function results({ forced }: NamespaceResult): string[] {
 
 const refusals = ({ forced }: NamespaceResult): string =>
   (forced?.refused ?? []).map(({ target, reason }) => `${target}: ${reason}`).join('\n');
+
+/** The server said no, and what was asked for is so: a repetition may have been refused. */
+const AS_OURS = /: removed; perhaps by somebody else, since the answer was: /;
 
 describe('objects', () => {
   test('are freed by patches that test what was read, after the plan was reported', async () => {
@@ -132,39 +136,75 @@ describe('objects', () => {
     expect(situation.cluster.writes).toHaveLength(2 + 4);
   });
 
-  test.each<[string, (situation: Situation) => unknown, string]>([
+  test.each<[string, (situation: Situation) => unknown]>([
     [
-      'recreated under the same name',
-      (s) =>
-        s
-          .held(WIDGETS, 'db')
-          .cluster.object(WIDGETS, DEMO, 'db', { uid: 'new', finalizers: [FINALIZER] }),
-      'not done: another object has the name now',
+      'another object has the name',
+      (s) => s.cluster.object(WIDGETS, DEMO, 'db', { uid: 'new', finalizers: [FINALIZER] }),
     ],
-    ['gone', (s) => s.cluster.drop(pathOf('db')), 'no longer there'],
-    [
-      'freed by somebody else',
-      (s) => s.held(WIDGETS, 'db', { finalizers: ['x.io/y'] }),
-      'nothing to do any more',
-    ],
-  ])('one that is %s between reading and writing is left alone', async (_, change, result) => {
+    ['the object is gone', (s) => s.cluster.drop(pathOf('db'))],
+    ['the finalizer is gone', (s) => s.held(WIDGETS, 'db', { finalizers: ['x.io/y'] })],
+  ])('where %s after an error, the change counts as made by the request', async (_, change) => {
     const situation = held('db');
     situation.cluster.onWrite = () => change(situation);
     const { one } = await force(situation);
     expect(situation.cluster.writes).toEqual([expect.stringMatching(/ (?:422|404)$/)]);
-    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: ${result}`]);
+    expect(results(one)).toEqual([expect.stringMatching(AS_OURS)]);
   });
 
-  test('where somebody else was faster, the namespace gets its time to go', async () => {
-    const situation = held('db');
-    const { clock, cluster } = situation;
-    cluster.onWrite = () => {
-      cluster.drop(pathOf('db'));
-      clock.at(clock.elapsed + 5_000, () => cluster.settle(DEMO));
+  /** A proxy sends the request twice, or answers in the server's place: the change is made, and the gate reads an error. */
+  test.each<[kind: ReadFailure['kind'], status?: number]>([
+    ['conflict', 409],
+    ['invalid', 422],
+    ['not-found', 404],
+    ['forbidden', 403],
+    ['throttled', 429],
+    ['server-error', 502],
+    ['unreadable', 200],
+    ['timeout'],
+    ['network'],
+  ])(
+    'a change that was made and answered with %s is reported, and the outcome is forced',
+    async (kind, status) => {
+      const situation = held('db');
+      const { clock, cluster } = situation;
+      const failure = { kind, message: `an answer of kind ${kind}`, ...(status && { status }) };
+      cluster.answers.set(patchOf('db'), { ok: false, failure });
+      cluster.onWrite = () => {
+        cluster.drop(pathOf('db'));
+        clock.at(clock.elapsed + 5_000, () => cluster.settle(DEMO));
+      };
+      const { one } = await force(situation);
+      expect(cluster.writes).toHaveLength(1);
+      expect(results(one)).toEqual([expect.stringMatching(AS_OURS)]);
+      expect(one.outcome).toBe('forced');
+    },
+  );
+
+  test('each write is announced in the log before it is sent', async () => {
+    const situation = held('a', 'b');
+    const lines: string[] = [];
+    const announced = (name: string): string =>
+      `${DEMO}: removing ${FINALIZER} from widgets.example.com/${name} (UID uid-widgets-${name})`;
+    situation.cluster.onWrite = ({ path }) =>
+      expect(lines).toContain(announced(path.split('/').at(-1) ?? ''));
+    await force(situation, {}, { lines });
+    expect(lines.filter((line) => line.includes(': removing '))).toHaveLength(2);
+  });
+
+  test('force-label is read again before every write', async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `w-${index}`);
+    const situation = held(...names);
+    const { cluster } = situation;
+    cluster.slownessMs = 100;
+    cluster.onWrite = (_, count) => {
+      if (count === 20) cluster.namespace(DEMO, { metadata: { labels: {} } });
     };
-    const { one } = await force(situation);
-    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: no longer there`]);
-    expect(one.outcome).toBe('deleted');
+    const { one } = await force(situation, { 'force-label': 'ephemeral=true' });
+    // Those that were under way.
+    expect(cluster.writes.length).toBeLessThanOrEqual(20 + 8);
+    expect(results(one).join()).toContain(
+      'not done: the namespace no longer has the label ephemeral=true',
+    );
   });
 
   test('an owner that puts the finalizer back is named, and not fought', async () => {
@@ -231,17 +271,6 @@ describe('objects', () => {
     expect(forced.timeline.map(({ at }) => at)).toEqual(
       forced.timeline.map(({ at }) => at).toSorted(),
     );
-  });
-
-  test('a request that was not answered is looked up, not taken for a failure', async () => {
-    const situation = held('db');
-    const failure = { kind: 'timeout', message: 'no answer within 15 s' } as const;
-    situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
-    situation.cluster.onWrite = () => {
-      situation.held(WIDGETS, 'db', { finalizers: ['x.io/y'] });
-    };
-    const { one } = await force(situation);
-    expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: removed`]);
   });
 });
 
@@ -451,7 +480,8 @@ describe('the namespace itself', () => {
     replaced.cluster.onWrite = () => replaced.cluster.namespace(DEMO, { uid: 'new' });
     const { one } = await force(replaced, inputs);
     expect(replaced.cluster.writes).toEqual([`PUT ${NAMESPACE}/finalize 409`]);
-    expect(one.outcome).toBe('recreated');
+    expect(one.outcome).toBe('forced');
+    expect(results(one)[0]).toMatch(AS_OURS);
     expect(arrayAt(replaced.cluster.peek(NAMESPACE), 'spec', 'finalizers')).toEqual(['kubernetes']);
   });
 
