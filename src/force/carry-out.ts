@@ -13,7 +13,7 @@ import {
   type Leftovers,
   recordOrphans,
 } from './namespace-steps.ts';
-import { freeObjectsOf } from './object-steps.ts';
+import { freeObjectsOf, GUARD_MS } from './object-steps.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -23,7 +23,7 @@ import {
   namespaceTarget,
   renderPlan,
 } from './plan.ts';
-import { type ForceRun, Journal, runStep } from './step.ts';
+import { atMostEvery, type ForceRun, Journal, runStep } from './step.ts';
 
 /** No write begins after this, so that what was done can still be verified. */
 export const LAST_WRITE_MS = 105_000;
@@ -118,12 +118,15 @@ function begin(first: Look, { log: runLog, ...means }: Means): Enforcement {
       return this.seen.plan;
     },
     guard: async () => {
-      // Not shared by the writes of a moment: somebody who removes the label means all that are still to come.
-      const now = run.over() === undefined ? await checkNamespace(run) : undefined;
+      const now = run.over() === undefined ? await check() : undefined;
       if (now?.ok === false) return run.over() ?? now.failure.message;
       return run.over() ?? (now && now.value === undefined ? 'the namespace is gone' : undefined);
     },
   };
+  const readAgain = () => checkNamespace(run);
+  // Removing the label means all writes that are still to come; without a label, those of a moment share one answer.
+  const check =
+    first.plan.label === undefined ? atMostEvery(GUARD_MS, run.clock, readAgain) : readAgain;
   return run;
 }
 

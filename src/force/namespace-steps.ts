@@ -13,9 +13,17 @@ import type { NotInspected } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
-import { inParallel } from '../observe/collections.ts';
+import type { ResourceType } from '../model/snapshot.ts';
+import { CLUSTER } from '../model/sources.ts';
+import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { type NamespaceAction, namespaceTarget, remainsText, strandsText } from './plan.ts';
+import {
+  contentConditions,
+  type NamespaceAction,
+  namespaceTarget,
+  remainsText,
+  strandsText,
+} from './plan.ts';
 import type { ForceRun, Step } from './step.ts';
 
 /**
@@ -147,6 +155,8 @@ export interface Leftovers {
 }
 
 const ALL_TYPES = 'the list of resource types';
+/** "ok", or an error that names the failed checks. */
+const MAX_READY_BYTES = 4_096;
 
 /**
  * Every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
@@ -157,16 +167,23 @@ async function listLeftovers(
   { api, signal, plan: { namespace } }: ForceRun,
   createdBefore?: string,
 ): Promise<Leftovers> {
+  const ready = await api.text('/readyz', { signal, maxBytes: MAX_READY_BYTES });
   const discovery = await api.discover({ signal });
   if (!discovery.ok) {
     return { objects: [], unread: [{ what: ALL_TYPES, reason: discovery.failure.message }] };
   }
   const { types, failedGroups } = discovery.value;
+  const definitions = await readSource(CLUSTER.definitions, { api, signal });
   const found = new Map<string, Leftovers['objects'][number]>();
-  const unread = failedGroups.map(({ group, version, reason }) => ({
-    what: `${group}/${version}`,
-    reason,
-  }));
+  const unread = [
+    ...(definitions.unread ?? []),
+    ...failedGroups.map(({ group, version, reason }) => ({ what: `${group}/${version}`, reason })),
+    ...missingTypes(definitions.value.ok ? definitions.value.value : [], types),
+  ];
+  const unready = ready.ok ? ready.value.trim() : ready.failure.message;
+  if (!ready.ok || unready !== 'ok') {
+    unread.push({ what: 'the API server', reason: `not ready: ${unready}` });
+  }
   await inParallel(sweepableTypes(types), async (type) => {
     const begin = keeping((item) => objectFacts(item, type));
     const path = collectionPath(type, namespace.name);
@@ -186,12 +203,25 @@ async function listLeftovers(
   return { objects, unread };
 }
 
+/** Types that a CRD defines and discovery does not have: nothing can be said about their objects. */
+function missingTypes(
+  definitions: readonly { name: string }[],
+  types: readonly ResourceType[],
+): NotInspected[] {
+  const served = new Set(types.map(typeName));
+  return definitions
+    .filter(({ name }) => !served.has(name))
+    .map(({ name: what }) => ({ what, reason: 'defined by a CRD, and not in discovery' }));
+}
+
 /**
  * Looks at all of the namespace's content right before its own entries are touched: there has to be
  * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
  */
 export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
+  const now = await checkNamespace(run);
+  const conditions = now.ok && now.value ? contentConditions(namespaceFacts(now.value)) : [];
   const namesWith = (more: (orphan: Orphan) => string): string[] =>
     left.objects.map(([type, orphan]) => {
       const held = orphan.finalizers.length === 0 ? '' : ` (${orphan.finalizers.join(', ')})`;
@@ -199,7 +229,10 @@ export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
     });
   const remains = remainsText(
     namesWith(() => ''),
-    left.unread.map(({ what, reason }) => `${what} (${reason})`),
+    [
+      ...left.unread.map(({ what, reason }) => `${what} (${reason})`),
+      ...(left.objects.length === 0 ? conditions : []),
+    ],
   );
   if (remains === undefined) return left;
   if (run.plan.orphans === 'refuse') {

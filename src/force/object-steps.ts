@@ -18,8 +18,8 @@ import { readNode } from '../observe/observe.ts';
 import { type FinalizerAction, nodeState, type ObjectAction, type PodAction } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
-/** Facts about a node may be this old: many writes share them. */
-const NODE_MS = 1_000;
+/** Facts about the namespace and the node that many writes share may be this old. */
+export const GUARD_MS = 1_000;
 
 export function freeObjectsOf(run: ForceRun, action: ObjectAction): Promise<'again' | 'finished'> {
   return action.step === 'object-finalizer'
@@ -82,7 +82,7 @@ function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
 function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
   const { api, clock, signal } = run;
-  const isNodeBack = atMostEvery(NODE_MS, clock, async () => {
+  const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
     const { value: node } = await readNode(action.node, { api, signal });
     const { lost, text } = nodeState(node, serverTime(run));
     return lost ? undefined : text;

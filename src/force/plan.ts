@@ -14,6 +14,7 @@ import {
 import type { Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import {
+  type NamespaceFacts,
   type NodeFacts,
   type ObjectGroup,
   type ResourceType,
@@ -435,7 +436,7 @@ export function strandsText(remains: string): string {
  * namespace itself is written to, everything is read again.
  */
 function remainsAfter(
-  { discovery, content }: Snapshot,
+  { discovery, content, namespace }: Snapshot,
   earlier: readonly ForceAction[],
 ): string | undefined {
   const isFreed = (type: ResourceType, { finalizers }: ObjectGroup): boolean =>
@@ -469,7 +470,19 @@ function remainsAfter(
     if (queued > 0 && earlier.length === 0)
       left.push(`${typeName(type)} (${queued} not terminating)`);
   }
+  // What the plan frees is still in the conditions.
+  if (left.length === 0 && earlier.length === 0) unread.push(...contentConditions(namespace));
   return remainsText(left, unread);
+}
+
+/**
+ * Conditions by which the namespace controller says that content is left, or that it could not look. Where nothing was
+ * found they contradict the lists, which may be incomplete: right after a start the server serves an incomplete discovery.
+ */
+export function contentConditions({ conditions }: Pick<NamespaceFacts, 'conditions'>): string[] {
+  return conditions
+    .filter(({ type, status }) => type.startsWith('Namespace') && status === 'True')
+    .map(({ type, message }) => `its condition ${type} says: ${message}`);
 }
 
 /** Undefined when everything was read and nothing is there. */

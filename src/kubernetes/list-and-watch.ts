@@ -69,10 +69,11 @@ export async function listPages<T>(
   }
 }
 
-/** Go writes an empty list as null in some servers. */
+/** Go writes an empty list as null in some servers. One without `items` is an answer to something else, not empty. */
 function isList(page: JsonObject): boolean {
-  const items = at(page, 'items') ?? [];
-  return Array.isArray(items) && stringAt(page, 'kind')?.endsWith('List') === true;
+  const { items } = page;
+  const hasItems = items === null || Array.isArray(items);
+  return hasItems && stringAt(page, 'kind')?.endsWith('List') === true;
 }
 
 function notAList(path: string, what: string): Read<never> {

@@ -171,6 +171,7 @@ test.each([
   { what: 'a Status', body: { ...statusObject(200, '', ''), status: 'Success' } },
   { what: 'an object', body: { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'a' } } },
   { what: 'a list whose items are none', body: { ...page([]), items: 'none' } },
+  { what: 'a list without items', body: { kind: 'ConfigMapList', apiVersion: 'v1', metadata: {} } },
   { what: 'an array', body: [] },
 ])('$what is not a list', async ({ body }) => {
   expect(failureIn((await list(json(body))).end).kind).toBe('unreadable');

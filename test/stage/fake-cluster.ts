@@ -77,7 +77,9 @@ export class FakeCluster implements KubernetesApi {
   readonly logs = new Map<string, string>();
 
   async text(path: string): Promise<Read<string>> {
-    this.requests.push(`GET ${path}`);
+    const given = this.#ask(`GET ${path}`, {});
+    if (given !== undefined && !given.ok) return given;
+    if (path === '/readyz') return read('ok');
     const [, namespace, pod, container] =
       /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)\/log\?container=([^&]+)/.exec(path) ?? [];
     const log = this.logs.get(`${namespace}/${pod}/${container}`);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { arrayAt, stringAt, stringsAt } from '../../src/base/json.ts';
+import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../src/base/json.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
-import type { ReadFailure } from '../../src/model/read.ts';
+import { failed, type ReadFailure } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
+import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
 import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
 import { DEMO, recordTo } from './gate-run.ts';
 
@@ -465,6 +465,58 @@ describe('the namespace itself', () => {
     expect(situation.cluster.writes).toEqual([]);
     expect(refusals(one)).toContain('content remains: widgets.example.com/late (x.io/y)');
   });
+
+  const REMAINING: JsonObject = {
+    type: 'NamespaceContentRemaining',
+    status: 'True',
+    reason: 'SomeResourcesRemain',
+    message: 'Some resources are remaining: widgets.example.com has 1 resource instances',
+  };
+  const hides = (situation: Situation): void => {
+    situation.cluster.types = situation.cluster.types.filter(({ group }) => group === '');
+  };
+
+  test.each<[string, (s: Situation) => unknown, RegExp, before?: 'plan']>([
+    [
+      'a condition names content',
+      ({ cluster }) => cluster.namespace(DEMO, { conditions: [REMAINING] }),
+      /its condition NamespaceContentRemaining says: .*widgets.example.com has 1/,
+      'plan',
+    ],
+    [
+      'a condition names content after the plan',
+      ({ cluster }) => cluster.namespace(DEMO, { conditions: [REMAINING] }),
+      /its condition NamespaceContentRemaining says/,
+    ],
+    [
+      'discovery does not have the type of a CRD',
+      hides,
+      /widgets.example.com \(defined by a CRD, and not in discovery\)/,
+    ],
+    [
+      'the CRDs could not be listed',
+      (s) => s.failing('LIST /apis/apiextensions.k8s.io/v1/customresourcedefinitions', 403),
+      /CustomResourceDefinitions/,
+    ],
+    [
+      'the server is not ready',
+      ({ cluster }) => cluster.answers.set('GET /readyz', failed(BROKEN)),
+      /the API server \(not ready: 500/,
+    ],
+  ])(
+    'is not finalized where %s, although nothing was found in it',
+    async (_, arrange, words, when) => {
+      for (const orphans of ['refuse', 'accept']) {
+        const situation = new Situation();
+        if (when === 'plan') arrange(situation);
+        const announce = async (): Promise<void> => void arrange(situation);
+        const given = { 'force-finalize': 'namespace', 'force-orphans': orphans };
+        const { one, lines } = await force(situation, given, { announce });
+        expect(situation.cluster.writes).toHaveLength(orphans === 'refuse' ? 0 : 1);
+        expect(orphans === 'refuse' ? refusals(one) : lines.join('\n')).toMatch(words);
+      }
+    },
+  );
 
   test('a namespace that moved is read again; one that was replaced is not touched', async () => {
     const moved = new Situation();
