@@ -15,7 +15,7 @@ import { readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
-import { cannot, type Ordered, type Target } from './targets.ts';
+import type { Ordered, Target } from './targets.ts';
 
 /** Asks for the deletion of all that nobody has asked to go yet. What came of it stands in the targets. */
 export async function deleteAll(targets: readonly Target[], run: Run): Promise<void> {
@@ -35,8 +35,11 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
   // All are tried before the first is deleted; a refusal is the result of one, not the end of the others.
-  await inParallel(asked, (target) => rehearse(target, run));
-  if (inputs.delete === 'ordered') await deleteInOrder(asked.filter(isDeletable), run);
+  const accepted = new Set<Existing>();
+  await inParallel(asked, async (target) => {
+    if (await isAccepted(target, run)) accepted.add(target);
+  });
+  if (inputs.delete === 'ordered') await deleteInOrder([...accepted], run);
   // What was deleted inside has changed nothing about the namespace itself.
   await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
 }
@@ -49,33 +52,45 @@ function isDeletable(target: Target): target is Existing {
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
 }
 
-function deletionOf({ name, uid, resourceVersion }: NamespaceFacts): Mutation {
-  return deletion(namespacePath(name), { preconditions: { uid, resourceVersion } });
+/** The UID is enough: a namespace may be annotated several times a second, and is still the one that was meant. */
+function deletionOf({ name, uid }: NamespaceFacts): Mutation {
+  return deletion(namespacePath(name), { preconditions: { uid } });
 }
 
-/** Only what the real request would meet as well; a webhook that knows no dry runs says nothing. */
-async function rehearse(target: Existing, { api, signal }: Run): Promise<void> {
-  // A busy server is not worth waiting for here.
-  const sent = await api.send(
-    { ...deletionOf(target.first), dryRun: true },
-    { signal, retries: 0 },
-  );
-  if (sent.ok) return;
-  const { kind, message } = sent.failure;
-  const errors = classifyErrorText(message);
-  if (errors.some((error) => error.kind === 'dry-run-unsupported')) return;
-  if (kind === 'forbidden' || errors.some(isAdmissionError)) target.refusal = message;
+/**
+ * Tries the deletion of the namespace as a dry run, and reports whether it was accepted. What the real request would meet
+ * as well refuses it. Before anything inside is deleted, an unclear answer refuses it too: the namespace might stay, empty.
+ */
+async function isAccepted(target: Existing, run: Run): Promise<boolean> {
+  const { api, clock, inputs, signal } = run;
+  for (let attempt = 1; ; attempt++) {
+    const request = { ...deletionOf(target.first), dryRun: true };
+    const sent = await api.send(request, { signal, retries: 0 });
+    if (sent.ok) return true;
+    const { kind, message } = sent.failure;
+    // It is gone, or another namespace has the name: the request itself says so again.
+    if (signal.aborted || kind === 'not-found' || kind === 'conflict') return false;
+    const errors = classifyErrorText(message);
+    const isUntried = errors.some((error) => error.kind === 'dry-run-unsupported');
+    const isRefused = !isUntried && (kind === 'forbidden' || errors.some(isAdmissionError));
+    if (isRefused) target.refusal = message;
+    if (isRefused || inputs.delete !== 'ordered') return false;
+    if (attempt === MAX_DELETE_TRIES || isUntried) {
+      target.refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
+      return false;
+    }
+    await clock.sleep(LOOK_AGAIN_MS, signal);
+  }
 }
 
-/** A namespace that changes all the time is not chased for ever. */
 const MAX_DELETE_TRIES = 3;
 const LOOK_AGAIN_MS = 2_000;
 /** Nothing was decided about the request; to send it again, pinned as it is, can do no more. */
 const UNSURE = /^(?:server-error|timeout|network)$/;
 
 /**
- * Asks for the deletion of exactly the namespace that was read, in exactly the state that was read. An
- * answered DELETE is not the end of the namespace: the wait decides that.
+ * Asks for the deletion of exactly the namespace that was read. An answered DELETE is not the end of the namespace: the
+ * wait decides that.
  */
 async function requestDeletion(target: Existing, run: Run): Promise<void> {
   const { api, clock, inputs, log, signal, startedAt } = run;
@@ -83,9 +98,9 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
   if (signal.aborted) return;
   let event = 'asked for its deletion';
   for (let attempt = 1; ; attempt++) {
-    const sent = await api.send(deletionOf(target.first), { signal });
-    // The answer may have been lost, the namespace changed or replaced, or (before 1.20) the 409 means
-    // "being removed already". What is there now tells.
+    log.line(`${name}: asking for its deletion (UID ${first.uid})`);
+    const sent = await api.send(deletionOf(first), { signal });
+    // The answer may have been lost, the namespace replaced, or (before 1.20) the 409 means "being removed already".
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
     if (!now.ok) {
@@ -95,14 +110,17 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
         break;
       }
       // A second DELETE is pinned as the first one was; it cannot do more.
-      if (attempt === MAX_DELETE_TRIES)
-        throw cannot('get', `namespace "${name}"`, now.failure, api);
+      if (attempt === MAX_DELETE_TRIES) {
+        event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
+        target.isAsked = true;
+        break;
+      }
       await clock.sleep(LOOK_AGAIN_MS, signal);
       continue;
     }
     // Gone or replaced: the follower, pinned to the old UID, says which.
     if (now.value?.uid !== first.uid) {
-      target.wentAtOnce = true;
+      target.isAsked = true;
       break;
     }
     target.first = now.value;
@@ -116,8 +134,8 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
       UNSURE.test(kind) &&
       !classifyErrorText(message).some(isAdmissionError) &&
       clock.now() < startedAt + inputs.timeoutMs;
-    if (attempt < MAX_DELETE_TRIES && (kind === 'conflict' || isPassing)) {
-      if (isPassing) await clock.sleep(LOOK_AGAIN_MS, signal);
+    if (attempt < MAX_DELETE_TRIES && isPassing) {
+      await clock.sleep(LOOK_AGAIN_MS, signal);
       continue;
     }
     target.refusal = message;
@@ -147,7 +165,7 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
   await inParallel([...targets.entries()], async ([index, target]) => {
     const { snapshot, diagnosis } = seen[index] as Examination;
     const { namespace } = snapshot;
-    target.ordered = { deletions: [], timeline: [] };
+    target.ordered = { deletions: new Map(), timeline: [] };
     const place = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
     await clearPlace(orderOf(snapshot), diagnosis, place);
   });
@@ -286,27 +304,35 @@ async function remove(
   { type }: OrderStep,
   place: Place,
 ): Promise<'forbidden' | undefined> {
-  const { api, deletions, namespace, signal } = place;
+  const { api, deletions, log, namespace, signal } = place;
   if (signal.aborted) return undefined;
+  const { kind } = type;
+  // Told and recorded before it is sent: the run may end before the answer comes.
+  log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
+  const entry = deletions.get(uid) ?? {
+    apiVersion: apiVersionOf(type),
+    kind,
+    name,
+    uid,
+    result: '',
+  };
+  const before = entry.result;
+  entry.result = 'asked to go, without an answer';
+  deletions.set(uid, entry);
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
   // With the next look it is asked again.
   const sent = await api.send(deletion(path, options), { signal, retries: 0 });
-  const isGone = !sent.ok && isGoneOrAnother(sent.failure);
-  const result = sent.ok ? 'asked to go' : isGone ? 'gone' : sent.failure.message;
-  const { kind } = type;
-  const known = deletions.find((one) => one.uid === uid);
-  if (!sent.ok && !isGone && known?.result !== result) {
-    note(place, `${kind} ${name} cannot be deleted: ${result}`);
+  if (sent.ok) entry.result = 'asked to go';
+  else if (isGoneOrAnother(sent.failure)) entry.result = 'gone';
+  else if (!signal.aborted) {
+    entry.result = sent.failure.message;
+    if (before !== entry.result) note(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
+    // A webhook may think better of it; without the right no second try goes better.
+    const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
+    if (sent.failure.kind === 'forbidden' && !isByAdmission) return 'forbidden';
   }
-  if (known !== undefined) known.result = result;
-  else deletions.push({ apiVersion: apiVersionOf(type), kind, name, uid, result });
-  // A webhook may think better of it; without the right no second try goes better.
-  const isForbidden =
-    !sent.ok &&
-    sent.failure.kind === 'forbidden' &&
-    !classifyErrorText(result).some(isAdmissionError);
-  return isForbidden ? 'forbidden' : undefined;
+  return undefined;
 }
 
 /** While the controller that should have acted is still there, and its log can be read. */

@@ -3,7 +3,7 @@ import { listed } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import type { Inputs } from '../inputs.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
-import type { RunResult } from '../model/result.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deleteAll } from './delete.ts';
 import {
@@ -93,15 +93,15 @@ function begin(
   run: Run,
 ): Waiting | Pick<Waiting, 'result'> {
   const { inputs, signal } = run;
-  const { name, first, refusal, wentAtOnce } = target;
-  const settled = (outcome: Outcome, event: string) => ({
-    result: {
-      ...resultOf(name, first, outcome, event, run),
-      ...(refusal === undefined ? {} : { refusal }),
-    },
-  });
+  const { name, first, refusal, isAsked } = target;
+  const settled = (outcome: Outcome, event: string) => {
+    const result = resultOf(name, first, outcome, event, run);
+    const timeline = [...(target.ordered?.timeline ?? []), ...result.timeline];
+    const given = refusal === undefined ? {} : { refusal };
+    return { result: { ...result, timeline, ...deletionsOf(target), ...given } };
+  };
   if (first === undefined) return settled('not-found', 'it does not exist');
-  if (first.deletionTimestamp === undefined && wentAtOnce !== true) {
+  if (first.deletionTimestamp === undefined && isAsked !== true) {
     if (signal.aborted) return settled('cancelled', 'the run was cancelled');
     return settled(
       'not-terminating',
@@ -115,13 +115,18 @@ function begin(
   run.log.line(`${name}: ${start}${wait}`);
   const progress = startProgress(first, progressLog, run, target.ordered?.timeline);
   const follower = new Follower(first, (last, trouble) => progress.changed(last, trouble), signal);
-  const result = resultOf(name, first, 'stuck', start, run);
+  const result = { ...resultOf(name, first, 'stuck', start, run), ...deletionsOf(target) };
   const one: Waiting = { target, result, progress, follower, examinations: [] };
   void follower.ended.then((ended) => {
     one.endedAt = run.clock.now();
     if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
   });
   return one;
+}
+
+/** What was deleted inside is reported, whatever ends the run. */
+function deletionsOf({ ordered }: Target): Pick<NamespaceResult, 'deletions'> {
+  return ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] };
 }
 
 /** All at the same time, examined together; one that ends does not wait for the others. */
@@ -155,7 +160,8 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
     await clock.sleep(Math.max(0, deadline - clock.now()), allOver.signal);
     await examineOpen(open(), EXAMINE_LIMIT_MS, allOver.signal, run);
   }
-  await Promise.all(waiting.map((one) => settle(one, run)));
+  const hasDeleted = waiting.some(({ target }) => (target.ordered?.deletions.size ?? 0) > 0);
+  await Promise.all(waiting.map((one) => settle(one, hasDeleted, run)));
 }
 
 /** An examination on the way may outlast the timeout by this; then the last one has its time. */
@@ -186,7 +192,7 @@ async function examineOpen(
 }
 
 /** From what was seen to the result. */
-async function settle(one: Waiting, run: Run): Promise<void> {
+async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void> {
   const { target, follower, progress, examinations } = one;
   if (!follower.over.aborted) await follower.confirm();
   const { last: namespace, trouble } = follower;
@@ -201,7 +207,7 @@ async function settle(one: Waiting, run: Run): Promise<void> {
       ...resultOf(target.name, namespace, outcome, event, run),
       elapsedMs: (one.endedAt ?? run.clock.now()) - run.startedAt,
       timeline: progress.end(event),
-      ...(target.ordered === undefined ? {} : { deletions: target.ordered.deletions }),
+      ...deletionsOf(target),
       ...(last === undefined || outcome === 'deleted' || outcome === 'recreated'
         ? {}
         : { diagnosis: last.diagnosis, examination: last.cost }),
@@ -218,6 +224,8 @@ async function settle(one: Waiting, run: Run): Promise<void> {
     case 'recreated':
       return finish(ended.how, endedText(ended));
     case 'unauthorized':
+      // An error has no report, and what was deleted inside has to be in one.
+      if (hasDeleted) return finish('inconclusive', `not known: ${ended.failure.message}`);
       throw cannot('get', `namespace "${target.name}"`, ended.failure, run.api);
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');

@@ -15,7 +15,8 @@ import type { Follower } from './wait.ts';
 
 /** What was deleted inside of a namespace before the namespace itself, and what was said about it. */
 export interface Ordered {
-  deletions: Deletion[];
+  /** By UID. */
+  deletions: Map<string, Deletion>;
   timeline: TimelineEntry[];
 }
 
@@ -24,8 +25,8 @@ export interface Target {
   name: string;
   /** As it was before the wait; undefined when the name does not exist. */
   first: NamespaceFacts | undefined;
-  /** It was asked to go, and was gone or replaced when it was looked at again. */
-  wentAtOnce?: boolean;
+  /** Its deletion was requested, and the wait has to find out what became of it. */
+  isAsked?: boolean;
   /** Why its deletion was refused: then nobody has asked for it. */
   refusal?: string;
   /** What was deleted in it before. */
