@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import {
   arrayAt,
-  at,
   isObject,
   type JsonObject,
   numberAt,
