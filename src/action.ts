@@ -54,7 +54,11 @@ export async function runAction(env: Environment = process.env): Promise<number>
       await told.files(planned);
       await told.comment(planned, true);
     };
-    return await runInCluster(inputs, { ...parts, announce }, (view) => finish(view, told, parts));
+    const noFiles = { reportJsonPath: '', reportMarkdownPath: '' };
+    const concluded = (view: View): void =>
+      setOutputs(outputsOf(view, noFiles, systemClock.now() - parts.startedAt), parts);
+    const face = { ...parts, announce, concluded };
+    return await runInCluster(inputs, face, (view) => finish(view, told, parts));
   } catch (error) {
     // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
     return signal.aborted

@@ -19,12 +19,14 @@ interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   redactor: Redactor;
   /** Hears what is known before the first forced write. */
   announce?: (planned: View) => Promise<void>;
+  /** Receives the outcomes before what stayed behind is read. */
+  concluded?: (view: View) => void;
 }
 
 /** Connects, runs the gate, and hands over what there is to tell about it, without secrets. */
 export async function runInCluster<T>(
   inputs: Inputs,
-  { env, redactor, log, signal, announce }: Face,
+  { env, redactor, log, signal, announce, concluded }: Face,
   tell: (view: View) => Promise<T>,
 ): Promise<T> {
   const { kubeconfig, context } = inputs;
@@ -38,6 +40,7 @@ export async function runInCluster<T>(
     const result = await runGate(inputs, {
       ...{ api, clock: systemClock, log, signal, gateVersion: GATE_VERSION },
       announce: async (planned) => announce?.(viewOf(planned, redactor.redact)),
+      concluded: (result) => concluded?.(viewOf(result, redactor.redact)),
     });
     const compared = withHindsight(result, inputs.forecastReport, log);
     return await tell(viewOf(compared, redactor.redact));

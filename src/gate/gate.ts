@@ -52,10 +52,12 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     await waitForAll(waiting, run);
     progressLog.flush();
     await forceAll(waiting, run, conclude);
+    const ended = waiting
+      .map(({ result }) => result)
+      .filter(({ outcome }) => ['deleted', 'forced', 'recreated'].includes(outcome));
+    if (ended.length > 0) run.concluded?.(conclude());
     await addLeftBehind(
-      waiting
-        .map(({ result }) => result)
-        .filter(({ outcome }) => ['deleted', 'forced', 'recreated'].includes(outcome)),
+      ended,
       run,
       new Map(targets.map(({ name, baseline }) => [name, listed(baseline?.claims)])),
     );
@@ -234,6 +236,6 @@ async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void
 
 function endedText(ended: Extract<Ended, { how: 'deleted' | 'recreated' }>): string {
   return ended.how === 'deleted'
-    ? 'gone'
-    : `gone; a new namespace with the same name has UID ${ended.uid}`;
+    ? 'deleted'
+    : `deleted; a new namespace with the same name has UID ${ended.uid}`;
 }

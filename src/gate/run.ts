@@ -17,6 +17,8 @@ export interface GateDeps {
   gateVersion: string;
   /** Reports what is known before the first forced write: a write may destroy the evidence. */
   announce?: (result: RunResult) => Promise<void>;
+  /** Receives the outcomes as soon as they are known, before what stayed behind is read. */
+  concluded?: (result: RunResult) => void;
 }
 
 /** One run of the gate, and what all its namespaces have in common. */

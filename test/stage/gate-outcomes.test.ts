@@ -43,8 +43,18 @@ describe('deleted', () => {
     clock.at(47_000, () => cluster.remove(DEMO));
     const result = await runOne();
     expect(result).toMatchObject({ outcome: 'deleted', verdict: 'pass', elapsedMs: 47_000 });
-    expect(events(result).at(-1)).toBe('gone');
+    expect(events(result).at(-1)).toBe('deleted');
     expect(result.diagnosis).toBeUndefined();
+  });
+
+  test('is concluded before what stayed behind is read', async () => {
+    const { clock, cluster, concluded, runOne } = stage(DEMO);
+    clock.at(47_000, () => cluster.remove(DEMO));
+    await runOne();
+    const readLater = cluster.requests.slice(concluded[0]?.requests);
+    expect(concluded).toMatchObject([{ outcome: 'deleted' }]);
+    expect(readLater).toContainEqual(expect.stringMatching(/^LIST .*persistentvolumes/));
+    expect(cluster.requests.slice(0, -readLater.length).join()).not.toMatch(/persistentvolumes/);
   });
 
   test.each<{ mode: WatchMode; withinMs: number }>([

@@ -12,6 +12,8 @@ export interface Stage {
   clock: FakeClock;
   cluster: FakeCluster;
   lines: string[];
+  /** What was concluded, and after how many requests. */
+  concluded: { outcome: string; requests: number }[];
   /** As the runner does when somebody cancels the job. */
   cancel: AbortController;
   inputs: (given: Partial<Record<InputName, string>>) => Inputs;
@@ -27,12 +29,14 @@ export function stage(...namespaces: string[]): Stage {
   for (const name of namespaces) cluster.namespace(name);
   const cancel = new AbortController();
   const lines: string[] = [];
+  const concluded: Stage['concluded'] = [];
   const deps: GateDeps = {
     api: cluster,
     clock,
     log: recordTo(lines),
     signal: cancel.signal,
     gateVersion: '1.0.0',
+    concluded: ({ outcome }) => void concluded.push({ outcome, requests: cluster.requests.length }),
   };
   const inputs: Stage['inputs'] = (given) => readInputs({ namespace: DEMO, ...given });
   const run: Stage['run'] = (given = {}) => clock.run(runGate(inputs(given), deps));
@@ -42,7 +46,7 @@ export function stage(...namespaces: string[]): Stage {
     if (only === undefined || others.length > 0) throw new Error(`${results.length} results`);
     return only;
   };
-  return { clock, cluster, lines, cancel, inputs, run, runOne };
+  return { clock, cluster, lines, concluded, cancel, inputs, run, runOne };
 }
 
 /** What was said, line by line. */
