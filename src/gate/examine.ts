@@ -84,7 +84,7 @@ export async function examine(
     const { before } = complete(snapshot);
     return foresight ? foresee(snapshot, foresight.isPodsFirst) : diagnose(snapshot, before);
   };
-  const diagnoses = await inTurns(snapshots, explain, { signal: explaining });
+  const diagnoses = await inTurns(snapshots, explain, { ...deps, signal: explaining });
   const cost = { requests: requests(), ms: deps.clock.now() - at };
   return snapshots.map((snapshot, index) => {
     const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));

@@ -7,7 +7,7 @@ import { type Read, type ReadFailure, read as readValue } from '../model/read.ts
 import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
-import { ANCHORS, confirmEnds, REPEAT_MS } from './confirm.ts';
+import { ANCHORS, confirmEnds, REPEAT_MS, readAnchor } from './confirm.ts';
 import type { Examination } from './examine.ts';
 import type { Progress } from './progress.ts';
 import type { Run } from './run.ts';
@@ -67,6 +67,8 @@ export async function findTargets(run: Run): Promise<Target[]> {
     await clock.sleep(BUSY_PAUSE_MS, signal);
     read = await readNamespaces(wanted, { ...run, onAnswer });
   }
+  // It may only have been too busy at the very start.
+  run.anchor ??= await readAnchor(run);
   const missing = wanted.filter(({ name }) => {
     const got = read.get(name);
     return got?.ok && got.value === undefined;

@@ -1,4 +1,5 @@
 import { at, isObject, type JsonObject, stringAt } from '../base/json.ts';
+import type { Clock } from '../base/time.ts';
 import {
   type Fold,
   type KubernetesApi,
@@ -45,13 +46,13 @@ const TURN_MS = 50;
 export async function inTurns<T, R>(
   items: readonly T[],
   work: (item: T) => R,
-  { signal }: Pick<Reading, 'signal'>,
+  { clock, signal }: Pick<Reading, 'signal'> & { clock: Clock },
 ): Promise<(R | undefined)[]> {
   const results = new Array<R | undefined>(items.length);
   let turn = performance.now();
   for (const [index, item] of items.entries()) {
     if (performance.now() - turn > TURN_MS) {
-      await new Promise((resolve) => setImmediate(resolve));
+      await clock.sleep(0, signal);
       turn = performance.now();
     }
     if (signal.aborted) break;

@@ -40,14 +40,17 @@ const MAX_FAILURES = 2;
  * all that it has ever read there is still there.
  */
 export async function putComment(task: CommentTask): Promise<CommentOutcome> {
+  let uncertainUntil = task.isGuarded ? task.clock.now() + LATE_MS : 0;
   for (let failures = 0; ; ) {
     const mine = await ownComments(task, undefined);
     if (!mine.ok) return { what: 'read', failure: mine.failure };
     const [oldest, ...others] = mine.value;
-    if (oldest !== undefined) return edit(oldest, others, task);
+    if (oldest !== undefined) return edit(oldest, others, uncertainUntil, task);
     if (!task.mayCreate) return { url: '' };
+    const sentAt = task.clock.now();
     const made = await task.api.createComment(task.issue, renderComment(task, {}, undefined));
-    if (made.ok) return afterCreation(made.value, task);
+    if (made.ok) return afterCreation(made.value, uncertainUntil, task);
+    if (MAY_HAVE_ARRIVED.test(made.failure.kind)) uncertainUntil = sentAt + LATE_MS;
     if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(made.failure, task))) {
       return { what: 'write', failure: made.failure };
     }
@@ -55,11 +58,15 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
 }
 
 /** Another job may have created one at the same moment; and now the host has told who we are. */
-async function afterCreation(made: Comment, task: CommentTask): Promise<CommentOutcome> {
+async function afterCreation(
+  made: Comment,
+  uncertainUntil: number,
+  task: CommentTask,
+): Promise<CommentOutcome> {
   const all = await ownComments(task, made.author);
   const others = all.ok ? all.value.filter(({ id }) => id !== made.id) : [];
   const [oldest = made, ...more] = [...others, made].sort((a, b) => a.id - b.id);
-  return edit(oldest, more, task);
+  return edit(oldest, more, uncertainUntil, task);
 }
 
 /** Waits as long as the host asks for; false where no try would go better, or none in time. */
@@ -78,10 +85,14 @@ async function isWorthAnotherTry(
 
 const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
 
-/** Writes into `target` until it has everything, and removes the others. */
+/**
+ * Writes into `target` until it has everything, and removes the others. Until `uncertainUntil` a write that does not
+ * know of ours, or one of ours that was not answered, may arrive; 0 where none can.
+ */
 async function edit(
   target: Comment,
   others: readonly Comment[],
+  uncertainUntil: number,
   task: CommentTask,
 ): Promise<CommentOutcome> {
   const { api, clock, host, isGuarded, key, signal, token } = task;
@@ -94,8 +105,6 @@ async function edit(
   let written: CommentOutcome = { url };
   const isWhole = (body: string): boolean =>
     isUpToDate(body, [...seen], task) && signatureIn(body) === signature && hasMarker(body, key);
-  /** Until when a write that does not know of ours, or one of ours that was not answered, may arrive. */
-  let uncertainUntil = isGuarded ? clock.now() + LATE_MS : 0;
   let failures = 0;
   let isLate = false;
   for (let round = 1; ; round++) {
@@ -127,13 +136,21 @@ async function edit(
         written = { what: 'write', failure: put.failure };
       }
     }
-    const now = await api.comment(target.id);
+    // A comment that was sent before may have arrived beside it by the late look.
+    const now = isLate ? await ownComments(task, target.author) : await readOne(target.id, api);
+    const there = now.ok ? now.value.find(({ id }) => id === target.id) : undefined;
     // Whether somebody has written over it, nobody can tell.
-    if (!now.ok) return written;
-    ({ url } = now.value);
-    seen.add(now.value.body);
-    replaced = [now.value.body];
+    if (!now.ok || there === undefined) return written;
+    duplicates = now.value.filter(({ id }) => id !== target.id);
+    ({ url } = there);
+    replaced = [there, ...duplicates].map(({ body }) => body);
+    for (const body of replaced) seen.add(body);
   }
+}
+
+async function readOne(id: number, api: HostApi): Promise<Read<Comment[], ApiFailure>> {
+  const got = await api.comment(id);
+  return got.ok ? { ok: true, value: [got.value] } : got;
 }
 
 /** Not ours after all, or removed since it was listed: a new one, once, with what it told. */

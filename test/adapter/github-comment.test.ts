@@ -539,26 +539,47 @@ describe('writers at the same time', () => {
     const { github, after } = await withRed();
     github.fail({ request: /^PATCH/, times: 1, answer: 'hang' });
     const sent: string[] = [];
-    let reads = 0;
+    let lists = 0;
     github.onRequest = ({ method, path, body: given }) => {
       if (method === 'PATCH') sent.push(String((given as JsonObject)['body']));
       if (method === 'PATCH' && sent.length === 1) write(github, after);
-      // The first read comes after the failure, the second after the second write: then the first one arrives.
-      if (method === 'GET' && /comments\/\d+$/.test(path) && ++reads === 3)
+      // The second list is the late look: by then the first write has arrived.
+      if (method === 'GET' && /issues\/\d+\/comments/.test(path) && ++lists === 2) {
         write(github, sent[0] ?? '');
+      }
     };
     await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
-    expect(reads).toBeGreaterThan(3);
+    expect(lists).toBeGreaterThan(1);
     expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
+  });
+
+  test('one whose unanswered comment arrives after its second one takes it in', async () => {
+    const github = await serveGithub();
+    github.fail({ request: /^POST .*comments/, times: 1, answer: 'hang' });
+    let sent: string | undefined;
+    let lists = 0;
+    github.onRequest = ({ method, path, body: given }) => {
+      if (method === 'POST' && path.endsWith('/comments'))
+        sent ??= String((given as JsonObject)['body']);
+      // Before and after each of the two; the last one is the late look.
+      if (method === 'GET' && /issues\/\d+\/comments/.test(path) && ++lists === 4) {
+        github.addComment(PULL_REQUEST, sent ?? '');
+      }
+    };
+    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    expect(lists).toBeGreaterThan(3);
+    expect(entries(github)).toBe(1);
   });
 
   test('a red one looks again before it ends, and repairs what a late write has taken', async () => {
     const { github, before } = await withRed();
-    let reads = 0;
+    let lists = 0;
     github.onRequest = ({ method, path }) => {
-      if (method === 'GET' && /comments\/\d+$/.test(path) && ++reads === 2) write(github, before);
+      if (method === 'GET' && /issues\/\d+\/comments/.test(path) && ++lists === 2)
+        write(github, before);
     };
     await report(github, RED, { commentKey: 'all', job: 'red' });
+    expect(lists).toBeGreaterThan(1);
     expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
     expect(body(github)).toContain('is stuck: not gone after 5m 02s');
   });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/base/time.ts';
 import { examine } from '../../src/gate/examine.ts';
 import { namespaceFacts } from '../../src/model/facts.ts';
 import { isHanging } from '../../src/model/outcome.ts';
@@ -12,20 +13,27 @@ test('work that is only computed stops with the signal, and says what was not do
     if (item === 2) over.abort();
     return item * 10;
   };
-  expect(await inTurns([1, 2, 3, 4], work, over)).toEqual([10, 20, undefined, undefined]);
+  expect(await inTurns([1, 2, 3, 4], work, { clock: systemClock, signal: over.signal })).toEqual([
+    10,
+    20,
+    undefined,
+    undefined,
+  ]);
 });
 
 test('work that is only computed lets others have their turn', async () => {
   let isOtherDone = false;
-  setImmediate(() => {
+  setTimeout(() => {
     isOtherDone = true;
-  });
+  }, 0);
   const busy = (): boolean => {
     const end = performance.now() + 60;
     while (performance.now() < end);
     return isOtherDone;
   };
-  expect(await inTurns([1, 2], busy, new AbortController())).toEqual([false, true]);
+  expect(
+    await inTurns([1, 2], busy, { clock: systemClock, signal: new AbortController().signal }),
+  ).toEqual([false, true]);
 });
 
 test('what there was no time to explain is left out of no report, and proves nothing', async () => {
