@@ -57,6 +57,8 @@ function namesBack(context: Context, object: ObjectFacts, { objects }: Held): bo
       object.ownerReferences.some((owner) => owner.uid === uid) ||
       references.some(
         (back) =>
+          // A list of users in its status says that it waits for them.
+          back.field.startsWith('spec.') &&
           back.kind === kind &&
           (back.namespace ?? object.namespace) === namespace &&
           back.name === name,

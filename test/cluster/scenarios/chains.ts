@@ -16,6 +16,7 @@ import {
   heldBy,
   owner,
   release,
+  restart,
   type Situation,
   scaleUp,
   settledByFinalizer,
@@ -282,6 +283,39 @@ const long: Situation = {
   beyondCommands: 'the controllers between hang',
 };
 
+/** What it names in its spec lists its users, and waits for them. */
+const shared: Situation = {
+  id: 'chain-users',
+  title: 'an object names a shared one that is terminating, too, and that lists it among its users',
+  behaviour: { hangs: true },
+  before: async (world) => {
+    await world.createNamespace(world.name('end-system'));
+    await start(world, await install(world, ends(world)));
+    const end = operatorOf(world, ends(world));
+    const metadata = { name: world.name('end'), finalizers: [end.finalizer] };
+    const { apiVersion, kind } = sharedRef(world);
+    await world.create({ apiVersion, kind, metadata }, { fieldManager: end.manager });
+  },
+  afterwards: async (world, operator) => {
+    const { apiVersion, kind, namespace = '', name } = guardedRef(world, operator);
+    const held = guardedRef(world, operator);
+    await world.client.patch(held, { spec: { storeRef: { ...sharedRef(world) } } });
+    const usersRefs = [{ apiVersion, kind, namespace, name }];
+    const { manager } = operatorOf(world, ends(world));
+    await world.client.patchStatus(sharedRef(world), { usersRefs }, { fieldManager: manager });
+    await world.client.delete(sharedRef(world));
+  },
+  settle: settledByFinalizer,
+  owner: 'owner-running',
+  cure: restart,
+};
+
+const sharedRef = (world: World): Ref => ({
+  apiVersion: apiVersionOf(operatorOf(world, ends(world))),
+  kind: 'End',
+  name: world.name('end'),
+});
+
 export const chains: readonly Scenario[] = [
   pods,
   podsOfOthers,
@@ -289,4 +323,5 @@ export const chains: readonly Scenario[] = [
   siblingFails,
   otherFinalizer,
   long,
+  shared,
 ].map(situation);
