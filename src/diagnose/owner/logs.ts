@@ -314,6 +314,6 @@ function occurrences(text: string, word: string): { before: string }[] {
   });
 }
 
-function hasWord(text: string, word: string): boolean {
+export function hasWord(text: string, word: string): boolean {
   return word !== '' && occurrences(text, word).length > 0;
 }

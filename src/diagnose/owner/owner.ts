@@ -1,4 +1,4 @@
-import { escapeForRegExp } from '../../base/text.ts';
+import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
@@ -8,12 +8,14 @@ import { cutText, isWaiting, linksInside, linksNamedIn } from '../chains.ts';
 import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
 import {
   type Context,
+  countsOf,
   definitionSubject,
   detailOf,
   fateText,
   idOf,
   inShort,
   isAggregated,
+  isBuiltIn,
   isForeseen,
   isGoing,
   isInside,
@@ -54,9 +56,9 @@ import {
   tellingWriter,
   writerOf,
 } from './held.ts';
-import { isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
+import { hasWord, isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { goesBy, isHolder } from './names.ts';
-import { type Need, needsOfOwner } from './needs.ts';
+import { type Named, type Need, namedBy, needsOfOwner } from './needs.ts';
 import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
@@ -70,6 +72,7 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import {
+  lastWarning,
   lostDefinition,
   lostLease,
   pausedBy,
@@ -136,7 +139,9 @@ export function ownerResults(
   const [first] = results;
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const isRunning = RUNNING.includes(first.code);
-  const isRemovable = !isRunning && first.code !== 'owner-not-ready';
+  const isRemovable =
+    (!isRunning && first.code !== 'owner-not-ready') ||
+    first.remedies.some((remedy) => removal.includes(remedy));
   const mayWait = first.code === 'owner-running';
   const partners =
     mayWait || verdict !== 'found'
@@ -513,12 +518,15 @@ function running(charge: Charge): RuleResult[] {
       }),
     ];
   }
-  const said = refusals
+  const reasons = refusals
     .filter(({ source }) => !source.startsWith('log of '))
     .map(({ error, source }) => `${source}: ${error.text}`);
   const { change, watch, impersonates } = candidate.rights;
   const lacksRight = change === undefined && !impersonates && isRbacRead(context);
-  const [first] = refusals;
+  // Of several refusals, the one that no waiting heals decides.
+  const first =
+    refusals.find((refusal) => diedHere(context, held, candidate, refusal) !== undefined) ??
+    refusals[0];
   if (first !== undefined || obstacles.length > 0 || lacksRight) {
     const admission = refusals.flatMap(({ error }) =>
       isAdmissionError(error)
@@ -528,7 +536,9 @@ function running(charge: Charge): RuleResult[] {
     const causes = [
       ...new Map([...admission, ...obstacles].map((cause) => [idOf(cause), cause])).values(),
     ];
-    const circle = diedHere(context, candidate, first);
+    const circle = diedHere(context, held, candidate, first);
+    // A right can be granted from outside; an object of this namespace cannot be made again.
+    const isHopeless = circle !== undefined && first?.error.kind !== 'forbidden';
     const type = typeName(held.type);
     const lack =
       watch === undefined
@@ -538,11 +548,14 @@ function running(charge: Charge): RuleResult[] {
     const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
     const isDenied = obstacles.every(({ code }) => code === 'admission-denied');
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
-    const refused = ` and runs, but its requests are refused${words}`;
+    const refused = isHopeless
+      ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
+      : ` and runs, but its requests are refused${words}`;
     const cures = cureRemedies(charge, first, lacksRight, circle !== undefined);
-    const failing = told(charge, 'owner-failing', refused, [...cures, logRemedy(context, actor)], {
+    const remedies = [...cures, ...(isHopeless ? removal : []), logRemedy(context, actor)];
+    const failing = told(charge, 'owner-failing', refused, remedies, {
       quote: first && inShort(first.error.text),
-      evidence: [...said.slice(0, 10), ...(lacksRight ? [lack] : [])],
+      evidence: [...reasons.slice(0, 10), ...(lacksRight ? [lack] : [])],
       waitsFor: linksTo(causes, REFUSED),
       waitsForNamespace: circle,
     });
@@ -570,19 +583,45 @@ function running(charge: Charge): RuleResult[] {
     ];
   }
   const [waiting] = sayings(context, held, actor);
-  const words =
-    waiting && `; ${waiting.object.kind} ${waiting.object.name} says: ${inShort(waiting.text)}`;
+  const warning = lastWarning(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
-  const slow = ` and runs; no error was found${log}, so it may be slow or in back-off${words ?? ''}`;
+  const said = waiting ?? warning;
+  const quote = said && inShort(said.text);
+  const who =
+    waiting === undefined
+      ? `the last Warning Event before the deletion (${warning?.at})`
+      : `${waiting.object.kind} ${waiting.object.name}`;
+  const slow =
+    quote === undefined
+      ? ` and runs; no error was found${log}, so it may be slow or in back-off`
+      : ` and runs; it may be slow or in back-off. ${upperFirst(who)} says: ${quote}`;
   const what = waiting && isWaiting(waiting.text) ? waiting.object : undefined;
   const remedies = [
     logRemedy(context, actor),
     what === undefined ? moreTime(actor) : resolveRemedy(what),
     ...restartRemedies(context, actor),
   ];
-  const evidence = waiting && [`${waiting.source}: ${waiting.text}`];
-  const quote = waiting && inShort(waiting.text);
-  return [told(charge, 'owner-running', slow, remedies, { ...(evidence && { evidence }), quote })];
+  const evidence = [waiting, warning, ...goneNeeds(context, held)].flatMap((one) =>
+    one === undefined ? [] : `${one.source}: ${one.text}`,
+  );
+  return [told(charge, 'owner-running', slow, remedies, { evidence, quote })];
+}
+
+/** What the specs of the held objects name in this namespace. */
+function namedHere(context: Context, held: Held): Named[] {
+  // The containers of a pod use what its spec names, not the owner of a finalizer on it.
+  if (isBuiltIn(held.type.group)) return [];
+  return namedBy(context, held.objects).filter(({ namespace }) => isInside(context, namespace));
+}
+
+/** What the specs of the held objects name in this namespace, where nothing of that type is left. */
+function goneNeeds(context: Context, held: Held): { source: string; text: string }[] {
+  const counts = countsOf(context.now);
+  return namedHere(context, held).flatMap(({ type, name, by }) => {
+    const count = counts.find((one) => typeName(one.type) === typeName(type));
+    const text = `${type.kind} ${name} does not exist any more`;
+    return count?.total === 0 ? [{ source: by, text }] : [];
+  });
 }
 
 /** A Lease that nobody renews may be an old one: who contends takes it within its duration. */
@@ -690,6 +729,7 @@ function needing(charge: Charge): RuleResult[] {
  */
 function diedHere(
   context: Context,
+  held: Held,
   { account }: Candidate,
   refusal: Refusal | undefined,
 ): string | undefined {
@@ -714,6 +754,11 @@ function diedHere(
       ? `${error.resource} ${error.name} was in this namespace and was deleted with it`
       : undefined;
   }
+  if (error.kind === 'other' && ABSENT.test(error.text)) {
+    const gone = namedHere(context, held).find(({ name }) => hasWord(error.text, name));
+    if (gone === undefined) return undefined;
+    return `${gone.type.kind} ${gone.name} (${gone.by}) was in this namespace and was deleted with it`;
+  }
   if (error.kind === 'forbidden' && account !== undefined) {
     const binding = departedGrant(context, account);
     if (binding === undefined) return undefined;
@@ -721,6 +766,9 @@ function diedHere(
   }
   return undefined;
 }
+
+const ABSENT =
+  /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
 
 /**
  * A binding by which an account of the product in this namespace could remove the finalizer, which outlives it:

@@ -168,11 +168,19 @@ export function cureRemedies(
       const isItsBusiness = who === user && type === typeName(held.type);
       const names = isItsBusiness && types.length === 1 ? namesToGrant(held, verbs) : [];
       const object = names.length > 0 ? `${type}/${names[0]}` : type;
-      const place = held.type.namespaced ? ['-n', context.now.namespace.name] : [];
+      const asked = /in the namespace \\?"([^"\\]+)/.exec(error?.text ?? '')?.[1];
+      const isElsewhere = asked !== undefined && asked !== context.now.namespace.name;
+      const isCluster = asked === undefined && /at the cluster scope/.test(error?.text ?? '');
+      const place =
+        isCluster || !held.type.namespaced ? [] : ['-n', asked ?? context.now.namespace.name];
+      const by = isElsewhere
+        ? ` in namespace ${asked}, by a Role and a RoleBinding there`
+        : `, by a ClusterRole and a ClusterRoleBinding${late}`;
       return [
         role('now', {
-          text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}, by a ClusterRole and a ClusterRoleBinding${late}${soon}`,
+          text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}${by}${soon}`,
           ...(isItsBusiness &&
+            !isElsewhere &&
             grant(
               `${context.now.namespace.name}-${account?.name}-${type}`,
               { verbs, types, names, who },

@@ -222,12 +222,10 @@ function isCurrent(
   const { type, reason, message } = condition;
   if (isPast(detail, object, `${type} ${reason} ${message}`)) return false;
   const observed = condition.observedGeneration ?? detail.observedGeneration;
-  if (observed !== undefined && generation !== undefined) return observed >= generation;
-  if (condition.lastTransitionTime !== undefined) {
-    // It was failing before, and the status has been written again since: it still does.
-    return Date.parse(writtenBy(object) ?? '') >= began;
-  }
-  return true;
+  if (observed !== undefined && generation !== undefined && observed >= generation) return true;
+  // It was failing before, and the status has been written again since: it still does.
+  if (Date.parse(writtenBy(object) ?? '') >= began) return true;
+  return observed === undefined && condition.lastTransitionTime === undefined;
 }
 
 function fromEvents(
@@ -236,7 +234,9 @@ function fromEvents(
   owner: Actor | undefined,
   object: ObjectFacts,
 ): Dated[] {
-  const began = Date.parse(object.deletionTimestamp ?? '');
+  const deleted = Date.parse(object.deletionTimestamp ?? '');
+  // The namespace accepts no new Events: the last ones from before may be all that the controller could say.
+  const began = isHealthy(context, object) ? deleted : deleted - LAST_WORDS_MS;
   const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
   const elsewhere = Object.entries(context.now.places).flatMap(([place, { events }]) =>
     place === object.namespace ? [] : listed(events).filter((event) => mentions(event, object)),
@@ -253,6 +253,33 @@ function fromEvents(
         (error) => ({ ...error, object, at: event.at ?? '' }),
       ),
     );
+}
+
+const LAST_WORDS_MS = 60_000;
+
+function isHealthy(context: Context, object: ObjectFacts): boolean {
+  const conditions = detailOf(context, object)?.conditions ?? [];
+  return conditions.some(
+    ({ type, status }) => /^(?:Ready|Available|Healthy|Synced)$/.test(type) && status === 'True',
+  );
+}
+
+/** The last Warning Event about the objects from before their deletion. */
+export function lastWarning(
+  context: Context,
+  held: Held,
+  owner: Actor,
+): { at: string; text: string; source: string } | undefined {
+  const events = eventsAbout(context, held)
+    .filter(
+      ({ type, component, instance }) =>
+        type === 'Warning' && !isOfAnother(context, owner, component, instance),
+    )
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
+  const [last] = events;
+  if (last === undefined || last.at === undefined) return undefined;
+  const source = `Event ${last.reason} at ${last.at}, before the deletion`;
+  return { at: last.at, text: last.message, source };
 }
 
 /** Events about a terminating object cannot be written beside it, so they may only mention it. */
@@ -294,6 +321,10 @@ function refusal(
 ): { error: ContentError; source: string }[] {
   if (text === '' || NOISE.test(text)) return [];
   const errors = classifyErrorText(text);
+  // A terminating namespace accepts no new Events, and no clean-up needs them.
+  if (errors.some((one) => one.kind === 'namespace-terminating' && one.resource === 'events')) {
+    return [];
+  }
   const known = errors.filter(({ kind }) => kind !== 'other');
   if (known.length > 0) return known.map((error) => ({ error, source }));
   const isFailing = isStated || FAILURE.test(text);

@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
 import { beyond } from './beyond.ts';
+import { cannot } from './cannot.ts';
 import { chains } from './chains.ts';
 import { contradicted } from './contradicted.ts';
 import { deadApis } from './dead-apis.ts';
@@ -42,6 +43,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...whose,
   ...why,
   ...logs,
+  ...cannot,
   ...notActing,
   ...beyond,
   ...chains,

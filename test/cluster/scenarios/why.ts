@@ -436,7 +436,7 @@ const needs: Scenario[] = [
     complains: true,
     spec: { credentials: { secretName: CREDENTIALS } },
     afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
-    owner: withoutSecret,
+    owner: { ...withoutSecret, advises: [/Remove this one finalizer/] },
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
   }),
   situation({

@@ -1,0 +1,146 @@
+import { stringAt } from '../../../src/base/json.ts';
+import { configMap } from '../objects.ts';
+import type { Expectation, Scenario } from '../scenario.ts';
+import type { OperatorBehaviour } from '../servers/operator-process.ts';
+import type { World } from '../world.ts';
+import { type OperatorOptions, operatorRules, rule } from './operator.ts';
+import { settledWithPod } from './pods.ts';
+import {
+  GUARDED,
+  guardedRef,
+  HANGS,
+  KEPT,
+  keeper,
+  type Step,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+import { createEvent } from './traces.ts';
+
+/** The controller tries, and no waiting helps; beside each its neighbour, where waiting may help. */
+
+const mayCreate =
+  (resource: string) =>
+  (world: World): OperatorOptions => ({
+    rules: [
+      ...operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
+      rule('', [resource], ['create']),
+    ],
+  });
+
+/** What the API server answers when the operator creates this in the namespace of the object. */
+const creates =
+  (
+    make: (namespace: string) => Record<string, unknown>,
+  ): NonNullable<OperatorBehaviour['cleanUp']> =>
+  async ({ metadata: { namespace = '' } }, client) => {
+    const object = make(namespace);
+    const path = `/api/v1/namespaces/${namespace}/${`${object['kind']}`.toLowerCase()}s`;
+    const answer = await client.call('POST', path, object as never);
+    return stringAt(answer.body, 'message');
+  };
+
+const HOPELESS = {
+  code: 'owner-failing',
+  says: [/cannot succeed/],
+  advises: [/Remove this one finalizer/],
+} as const;
+
+const notHopeless: NonNullable<Expectation['also']> = ({ namespace }) => {
+  const wrong = namespace.findings.find(({ message }) => /cannot succeed/.test(message));
+  if (wrong !== undefined) throw new Error(`gives up: ${wrong.message}`);
+};
+
+/** The status, written since the deletion. */
+const says =
+  (message: string, reason = 'CleanupFailed'): Step =>
+  async (world, operator) => {
+    await settledByFinalizer(world);
+    const condition = { type: 'Ready', status: 'False', reason, message };
+    await world.client.patchStatus(
+      guardedRef(world, operator),
+      { conditions: [{ ...condition, lastTransitionTime: new Date().toISOString() }] },
+      { fieldManager: operator.manager },
+    );
+  };
+
+const lastWords =
+  (agoSeconds: number): Step =>
+  (world, operator) =>
+    createEvent(world, {
+      about: guardedRef(world, operator),
+      component: operator.name,
+      instance: `${operator.name}-5d8f7c9b6-x2xvq`,
+      reason: 'DeleteFailed',
+      note: 'AccessDenied: not allowed to delete the volume',
+      agoSeconds,
+    });
+
+export const cannot: Scenario[] = [
+  situation({
+    id: 'must-create',
+    title: 'the operator must create an object in the namespace, which accepts none',
+    operator: mayCreate('configmaps'),
+    behaviour: { cleanUp: creates((namespace) => configMap(namespace, 'cleanup')) },
+    complains: true,
+    owner: HOPELESS,
+    expect: () => ({ deadlock: true }),
+  }),
+  situation({
+    id: 'may-not-report',
+    title: 'the operator hangs, and all that is refused is an Event that it wants to write',
+    operator: mayCreate('events'),
+    behaviour: HANGS,
+    settle: async (world, operator) => {
+      await settledByFinalizer(world);
+      const refused = await world.client.call(
+        'POST',
+        `/api/v1/namespaces/${world.namespace}/events`,
+        {
+          apiVersion: 'v1',
+          kind: 'Event',
+          metadata: { name: `${GUARDED}.1`, namespace: world.namespace },
+          involvedObject: { kind: 'Widget', namespace: world.namespace, name: GUARDED },
+        },
+      );
+      await says(`cannot write Event: ${stringAt(refused.body, 'message')}`)(world, operator);
+    },
+    owner: 'owner-running',
+    expect: () => ({ also: notHopeless }),
+  }),
+  situation({
+    id: 'gone-in-words',
+    title: 'the status says in its own words that a Secret of the namespace is missing',
+    behaviour: HANGS,
+    spec: { credentials: { secretName: 'db-login' } },
+    settle: says('giving up: the login in secret db-login is missing'),
+    owner: HOPELESS,
+    expect: () => ({ deadlock: true }),
+  }),
+  situation({
+    id: 'gone-elsewhere',
+    title: 'the same words about a Secret of another namespace',
+    behaviour: HANGS,
+    spec: { credentialsRef: { kind: 'Secret', namespace: 'vault', name: 'db-login' } },
+    settle: says('giving up: the login in secret db-login is missing'),
+    owner: { code: 'owner-failing', says: [/is missing/] },
+    expect: () => ({ also: notHopeless }),
+  }),
+  situation({
+    ...KEPT,
+    id: 'last-words',
+    title: 'a Warning Event about the object, seconds before the deletion; the operator runs',
+    operator: keeper,
+    behaviour: HANGS,
+    afterwards: lastWords(5),
+    settle: settledWithPod,
+    owner: { code: 'owner-failing', says: [/AccessDenied/] },
+  }),
+  situation({
+    id: 'other-language',
+    title: 'the status says in another language what goes on',
+    behaviour: HANGS,
+    settle: says('バケットを空にしています', 'Emptying'),
+    owner: { code: 'owner-running', says: [/says: バケット/] },
+  }),
+];
