@@ -70,8 +70,10 @@ const BACKEND = 'backend.example';
 async function asGate<T>(
   scenario: Scenario,
   world: World,
-  work: (deps: ObserveDeps) => Promise<T>,
+  work: (deps: ObserveDeps & { inputs: { ownerLogs: boolean } }) => Promise<T>,
 ): Promise<T> {
+  const given = typeof scenario.inputs === 'function' ? scenario.inputs(world) : scenario.inputs;
+  const inputs = { ownerLogs: given?.['owner-logs'] === 'true' };
   const over = new AbortController();
   const api = await connect({
     kubeconfig:
@@ -82,7 +84,7 @@ async function asGate<T>(
     homeDir: world.plane?.dataDir ?? '.',
   });
   try {
-    return await work({ api, clock: systemClock, signal: over.signal });
+    return await work({ api, clock: systemClock, signal: over.signal, inputs });
   } finally {
     over.abort();
     await api.close();
