@@ -8,7 +8,10 @@ export default defineConfig({
   test: {
     include: [`test/cluster/**/${foreign ? 'scenarios' : '*'}.cluster.test.ts`],
     // Every scenario twice, before and after its deletion: npm run test:forecast. `FORECASTS=codes`: one for every finding code.
-    exclude: process.env['FORECASTS'] ? [] : ['test/cluster/forecast.cluster.test.ts'],
+    exclude: [
+      ...(process.env['FORECASTS'] ? [] : ['test/cluster/forecast.cluster.test.ts']),
+      ...(process.env['SIDE_BY_SIDE'] ? [] : ['test/cluster/side-by-side.cluster.test.ts']),
+    ],
     // CI runs two of these at once, and real controllers lose their Leases on a machine that is too busy.
     maxWorkers: 1,
     testTimeout: 240_000,

@@ -1,11 +1,12 @@
 import { actorText } from '../diagnose/actors.ts';
 import { type Context, contextOf, countsOf, listed, subjectOf } from '../diagnose/context.ts';
+import { diagnose } from '../diagnose/diagnose.ts';
 import { attribute } from '../diagnose/owner/attribute.ts';
 import { heldBy } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { isHolder } from '../diagnose/owner/names.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
-import type { Diagnosis } from '../model/finding.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ForecastBasis } from '../model/result.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
@@ -15,7 +16,7 @@ type OwnerLife = ForecastBasis['owners'][number];
 const MAX_FINALIZERS = 50;
 
 /** Returns what a forecast rests on: finalizers, the owners that are expected to remove them, and dry runs. */
-export function basisOf(now: Snapshot, { notInspected }: Diagnosis): ForecastBasis {
+export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
   const context = contextOf(predict(now));
   const guarded = countsOf(now).flatMap((count) => [...count.guarded, ...count.terminating]);
   const held = heldBy(context);
@@ -33,8 +34,17 @@ export function basisOf(now: Snapshot, { notInspected }: Diagnosis): ForecastBas
       deletions: deletions.filter(({ answer }) => answer !== 'unknown').length,
       removals: Object.values(now.trials).filter(({ answer }) => answer !== 'unknown').length,
     },
-    notInspected: notInspected.length,
+    notInspected: foreseen.notInspected.length,
+    next: behindPods(now, foreseen),
   };
+}
+
+/** Kubernetes 1.33 and later delete pods first: returns what would hold the namespace once its pods are deleted. */
+function behindPods(now: Snapshot, { rootCauses }: Diagnosis): string[] {
+  const all = diagnose(predict(now));
+  return findingsOf(all, all.rootCauses)
+    .filter(({ id }) => rootCauses.length > 0 && !rootCauses.includes(id))
+    .map(({ code, message, subject }) => `${code}: ${subject.kind} ${subject.name} ${message}`);
 }
 
 /** Of several objects of one owner, the one with the oldest evidence that the owner lives. */

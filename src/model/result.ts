@@ -76,6 +76,8 @@ export interface ForecastBasis {
   /** Requests that were tried and answered without changing anything. */
   dryRuns: { deletions: number; removals: number };
   notInspected: number;
+  /** Where pods are deleted first and one of them is held: what would hold the namespace after them. */
+  next: string[];
 }
 
 export interface NamespaceResult {

@@ -138,7 +138,9 @@ function renderReport(
   if (!told.includes(own)) return render(kept);
   const room = maxChars - render(new Map(kept).set(own, '')).length;
   // Nothing that it quotes can pass for a line of ours.
-  const mine = section(room).replaceAll('<!--', '&lt;!--');
+  const foreseen = foreseenText(own, teardowns);
+  const story = section(room - foreseen.length);
+  const mine = story === '' ? '' : `${story}${foreseen}`.replaceAll('<!--', '&lt;!--');
   return render(mine === '' ? kept : new Map(kept).set(own, mine));
 }
 
@@ -156,6 +158,29 @@ function sectionsIn(body: string): Map<string, string> {
     if (!found.has(id)) found.set(id, text);
   }
   return found;
+}
+
+const FORECASTS: readonly Teardown['outcome'][] = ['clear', 'would-hang'];
+
+/** Whether the last forecast in this comment, of the same namespaces in the same cluster, foresaw what happened. */
+function foreseenText(own: Teardown, all: readonly Teardown[]): string {
+  if (own.outcome === 'error' || FORECASTS.includes(own.outcome)) return '';
+  const forecast = all.findLast(
+    ({ outcome, cluster, scope, at }) =>
+      FORECASTS.includes(outcome) &&
+      cluster !== '' &&
+      cluster === own.cluster &&
+      scope === own.scope &&
+      at < own.at,
+  );
+  if (forecast === undefined) return '';
+  const isSame = forecast.code === own.code && forecast.subject === own.subject;
+  const verdict = (): string => {
+    if (forecast.outcome === 'clear') return own.isPass ? 'foreseen' : 'not foreseen';
+    if (own.isPass) return 'it did not hang';
+    return isSame ? 'foreseen' : 'another cause than foreseen';
+  };
+  return `\n\nThe last forecast in this comment said ${forecast.outcome}${causeOf(forecast)}: ${verdict()}.`;
 }
 
 function rowMark({ outcome, isPass }: Teardown): string {

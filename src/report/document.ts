@@ -327,7 +327,12 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   ];
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  return [line([`This forecast rests on ${parts.join(', ')}; ${unseen}.`])];
+  const next = basis.next.slice(0, 3).map((one): Words => [said(one)]);
+  const then: Words = ['Once its pods are deleted, this would hold it: ', ...listWords(next), '.'];
+  return [
+    line([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
+    ...(next.length === 0 ? [] : [line(then)]),
+  ];
 }
 
 /** The controllers that a forecast expects to act, each with its latest sign of life. */
