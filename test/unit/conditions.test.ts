@@ -27,6 +27,17 @@ describe('parseConditions', () => {
     expect(parseConditions(given)).toEqual({ present, ...nothing });
   });
 
+  test('takes the same conditions apart once: each of a thousand diagnoses looks at all namespaces', () => {
+    const given = [
+      isTrue(
+        'NamespaceContentRemaining',
+        'Some resources are remaining: pods. has 5 resource instances',
+      ),
+    ];
+    expect(parseConditions(given)).toBe(parseConditions(given));
+    expect(parseConditions([...given])).toEqual(parseConditions(given));
+  });
+
   test('reads what namespace controllers write', () =>
     expectPairs('conditions.txt', (line) => {
       const [, type = '', message = ''] = /^(\w+): (.*)$/.exec(line) ?? [];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createRedactor } from '../../src/base/redact.ts';
+import { createRedactor, redactDeep } from '../../src/base/redact.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
 describe('a registered secret', () => {
@@ -91,6 +91,23 @@ describe('a registered secret', () => {
         expect(secrets.filter((secret) => clean.includes(secret))).toEqual([]);
       }),
     );
+  });
+
+  test('goes over a text and an object once, however often a result names them', () => {
+    const seen: string[] = [];
+    const mask = (text: string): string => {
+      seen.push(text);
+      return text.replace('secret', '***');
+    };
+    const held = { name: 'a secret', outcome: 'secret' };
+    const clean = redactDeep(
+      [[held, held], { text: 'a secret', held }],
+      mask,
+      new Set(['outcome']),
+    );
+    const masked = { name: 'a ***', outcome: 'secret' };
+    expect(clean).toEqual([[masked, masked], { text: 'a ***', held: masked }]);
+    expect(seen).toEqual(['a secret']);
   });
 
   test('can come after texts were redacted already', () => {
