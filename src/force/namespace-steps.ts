@@ -94,9 +94,11 @@ export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
       const others = [...entriesOf(object, 'namespace-finalizer'), ...entriesOf(object, step)]
         .filter((entry) => entry !== KUBERNETES_FINALIZER)
         .join(', ');
-      return others === ''
-        ? undefined
-        : `${others} would still hold the namespace, and nobody would delete its content any more`;
+      if (others !== '')
+        return `${others} would still hold the namespace, and nobody would delete its content any more`;
+      // The write is pinned to the version with these conditions.
+      const [said] = run.plan.orphans === 'refuse' ? contentConditions(namespaceFacts(object)) : [];
+      return said && strandsText(said);
     },
   };
 }

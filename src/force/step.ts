@@ -222,6 +222,7 @@ async function write<T extends Named>(
     if (answer !== 'throttled') rereads++;
     last = `; until then: ${message}`;
     object = now;
+    end.reason ??= step.veto?.(object);
   }
 }
 

@@ -9,6 +9,7 @@ import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
+import type { Read } from '../../src/model/read.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { recordTo } from '../stage/gate-run.ts';
 import type { Client } from './client.ts';
@@ -105,6 +106,8 @@ export interface ForceOptions {
   beforeWrite?: (request: Mutation, count: number) => Promise<unknown>;
   afterWrite?: (request: Mutation, count: number) => Promise<unknown>;
   cancel?: AbortController;
+  /** What stands between the gate and the server, and lies. */
+  lies?: (api: KubernetesApi) => Partial<KubernetesApi>;
 }
 
 /**
@@ -139,13 +142,18 @@ export async function force(
 /** The same API with somebody else acting in between. */
 function meddling(api: KubernetesApi, options: ForceOptions): KubernetesApi {
   let count = 0;
+  const lies = options.lies?.(api) ?? {};
   const own: Partial<KubernetesApi> = {
+    ...lies,
     target: { ...api.target, ownNamespace: GATE_NAMESPACE },
     send: async (request, call) => {
       const isReal = !request.dryRun && request.method !== 'POST';
       const turn = isReal ? count++ : -1;
       if (isReal) await options.beforeWrite?.(request, turn);
-      const sent = await api.send(request, call);
+      const sent = (await (isReal && lies.send ? lies : api).send?.(
+        request,
+        call,
+      )) as Read<JsonObject>;
       if (isReal) await options.afterWrite?.(request, turn);
       return sent;
     },

@@ -518,6 +518,16 @@ describe('the namespace itself', () => {
     },
   );
 
+  test('conditions that name content at the last moment stop it', async () => {
+    const situation = new Situation();
+    situation.cluster.onWrite = (_, count) => {
+      if (count === 0) situation.cluster.namespace(DEMO, { conditions: [REMAINING] });
+    };
+    const { one } = await force(situation, { 'force-finalize': 'namespace' });
+    expect(situation.cluster.writes).toEqual([`PUT ${NAMESPACE}/finalize 409`]);
+    expect(results(one).join()).toMatch(/not done: its condition NamespaceContentRemaining says/);
+  });
+
   test('a namespace that moved is read again; one that was replaced is not touched', async () => {
     const moved = new Situation();
     moved.cluster.onWrite = (_, count) => {
