@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
+import type { JsonObject } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
+import type { Read } from '../../src/model/read.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
@@ -36,12 +38,14 @@ export interface Twist {
   cancelAt?: RegExp;
   /** Between what it has read and what it asks for. */
   beforeSend?: (mutation: Mutation) => Promise<unknown>;
+  /** What comes back instead of the server's answer; the request is then not sent. */
+  answer?: (mutation: Mutation) => Read<JsonObject> | undefined;
 }
 
 export async function gate(
   world: World,
   inputs: Partial<Record<InputName, string>>,
-  { identity = ORDERER, cancelAt, beforeSend }: Twist = {},
+  { identity = ORDERER, cancelAt, beforeSend, answer }: Twist = {},
 ): Promise<Ran> {
   const cancel = new AbortController();
   const auditLog = world.plane?.auditLog ?? '';
@@ -69,7 +73,7 @@ export async function gate(
         ...api,
         send: async (mutation, options) => {
           await beforeSend?.(mutation);
-          return api.send(mutation, options);
+          return answer?.(mutation) ?? api.send(mutation, options);
         },
       },
       clock: systemClock,

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
-import { createWebhook } from './admission.ts';
+import { failed } from '../../src/model/read.ts';
+import { BROKEN } from '../stage/fake-cluster.ts';
+import { createPolicy, createWebhook, refusesUpdate } from './admission.ts';
 import { refOf } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { foreignKubeconfig, sharedCluster } from './clusters.ts';
@@ -393,6 +395,102 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(log).not.toContain('goes on');
         const namespace = await world.client.get(namespaceRef(world.namespace));
         expect(namespace.metadata['deletionTimestamp']).toBeUndefined();
+      });
+    });
+
+    /** Widgets that their operator has to clean up, and which it does not clean up yet. */
+    async function manyWidgets(world: World, count: number): Promise<void> {
+      const operator = await inside(world, {}, { cleanUp: () => 'not yet' });
+      const apiVersion = apiVersionOf(operator);
+      const metadata = { finalizers: [operator.finalizer] };
+      const names = Array.from({ length: count }, (_, index) => `w-${index}`);
+      await Promise.all(
+        names.map((name) =>
+          world.create(customObject(apiVersion, 'Widget', world.namespace, name, metadata), {
+            fieldManager: operator.manager,
+          }),
+        ),
+      );
+    }
+    const namesOf = (writes: readonly { name?: string | undefined }[], world: World) =>
+      new Set(writes.flatMap(({ name }) => (name === world.namespace ? [] : (name ?? []))));
+
+    test('that is cancelled in the middle reports and announces all that it deleted', async () => {
+      await within('cut', async (world) => {
+        await manyWidgets(world, 100);
+        const { result, log, writes } = await gate(
+          world,
+          { delete: 'ordered', timeout: '60s' },
+          { cancelAt: /deleting Widget w-2\d / },
+        );
+        expect(result.outcome).toBe('cancelled');
+        const told = new Set(result.deletions?.map(({ name }) => name));
+        const deleted = namesOf(writes, world);
+        expect(deleted.size).toBeGreaterThan(5);
+        expect(deleted.size).toBeLessThan(100);
+        for (const name of deleted) {
+          expect(told).toContain(name);
+          expect(log).toContain(`deleting Widget ${name} (UID `);
+        }
+      });
+    });
+
+    test('deletes nothing where the dry run of the namespace fails', async () => {
+      await within('dry', async (world) => {
+        await manyWidgets(world, 3);
+        const { result, writes } = await gate(
+          world,
+          { delete: 'ordered' },
+          { answer: ({ dryRun }) => (dryRun ? failed(BROKEN) : undefined) },
+        );
+        expect(result).toMatchObject({
+          outcome: 'not-terminating',
+          refusal: expect.stringContaining('nothing inside was deleted, because the dry run'),
+        });
+        expect(writes).toEqual([]);
+      });
+    });
+
+    test('that a policy for dry runs only lets begin reports what it deleted', async () => {
+      await within('feint', async (world) => {
+        await manyWidgets(world, 3);
+        await createPolicy(world, {
+          name: 'feint',
+          operations: ['DELETE', 'UPDATE'],
+          apiGroup: '',
+          resource: 'namespaces',
+          message: 'only as a dry run',
+          expression:
+            'request.operation == "DELETE" ? request.dryRun : !("probe" in object.metadata.?annotations.orValue({}))',
+        });
+        await refusesUpdate(world, namespaceRef(world.namespace));
+        const { result, writes } = await gate(world, {
+          ...{ delete: 'ordered', 'order-timeout': '5s', timeout: '20s' },
+        });
+        expect(result).toMatchObject({
+          outcome: 'not-terminating',
+          refusal: expect.stringContaining('only as a dry run'),
+        });
+        expect(new Set(result.deletions?.map(({ name }) => name))).toEqual(namesOf(writes, world));
+        expect(result.deletions).toHaveLength(3);
+      });
+    });
+
+    test('of a namespace that is annotated many times a second', async () => {
+      await within('restless', async (world) => {
+        await createGuarded(world, await inside(world), 'a');
+        let isOver = false;
+        const restless = (async () => {
+          for (let count = 0; !isOver; count++) {
+            const annotations = { count: `${count}` };
+            const patch = { metadata: { annotations } };
+            await world.client.patch(namespaceRef(world.namespace), patch).catch(() => undefined);
+          }
+        })();
+        const { result } = await gate(world, { delete: 'ordered' });
+        isOver = true;
+        await restless;
+        expect(result.outcome).toBe('deleted');
       });
     });
 
