@@ -553,6 +553,8 @@ export interface ObjectDetail {
   deletionPolicy?: string | undefined;
   /** Objects that its spec or status names. */
   references: Reference[];
+  /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
+  nodes?: string[];
   /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
   mentions: string[];
   /** Fields of its spec with a template for a Pod or Job in which its controller does its work. */
@@ -574,6 +576,7 @@ export interface Reference {
 
 const MAX_TEXTS = 10;
 const MAX_MENTIONS = 50;
+const MAX_NODES = 5;
 const MAX_REFERENCES = 20;
 const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
@@ -595,6 +598,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   };
   walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
+    noteNode(detail, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
     node(detail, key, value);
@@ -602,6 +606,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   walk(at(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
     node(detail, key, value);
+    noteNode(detail, key, value);
     if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
       detail.endedAt = value;
     }
@@ -624,6 +629,17 @@ function failedState(status: Json): string | undefined {
 function node(detail: ObjectDetail, key: string, value: Json): void {
   if (typeof value !== 'string' || !NODE.test(key)) return;
   detail.nodeNames = [...(detail.nodeNames ?? []), value];
+}
+
+function noteNode(detail: ObjectDetail, key: string, value: Json): void {
+  if (
+    typeof value !== 'string' ||
+    !/^(?:nodeName|nodeI[dD]|currentNodeI[dD]|ownerI[dD])$/.test(key)
+  )
+    return;
+  if (value !== '' && detail.nodes?.includes(value) !== true) {
+    detail.nodes = [...(detail.nodes ?? []), value].slice(0, MAX_NODES);
+  }
 }
 
 function mention({ mentions }: ObjectDetail, value: string): void {

@@ -73,6 +73,7 @@ import {
 } from './remedies.ts';
 import {
   lastWarning,
+  lostAgent,
   lostDefinition,
   lostLease,
   pausedBy,
@@ -582,6 +583,19 @@ function running(charge: Charge): RuleResult[] {
       told(charge, 'owner-running', ' and still runs, but is being deleted itself', remedies),
     ];
   }
+  const agent = lostAgent(context, held, actor);
+  if (agent !== undefined) {
+    const { node, pod, object } = agent;
+    const what = pod === undefined ? 'has no pod' : `its pod ${pod} is not ready`;
+    const words = `, but ${what} on node ${node}, which ${object.kind} ${object.name} names`;
+    const text = `Fix what keeps the pod of ${actorText(actor)} on node ${node} from running; it then removes the finalizer`;
+    const remedies = [
+      role('now', { text }),
+      look(`See the state of ${actorText(actor)}`, kubectl('describe', ...target(actor))),
+      ...removal,
+    ];
+    return [told(charge, 'owner-not-ready', words, remedies)];
+  }
   const [waiting] = sayings(context, held, actor);
   const warning = lastWarning(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
@@ -591,10 +605,11 @@ function running(charge: Charge): RuleResult[] {
     waiting === undefined
       ? `the last Warning Event before the deletion (${warning?.at})`
       : `${waiting.object.kind} ${waiting.object.name}`;
+  const part = actor.ready < actor.wanted ? `, ${actor.ready} of ${actor.wanted} ready` : '';
   const slow =
     quote === undefined
-      ? ` and runs; no error was found${log}, so it may be slow or in back-off`
-      : ` and runs; it may be slow or in back-off. ${upperFirst(who)} says: ${quote}`;
+      ? ` and runs${part}; no error was found${log}, so it may be slow or in back-off`
+      : ` and runs${part}; it may be slow or in back-off. ${upperFirst(who)} says: ${quote}`;
   const what = waiting && isWaiting(waiting.text) ? waiting.object : undefined;
   const remedies = [
     logRemedy(context, actor),

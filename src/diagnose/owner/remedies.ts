@@ -19,7 +19,7 @@ import { waysToChange } from '../rights.ts';
 import type { Candidate } from './attribute.ts';
 import { catalogued, type Held } from './held.ts';
 import { goesBy, isTelling } from './names.ts';
-import { invalidity, type Refusal } from './state.ts';
+import { invalidity, leaseSeconds, type Refusal } from './state.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -37,7 +37,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
       : scalers.length > 0
         ? `. Field manager "${manager}" has set its replicas, runs (${listNames(scalers.map(actorText), 3)}), and may set that back: then change it there`
         : '';
-  const then = `it then removes the finalizer, and Kubernetes finishes the deletion within about 10 s${undone}`;
+  const then = `it then removes the finalizer, and Kubernetes finishes the deletion within about ${10 + leaseSeconds(context, actor)} s${undone}`;
   switch (kind) {
     case 'DaemonSet':
       return [

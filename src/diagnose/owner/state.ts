@@ -396,6 +396,40 @@ export function lostDefinition(context: Context, held: Held): Definition | undef
   });
 }
 
+/** A node that a held object names and on which the DaemonSet that serves it has no ready pod. */
+export function lostAgent(
+  context: Context,
+  held: Held,
+  { kind, pods }: Actor,
+): { node: string; pod: string | undefined; object: ObjectFacts } | undefined {
+  if (kind !== 'DaemonSet' || pods.length === 0 || isBuiltIn(held.type.group)) return undefined;
+  for (const object of held.objects) {
+    for (const node of detailOf(context, object)?.nodes ?? []) {
+      const own = pods.filter(({ nodeName }) => nodeName === node);
+      if (own.every(({ ready }) => !ready)) return { node, pod: own[0]?.name, object };
+    }
+  }
+  return undefined;
+}
+
+/**
+ * How long the next leader waits before it may act: a candidate that finds a Lease with a holder waits for its whole
+ * duration, however old the Lease is (client-go, leader election).
+ */
+export function leaseSeconds({ now }: Context, actor: Actor): number {
+  const own = listed(now.cluster.leases).filter(
+    ({ namespace, name, holder = '' }) =>
+      namespace === actor.namespace &&
+      holder !== '' &&
+      (holder.startsWith(`${actor.name}-`) || name === actor.name || isOfActor(actor, name)),
+  );
+  return Math.max(0, ...own.map(({ durationSeconds = 15 }) => durationSeconds));
+}
+
+function isOfActor(actor: Actor, lease: string): boolean {
+  return namesOf(actor).some((name) => name.includes('-') && lease.includes(name));
+}
+
 /** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
 function concerns(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');

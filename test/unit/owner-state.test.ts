@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import { actorsOf } from '../../src/diagnose/actors.ts';
+import { contextOf } from '../../src/diagnose/context.ts';
+import type { Held } from '../../src/diagnose/owner/held.ts';
+import { leaseSeconds, lostAgent } from '../../src/diagnose/owner/state.ts';
+import { objectDetail } from '../../src/model/facts.ts';
+import { read } from '../../src/model/read.ts';
+import {
+  CLEANUP,
+  DELETED_AT,
+  DEMO,
+  objectFacts,
+  podFacts,
+  snapshot,
+  WIDGETS,
+} from './snapshots.ts';
+
+const HELD: Held = {
+  finalizer: CLEANUP,
+  type: WIDGETS,
+  subject: { apiVersion: 'example.com/v1', kind: 'Widget', namespace: DEMO, name: 'db' },
+  objects: [objectFacts(WIDGETS, 'db', { finalizers: [CLEANUP] })],
+  count: 1,
+  since: DELETED_AT,
+  writers: [],
+};
+
+/** An agent with a pod on each of these nodes. */
+function agent(kind: string, object: object, nodes: Record<string, boolean>) {
+  const owner = { apiVersion: 'apps/v1', kind, name: 'agent', uid: 'agent' };
+  const pods = Object.entries(nodes).map(([nodeName, ready]) =>
+    podFacts(`agent-${nodeName}`, {
+      namespace: 'ops',
+      deletionTimestamp: undefined,
+      nodeName,
+      ready,
+      ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: true }],
+    }),
+  );
+  const now = snapshot({ details: { 'uid-widgets-db': read(objectDetail({ ...object })) } });
+  now.places['ops'] = { pods: read(pods) };
+  const context = contextOf(now);
+  const [actor] = actorsOf(context);
+  if (actor === undefined) throw new Error('no agent');
+  return lostAgent(context, HELD, actor);
+}
+
+test.each<[string, string, object, Record<string, boolean>, string | undefined]>([
+  [
+    'its pod there is not ready',
+    'DaemonSet',
+    { spec: { nodeID: 'b' } },
+    { a: true, b: false },
+    'b',
+  ],
+  ['it has no pod there', 'DaemonSet', { status: { ownerID: 'b' } }, { a: true }, 'b'],
+  [
+    'its pod there is ready',
+    'DaemonSet',
+    { spec: { nodeID: 'b' } },
+    { a: false, b: true },
+    undefined,
+  ],
+  ['the object names no node', 'DaemonSet', { spec: { size: 3 } }, { a: false }, undefined],
+  ['a Deployment runs anywhere', 'StatefulSet', { spec: { nodeID: 'b' } }, { a: true }, undefined],
+])('of a node that the object names, %s', (_, kind, object, nodes, expected) => {
+  expect(agent(kind, object, nodes)?.node).toBe(expected);
+});
+
+test.each([
+  ['a holder', 'agent-1_0b5e', 60],
+  ['a holder of another name, by the name of the Lease', 'x_1', 60],
+  ['no holder: it was released', '', 0],
+])('the next leader waits for a Lease with %s', (_, holder, seconds) => {
+  const now = snapshot();
+  const pod = podFacts('agent', { namespace: 'ops', deletionTimestamp: undefined });
+  now.places['ops'] = { pods: read([pod]) };
+  const lease = { namespace: 'ops', name: 'agent', holder, durationSeconds: 60 };
+  now.cluster.leases = read([lease, { ...lease, namespace: 'other' }] as never);
+  const context = contextOf(now);
+  const [actor] = actorsOf(context);
+  expect(actor && leaseSeconds(context, actor)).toBe(seconds);
+});
