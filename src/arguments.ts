@@ -171,14 +171,14 @@ function optionHelp([name, row]: [InputName, InputRow]): string {
   return heading === undefined ? lines : `\n${heading}${lines}`;
 }
 
-export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are really gone and,
-when one hangs, says what holds it and who should have dealt with it.
+export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. When one
+hangs, it explains which object holds it, which controller should have acted, and why.
 
 Usage
   namespace-teardown-gate NAMESPACE… [OPTION…]   wait, then explain
   namespace-teardown-gate NAMESPACE… --now       do not wait: explain at once
   namespace-teardown-gate forecast NAMESPACE…    delete nothing: what would hold it if it were deleted?
-  namespace-teardown-gate --terminating --now    explain all that are terminating in the cluster
+  namespace-teardown-gate --terminating --now    explain every terminating namespace of the cluster
   namespace-teardown-gate stats FILE…            which causes hang how often, from report.json files
 ${IN_THE_TERMINAL.filter(([name]) => name !== 'namespace')
   .map(optionHelp)

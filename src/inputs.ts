@@ -45,14 +45,14 @@ export const INPUTS = {
   },
   'terminating-for': {
     default: '',
-    description: 'With terminating: only those whose deletion was asked for at least this long ago',
+    description: 'With terminating: only those whose deletion was requested at least this long ago',
     value: '10m',
   },
   delete: {
     default: 'false',
     legal: [...YES_OR_NO, 'ordered'],
     description:
-      'Ask for the deletion first (of exactly the namespace that was read), then wait; ordered: first delete what needs a living controller inside the namespace',
+      'Request the deletion first (of exactly the namespace that was read), then wait; ordered: first delete the objects whose finalizers need a running controller',
   },
   'order-timeout': {
     default: '',
@@ -63,7 +63,7 @@ export const INPUTS = {
   forecast: {
     default: 'false',
     legal: YES_OR_NO,
-    description: 'Change nothing: say what would hold the namespaces if they were deleted now',
+    description: 'Change nothing: report what would hold the namespaces if they were deleted now',
   },
   'forecast-report': {
     default: '',
@@ -88,13 +88,13 @@ export const INPUTS = {
   'if-not-found': {
     default: 'ok',
     legal: IF_NOT_FOUND,
-    description: 'What a namespace that was not there at the start is',
+    description: 'Whether a namespace that does not exist at the start is an error',
   },
   'fail-on-left-behind': {
     default: 'false',
     legal: YES_OR_NO,
     description:
-      'Whether the step fails when something outside of a namespace still points into it',
+      'Whether the step fails when an object outside of a namespace still points into it',
   },
   kubeconfig: {
     default: '',
@@ -117,7 +117,7 @@ export const INPUTS = {
     default: 'on-failure',
     legal: COMMENT_MODES,
     description:
-      'Pull request comment; on-failure: also with fail-on never (an existing one turns green later)',
+      'Pull request comment; on-failure: also with fail-on never (an existing comment turns green later)',
     onlyInAction: true,
   },
   'github-token': {
@@ -176,7 +176,7 @@ export const INPUTS = {
   'force-pods': {
     default: 'false',
     legal: YES_OR_NO,
-    description: 'Whether overdue pods whose node is gone may be deleted with grace period 0',
+    description: 'Whether overdue pods whose node is lost may be deleted with grace period 0',
   },
   'force-orphans': {
     default: 'refuse',
@@ -245,7 +245,7 @@ export function readInputs(given: Given) {
     delete: deletion === 'ordered' ? deletion : deletion === 'true',
     /** How long an ordered deletion waits inside before it asks for the namespace's. */
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
-    /** Change nothing and wait for nothing: say what would hold the namespaces. */
+    /** Change nothing and wait for nothing: report what would hold the namespaces. */
     forecast: yes('forecast'),
     /** Path of an earlier forecast's report.json; empty for none. */
     forecastReport: raw['forecast-report'],
@@ -311,7 +311,7 @@ function checkTogether(inputs: Inputs): void {
   }
   if (inputs.delete && inputs.selector !== '' && !hasPositiveTerm(inputs.selector)) {
     throw invalid(
-      `input "selector" is "${shown(inputs.selector)}" and only says what namespaces are not; to delete by it, say what they are, for example environment=preview`,
+      `input "selector" is "${shown(inputs.selector)}" and only excludes namespaces; to delete by it, name a label that they have, for example environment=preview`,
     );
   }
   const writes = inputs.force.mode === 'objects' || inputs.force.mode === 'namespace';

@@ -9,15 +9,14 @@ export const OUTPUTS = {
   outcome: 'The worst outcome of all namespaces, or error when the gate could not work',
   outcomes: 'JSON object, namespace name to outcome',
   'elapsed-seconds': 'How long the gate took, in whole seconds',
-  'root-cause':
-    'One sentence that follows the chain to its end; empty when there is nothing to explain',
+  'root-cause': 'The root cause in one sentence; empty when there is nothing to explain',
   'summary-text': 'One line for chat',
-  blockers: 'JSON array of what the namespaces wait for, at most 50 KB',
+  blockers: 'JSON array of the findings that block the namespaces, at most 50 KB',
   'blocking-finalizer': 'The first finalizer that blocks, or empty',
   'blocking-resource': 'The first object that blocks, as kind/name, or empty',
   'blocking-apiservice': 'The first APIService that blocks, or empty',
   'left-behind':
-    'JSON array of what outside of the namespaces still points into one that went (in a forecast: would), at most 50 KB',
+    'JSON array of objects outside of the namespaces that still point into a deleted one (in a forecast: would), at most 50 KB',
   'report-json': 'Path of report.json',
   'report-markdown': 'Path of report.md',
   'comment-url': 'Address of the pull request comment that was written, or empty',

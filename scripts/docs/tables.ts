@@ -12,7 +12,7 @@ const OUTCOME_MEANINGS: Record<Outcome, string> = {
   forced: 'gone, because the gate force-finalized it; the report lists what was left behind',
   progressing:
     'still there at the timeout, but content is still being deleted or a grace period runs',
-  'not-terminating': 'it exists and nobody has asked for its deletion; said at once',
+  'not-terminating': 'it exists and its deletion was not requested; said at once',
   inconclusive: 'still there, and too little could be read to say why',
   stuck: 'still there at the timeout, and nothing moves',
   cancelled: 'the run was cancelled while waiting',

@@ -171,7 +171,7 @@ async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
   const known = new Set(run.plan.actions.map(keyOf));
   const isNew = next.plan.actions.some((action) => !known.has(keyOf(action)));
   run.seen = next;
-  if (isNew) run.log.group('Looked again: the plan has changed', renderPlan(next.plan));
+  if (isNew) run.log.group('Examined again: the plan has changed', renderPlan(next.plan));
   return true;
 }
 
@@ -180,7 +180,7 @@ async function due(run: Enforcement): Promise<ForceAction[]> {
   if (run.over() !== undefined || open(run).length === 0) return [];
   if (run.clock.now() - run.seen.at > FRESH_MS && !(await lookAgain(run, true))) {
     const now = await checkNamespace(run);
-    const why = now.ok ? 'its owner could not be looked for again' : now.failure.message;
+    const why = now.ok ? 'its owner could not be determined again' : now.failure.message;
     tellAll(run, `not done: ${why}`);
     return [];
   }

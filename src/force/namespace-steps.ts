@@ -95,7 +95,7 @@ export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
         .filter((entry) => entry !== KUBERNETES_FINALIZER)
         .join(', ');
       if (others !== '')
-        return `${others} would still hold the namespace, and nobody would delete its content any more`;
+        return `${others} would still hold the namespace, and its content would never be deleted`;
       // The write is pinned to the version with these conditions.
       const [said] = run.plan.orphans === 'refuse' ? contentConditions(namespaceFacts(object)) : [];
       return said && strandsText(said);
@@ -249,10 +249,10 @@ export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
 
 /** Said once per run, where there are orphans: what can still be done about them, and how. */
 const RECOVERY =
-  'what is left can be deleted, but not changed: taking off a finalizer answers 404 until a namespace of this name exists again; to clean up, create it, remove what holds it, and delete it';
+  'objects that are left can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; to clean up, create the namespace, remove the finalizers, and delete it';
 /** The same where somebody has created it already. */
 const INHERITED =
-  'what is left is content of the new namespace of this name now; what a finalizer holds will hold that one, too';
+  'objects that are left now belong to the new namespace of this name; a finalizer on them will hold that one, too';
 
 /**
  * What is left behind by a namespace that is gone: what still answers, and what was there before and

@@ -155,14 +155,14 @@ function finalReasons({
 }: PlanInput): string[] {
   const reasons: string[] = [];
   const why = protectedBecause(namespace.name, ownNamespace);
-  if (why !== undefined) reasons.push(`it is protected: ${why}; no input lifts that`);
+  if (why !== undefined) reasons.push(`it is protected: ${why}; no input overrides that`);
   if (namespace.uid !== startUid || namespace.uid === '') {
     reasons.push(
       `it is not the namespace this run began with: its UID was ${startUid} and is ${namespace.uid}`,
     );
   }
   if (namespace.deletionTimestamp === undefined || namespace.phase !== 'Terminating') {
-    reasons.push('nobody has asked for its deletion: only a Terminating namespace is forced');
+    reasons.push('its deletion was not requested: only a Terminating namespace is forced');
   }
   return [...reasons, ...machinery];
 }
@@ -297,7 +297,7 @@ function refusedByAdmission(
     .map(({ uid }) => trials[trialKey(uid, finalizer)]);
   if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
   if (answers.some((trial) => trial?.answer === 'undone')) {
-    return `tried as a dry run, ${finalizer} is back at once: admission changes the object, and that has to be fixed first`;
+    return `in a dry run ${finalizer} came back at once: admission adds it again, and that has to be fixed first`;
   }
   const refusal = answers.find((trial) => trial?.answer === 'refused');
   return refusal?.answer === 'refused'
@@ -360,12 +360,12 @@ export function nodeState(
   }
   if (isReporting(node.value)) {
     return keep(
-      `its kubelet lives and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
+      `its kubelet is running and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
     );
   }
   if (ready !== 'Unknown') return keep('the node has no Ready condition');
   return nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS
-    ? lost(`has not been heard of since ${readySince} (Ready=Unknown)`)
+    ? lost(`has not reported since ${readySince} (Ready=Unknown)`)
     : keep(
         `the node is Ready=Unknown only since ${readySince ?? 'an unknown time'}; it counts as lost after 5 minutes`,
       );

@@ -137,7 +137,7 @@ export async function runStep<T extends Named>(
   const todo = wanting.filter(({ uid }) => !journal.givenUp.has(idOf(uid)));
   if (wanting.length === 0) {
     journal.changed();
-    journal.note(action.target, 'nothing to do: it is not there any more', action.finalizer);
+    journal.note(action.target, 'nothing to do: it no longer exists', action.finalizer);
   }
   const vetoes = todo.map((object) => step.veto?.(object));
   const end: End = { reason: vetoes.find((reason) => reason !== undefined) };
@@ -199,7 +199,7 @@ async function write<T extends Named>(
     const { message } = sent.failure;
     const answer = judge(sent.failure);
     if (answer === 'cut-off') {
-      const result = 'cut off while it was being sent: it may have happened';
+      const result = 'interrupted while it was being sent: it may have been done';
       return { wrote: true, reached: false, result };
     }
     if (answer === 'unclear') wrote = true;

@@ -96,7 +96,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
   const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;
   if (signal.aborted) return;
-  let event = 'asked for its deletion';
+  let event = 'requested its deletion';
   for (let attempt = 1; ; attempt++) {
     log.line(`${name}: asking for its deletion (UID ${first.uid})`);
     const sent = await api.send(deletionOf(first), { signal });
@@ -126,7 +126,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
     target.first = now.value;
     if (sent.ok) break;
     if (now.value.deletionTimestamp !== undefined) {
-      if (sent.failure.kind === 'conflict') event = 'somebody else has asked for its deletion';
+      if (sent.failure.kind === 'conflict') event = 'another client has requested its deletion';
       break;
     }
     const { kind, message } = sent.failure;
@@ -198,9 +198,9 @@ async function clearPlace(
   for (const { code, subject, message } of findingsOf(diagnosis, diagnosis.rootCauses)) {
     if (code !== 'apiservice-unavailable') continue;
     const what = `${subject.kind} ${subject.name} ${message}`;
-    note(place, `${what}; only who deletes it first lets the namespace go`);
+    note(place, `${what}; until it is deleted, the namespace cannot be deleted`);
   }
-  if (steps.length === 0) note(place, 'nothing in it has to go before it');
+  if (steps.length === 0) note(place, 'no object in it has to be deleted first');
   // What was made again while another went gets another turn.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
@@ -215,7 +215,7 @@ async function clearPlace(
     }
     if (isDone) return;
   }
-  note(place, 'something makes it again as often as it is deleted; the teardown goes on');
+  note(place, 'the objects are created again each time they are deleted; the teardown continues');
 }
 
 /**
@@ -233,7 +233,7 @@ async function clear(
     const now = await readNamespace(place.namespace.name, place);
     // Somebody else may have deleted and made it again: objects of that one are nobody's leftovers.
     if (now.ok && now.value?.uid !== place.namespace.uid) {
-      note(place, 'the namespace is gone or another one by now: nothing more is deleted in it');
+      note(place, 'the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
       return 'stayed';
     }
     const left: ObjectFacts[] = [];
@@ -249,7 +249,7 @@ async function clear(
         note(
           place,
           isAgain
-            ? `${what} were made again, and are deleted again: what makes them has to go before them`
+            ? `${what} were created again, and are deleted again: delete what creates them first`
             : `first ${what}, because ${step.why}`,
         );
       }
@@ -260,11 +260,14 @@ async function clear(
     const isFirst = meant === undefined;
     if (isFirst && left.length === 0) return 'nothing';
     if (forbidden > 0 && forbidden === left.length) {
-      note(place, 'this identity may delete none of them: nobody waits for that');
+      note(
+        place,
+        'this identity is not allowed to delete any of them, so the gate does not wait for them',
+      );
       return 'nothing';
     }
     if (isKnown && left.length === 0) {
-      note(place, 'they are gone');
+      note(place, 'they were deleted');
       return 'gone';
     }
     if (isFirst || (isKnown && left.length < (meant?.size ?? 0))) {
@@ -317,14 +320,14 @@ async function remove(
     result: '',
   };
   const before = entry.result;
-  entry.result = 'asked to go, without an answer';
+  entry.result = 'deletion requested, without an answer';
   deletions.set(uid, entry);
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
   // With the next look it is asked again.
   const sent = await api.send(deletion(path, options), { signal, retries: 0 });
-  if (sent.ok) entry.result = 'asked to go';
-  else if (isGoneOrAnother(sent.failure)) entry.result = 'gone';
+  if (sent.ok) entry.result = 'deletion requested';
+  else if (isGoneOrAnother(sent.failure)) entry.result = 'deleted';
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
     if (before !== entry.result) note(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
@@ -345,5 +348,5 @@ async function explain([first, ...others]: readonly ObjectFacts[], place: Place)
   const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, place);
   const cause = seen && causeText(seen.diagnosis);
   const why = cause === undefined ? '' : `: ${cause}`;
-  note(place, `${which} did not go in time${why}; the teardown goes on`);
+  note(place, `${which} could not be deleted in time${why}; the teardown continues`);
 }

@@ -110,7 +110,7 @@ async function planOne(
   // One examination cannot show whether content is still being deleted: then the namespace itself is left alone.
   const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
   if (isUnsure) {
-    log.line(`${name}: looking a second time, to see whether anything moves`);
+    log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
     await clock.sleep(Math.max(0, first.at + COMPARE_MS - clock.now()), signal);
   }
   if (isUnsure || clock.now() - first.at > FRESH_MS) first = (await look(true)) ?? first;

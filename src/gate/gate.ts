@@ -108,7 +108,7 @@ function begin(
     return settled(
       'not-terminating',
       refusal === undefined
-        ? 'it exists and nobody has asked for its deletion'
+        ? 'it exists and its deletion was not requested'
         : `its deletion was refused: ${refusal}`,
     );
   }
@@ -216,9 +216,9 @@ async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void
     };
   };
   if (!follower.over.aborted) {
-    if (last === undefined) return finish('inconclusive', 'there was no time to look');
+    if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
     const outcome = outcomeOf(last.diagnosis);
-    return finish(outcome, `not gone: ${outcome}`);
+    return finish(outcome, `still there: ${outcome}`);
   }
   const ended = await follower.ended;
   switch (ended.how) {

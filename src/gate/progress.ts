@@ -169,7 +169,7 @@ export function startProgress(
     const text =
       trouble === undefined
         ? describeRemaining(last)
-        : `cannot be read at the moment, which does not mean that it is gone: ${trouble.message}`;
+        : `cannot be read at the moment, which does not mean that it was deleted: ${trouble.message}`;
     if (text === undefined || text === news) return;
     news = text;
     newsAt = deps.clock.now();
@@ -207,7 +207,7 @@ export function causeText(diagnosis: Diagnosis): string | undefined {
 
 export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
   return deletionTimestamp === undefined
-    ? 'its deletion was asked for'
+    ? 'its deletion was requested'
     : `terminating since ${deletionTimestamp}`;
 }
 
@@ -237,7 +237,7 @@ export function describeRemaining(namespace: NamespaceFacts): string | undefined
   }
   if (discoveryFailures.length > 0) {
     const groups = discoveryFailures.map(({ group, version }) => `${group}/${version}`);
-    parts.push(`API groups that do not answer: ${groups.join(', ')}`);
+    parts.push(`API groups that do not respond: ${groups.join(', ')}`);
   }
   if (contentFailure !== undefined) parts.push('some content could not be deleted');
   return parts.length === 0 ? undefined : parts.join('; ');

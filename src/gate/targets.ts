@@ -81,12 +81,12 @@ export async function findTargets(run: Run): Promise<Target[]> {
     return { name, first: got.value };
   });
   if (inputs.terminating !== undefined && selected.length === 0) {
-    log.notice(`${described(inputs)} were not found: none has to be looked at`);
+    log.notice(`${described(inputs)} were not found: there is nothing to do`);
   }
   const all = [...named, ...selected.map((first) => ({ name: first.name, first }))];
   if (all.length > MAX_TARGETS) {
     const what = `${all.length - MAX_TARGETS} more namespaces`;
-    const reason = `of ${all.length} only ${MAX_TARGETS} are looked at in one run`;
+    const reason = `of ${all.length} only ${MAX_TARGETS} are examined in one run`;
     log.warning(`${what}: ${reason}`);
     leftOut.push({ what, reason });
   }

@@ -77,7 +77,9 @@ function wordsOf({ status }: Answer): string {
 }
 
 function withMore(words: string, more: string): string {
-  return more === '' ? words : `${words}: ${more.slice(0, MAX_READ_CHARS)}`;
+  return more === '' || words.endsWith(` ${more}`)
+    ? words
+    : `${words}: ${more.slice(0, MAX_READ_CHARS)}`;
 }
 
 /** A success that is not what an API server sends: a login page, a portal, half an answer. */

@@ -78,6 +78,8 @@ export interface Finding {
    * in one piece. Not in report.json.
    */
   quote?: string;
+  /** The missing or unknown owner: findings with an equal one are told as one cause. Not in report.json. */
+  cause?: string | undefined;
   evidence: string[];
   /** Lines of the controller's log about the object, at most three. Only with the input `owner-logs`. */
   ownerLog?: { at: string; line: string; pod: string }[];

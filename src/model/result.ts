@@ -40,13 +40,13 @@ export interface LeftBehind {
   claim?: Identity;
 }
 
-/** An object that an ordered deletion asked to go before its namespace. */
+/** An object that an ordered deletion deleted before its namespace. */
 export interface Deletion {
   apiVersion: string;
   kind: string;
   name: string;
   uid: string;
-  /** "asked to go", "gone", or what came back. */
+  /** "deletion requested", "deleted", or the error that came back. */
   result: string;
 }
 

@@ -41,7 +41,7 @@ const MAX_DETAILED = 200;
 const FIRST_PAGE = 50;
 /** In all namespaces together. */
 const MAX_BY_NAME = 200;
-const GONE = failed({ kind: 'not-found', message: 'it is gone meanwhile' });
+const GONE = failed({ kind: 'not-found', message: 'it was deleted meanwhile' });
 const TOO_MANY = failed({
   kind: 'aborted',
   message: `only ${MAX_BY_NAME} objects are read one by one`,
@@ -230,7 +230,10 @@ async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
   const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
   const got = await deps.api.get(path, { signal: deps.signal });
   if (!got.ok || identity(got.value).uid !== uid) {
-    return { answer: 'unknown', message: got.ok ? 'it is another one now' : got.failure.message };
+    return {
+      answer: 'unknown',
+      message: got.ok ? 'another object has the name now' : got.failure.message,
+    };
   }
   return trialOf(await send({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps));
 }

@@ -92,7 +92,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
   webhooks('MutatingWebhookConfiguration'),
   pointing('apiregistration.k8s.io/v1', 'APIService', {
     ...calls('spec', 'service'),
-    meaning: 'while it does not answer, no namespace of the cluster can be finished',
+    meaning: 'until it responds, no namespace of the cluster can be deleted',
   }),
   CRDS,
   pointing('rbac.authorization.k8s.io/v1', 'ClusterRoleBinding', {
@@ -101,11 +101,11 @@ export const POINTING_TYPES: readonly PointingType[] = [
         const namespace = placeOfSubject(subject);
         const name = stringAt(subject, 'name') ?? '';
         const who = stringAt(subject, 'kind') === 'ServiceAccount' ? `${namespace}/${name}` : name;
-        const how = `its subjects[${index}] names ${stringAt(subject, 'kind')} ${who}`;
+        const how = `its subjects[${index}] still grants permissions to ${stringAt(subject, 'kind')} ${who}`;
         return namespace === undefined ? [] : [{ namespace, how }];
       }),
     state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
-    meaning: 'whoever makes a namespace and an account of these names gets its rights',
+    meaning: 'anyone who creates a namespace and an account of these names gets them',
   }),
   pointing('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
@@ -190,7 +190,7 @@ export async function readPointers(
     const isThere = end.ok || !type.isOptional || end.failure.status !== 404;
     const missing = end.ok ? `only the first ${MANY} are read` : end.failure.message;
     if (isThere && !(end.ok && end.value.complete)) {
-      const reason = `not searched for what points into the namespace: ${missing}`;
+      const reason = `not searched for objects that point into the namespace: ${missing}`;
       const grant = end.ok ? {} : grantFor(end.failure, type);
       unread.push({ what: typeName(type), reason, ...grant });
     }
@@ -214,7 +214,7 @@ export async function readPointers(
   ]);
   if (isBlind) {
     // Whoever only waits was given no more, and is not told thirteen times.
-    const what = 'what points into the namespace from outside';
+    const what = 'objects outside of the namespace that point into it';
     const reason = 'none of it may be listed: 403 Forbidden';
     return { pointers: [], unread: [{ what, reason }] };
   }
@@ -232,7 +232,7 @@ export async function readPointers(
   if (unread.length === 0) pointers.push(...reconcilers.left(names));
   if (pointers.length > MAX_POINTERS) {
     const reason = `only the first ${MAX_POINTERS} are listed`;
-    unread.push({ what: 'more that stayed behind', reason });
+    unread.push({ what: 'more objects that are left behind', reason });
   }
   return { pointers: pointers.slice(0, MAX_POINTERS), unread };
 }
@@ -249,7 +249,7 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
     .join(', ');
   const broken = type.broken ?? 'requests that it matches are refused, in the whole cluster';
   const meaning = isGoing
-    ? 'it should go by itself, and is still there'
+    ? 'it should be deleted automatically, and is still there'
     : (type.meaning ?? (breaksOthers ? broken : ''));
   const why = `${how}${state === '' ? '' : ` (${state})`}${meaning === '' ? '' : `: ${meaning}`}`;
   const { apiVersion, kind } = type;

@@ -81,7 +81,7 @@ function neededRight(
 }
 
 const NEEDS = {
-  app: 'The app that the token is of needs the permission "Pull requests: Read and write"',
+  app: 'The app that issued the token needs the permission "Pull requests: Read and write"',
   'fine-grained':
     'The fine-grained token needs this repository among its repositories, and the permission "Pull requests: Read and write"',
   classic: 'The token needs the scope "repo" ("public_repo" is enough for a public repository)',

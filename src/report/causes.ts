@@ -59,19 +59,24 @@ export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
 }
 
 /**
- * The same for causes that need the same cure. Two are one where the same thing is wrong: an add-on of the cluster, the owner of a finalizer, or
- * in each namespace an owner of its own that went in the same way. What is inside of the namespace counts
- * by what is said about it, since its name is another one everywhere.
+ * Returns a key that is equal for causes that need the same fix: an add-on of the cluster, an owner whatever
+ * the number of its finalizers, or in each namespace an owner of its own that was deleted in the same way.
+ * A subject inside the namespace counts by its message, since its name differs everywhere.
  */
 function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): string {
-  const { code, finalizer = '', message, subject } = finding;
+  const { cause, code, finalizer = '', message, subject } = finding;
+  if (cause !== undefined) return [code, cause].join('\n');
+  const isOwner = code.startsWith('owner-') && subject.kind !== 'CustomResourceDefinition';
   const parts = (): string[] => {
     if (isOwnerOfItself(finding, links.at(-2))) return ['itself'];
     if (subject.kind === 'Namespace' && subject.name === home) return ['the namespace'];
     if (subject.namespace !== home) return [subject.kind, subject.namespace ?? '', subject.name];
     return code.startsWith('owner-') ? [subject.kind, '', subject.name] : [message];
   };
-  return [code, finalizer, ...parts()].join('\n');
+  const [first = '', ...rest] = parts();
+  // All that one workload does not remove is one cause.
+  const holds = isOwner && first !== 'itself' ? '' : finalizer;
+  return [code, holds, first, ...rest].join('\n');
 }
 
 /** Whether a finding tells about the owner of what waits, and has no other thing to name for it. */

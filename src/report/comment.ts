@@ -34,17 +34,18 @@ export function hasMarker(body: string, key: string): boolean {
 /** What one run has to say, in at most so many characters; empty where there is no room for it. */
 export function sectionOf(ending: Ending, context: RenderContext, maxChars: number): string {
   if (!('run' in ending)) return failureSection(ending, context);
-  const view = { ...ending, headline: ending.commentHeadline };
+  const causes = ending.causes.map((cause) => ({ ...cause, attribution: cause.forAuthor }));
+  const view = { ...ending, causes, headline: ending.commentHeadline };
   return longestThatFits(view, context, (text) => text.length <= maxChars);
 }
 
 export function failureSection(failure: Failure, context: RenderContext): string {
   const time = plainText(failure.at).replace(/^.*T(\d\d:\d\d).*$/, '$1 UTC');
   return [
-    '### 🔴 This run could not look: the gate could not work',
+    '### 🔴 The teardown gate could not work',
     codeHtml(failure.message, MAX_MESSAGE_CHARS),
     ...failure.hints.map((hint) => codeHtml(hint, MAX_MESSAGE_CHARS)),
-    'What became of the namespaces is not known.',
+    'The state of the namespaces is unknown.',
     `<sub>${runLink(context)} · ${time}</sub>`,
   ].join('\n\n');
 }
@@ -200,7 +201,11 @@ function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
   const silent = open.length - live.length;
   const parts = [
     ...(live.length === 0 ? [] : [`${live.length} of ${rows.length} teardowns did not finish`]),
-    ...(silent === 0 ? [] : [`no word of ${silent} of ${rows.length} for some time`]),
+    ...(silent === 0
+      ? []
+      : [
+          `${silent} of ${rows.length} ${silent === 1 ? 'has' : 'have'} not reported for some time`,
+        ]),
   ];
   return `### ${mark} ${upperFirst(parts.join('; '))}`;
 }
@@ -213,11 +218,11 @@ function rowTable(
   const lines = rows.map((row) => {
     const isSilent = isStale(row, all);
     const state = isSilent
-      ? `no later run has looked here; it was ${rowMark(row)} ${stateText(row)}`
+      ? `no later run has checked it; it was ${rowMark(row)} ${stateText(row)}`
       : stateText(row);
     return [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
   });
-  return table(['', 'teardown', 'what became of it', 'run'], lines);
+  return table(['', 'teardown', 'outcome', 'run'], lines);
 }
 
 /** The job; what is asked about, and the cluster, only where that tells rows apart. */
@@ -238,9 +243,8 @@ function rowTitle(row: Teardown, rows: readonly Teardown[]): string {
 
 /** "stuck after 5m 02s: owner-missing (Widget db)". */
 function stateText(row: Teardown): string {
-  if (row.outcome === 'error') return 'could not look';
-  const state = row.outcome === 'deleted' ? 'gone' : row.outcome;
-  return `${state} after ${formatDuration(row.seconds * 1_000)}${causeOf(row)}`;
+  if (row.outcome === 'error') return 'could not work';
+  return `${row.outcome} after ${formatDuration(row.seconds * 1_000)}${causeOf(row)}`;
 }
 
 function causeOf({ code, subject }: Teardown): string {
@@ -289,8 +293,8 @@ function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): str
   const label = linked(upperFirst(labelOf(failure)), linkTo(failure));
   const later = all.slice(at + 1);
   const since = later.find(({ job, isPass }) => isPass && job === failure.job) ?? later[0];
-  const end = since === undefined ? '. ' : `; gone since ${runOf(since, linkTo)}. `;
-  if (failure.outcome === 'error') return `${label} could not look${end}`;
+  const end = since === undefined ? '. ' : `; deleted since ${runOf(since, linkTo)}. `;
+  if (failure.outcome === 'error') return `${label} could not work${end}`;
   const cause = failure.subject || failure.code;
   const on = cause === '' ? '' : ` on ${codeHtml(cause)}`;
   return `${label} hung ${formatDuration(failure.seconds * 1_000)}${on}${end}`;

@@ -16,6 +16,7 @@ import {
   listWords,
   said,
   strong,
+  toPlain,
   type Words,
 } from './words.ts';
 
@@ -26,7 +27,7 @@ export type Block =
   | { kind: 'list'; items: Words[]; isOrdered: boolean }
   /** `first` of them counts so; `left` are told elsewhere. */
   | ({ kind: 'actions'; first: number; left: number } & Remedies)
-  /** The title may be empty; `left` rows are only in report.json. */
+  /** The title may be empty; `left` rows are not shown. */
   | { kind: 'table'; title: Words; header: readonly string[]; rows: Words[][]; left: number }
   | { kind: 'proofs'; proofs: Proof[] }
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
@@ -86,6 +87,7 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
     ...notSeenBlocks(view),
     ...namespaces.flatMap((one) => (isMany || detail.rows === 0 ? [] : basisLine(one))),
+    ...leftBehindLines(view, detail),
     ...(queued.length > 0 && detail.rows > 0 ? [line(queued)] : []),
     ...(isSmall ? table : []),
     ...(terms.length > 0 && detail.rows > 0 ? [{ kind: 'terms', terms } as const] : []),
@@ -104,7 +106,7 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
     ...(detail.rows === 0 || view.rules.length === 0
       ? []
       : fold(
-          ['Rights that would show what was not inspected'],
+          ['Permissions that would show what was not inspected'],
           [{ kind: 'commands', language: 'yaml', lines: view.rules }],
         )),
     ...detailBlocks(view, detail),
@@ -158,11 +160,11 @@ function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Bl
     (isSeen ? folds : hidden).push(...restOfCause(cause, limit, detail));
   }
   const untold = view.causeCount - causes.length;
-  const elsewhere = line([`And ${counted(untold, 'more cause')}, in report.json.`]);
+  const elsewhere = line([`And ${counted(untold, 'more cause')}.`]);
   const rest = untold > 0 && causes.length > 0 ? [elsewhere] : [];
   if (hidden.length === 0) return [[...visible, ...rest], folds];
   const count = hidden.filter(({ kind }) => kind === 'section').length + untold;
-  const title = `${counted(count, 'more cause')}, with what to do`;
+  const title = `${counted(count, 'more cause')}, with fixes`;
   return [visible, [...folds, ...fold([title], [...hidden, ...rest])]];
 }
 
@@ -207,7 +209,7 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
         return actionBlocks(group, isUntold ? 0 : limit, detail.remedies, detail);
       }),
       ...others.flatMap(({ text, others: commands }): Block[] => [
-        line([...capitalized(text), ', in the other places:']),
+        line([...capitalized(text), ', for the others:']),
         { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
       ]),
     ],
@@ -264,15 +266,17 @@ function forcedBlocks(
   return [
     ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
     ...tableOf(title, actions, detail.forced, {
-      object: ({ target }) => [exact(target)],
-      finalizer: ({ finalizer }) => [exact(finalizer)],
+      object: ({ target, finalizer }) =>
+        finalizer === '' ? [exact(target)] : [exact(target), ' ', exact(finalizer)],
       result: (one) => [said(one.result)],
     }),
     ...tableOf(left, orphans, detail.forced, {
-      object: ({ kind, name }) => [exact(`${kind} ${name}`)],
-      apiVersion: ({ apiVersion }) => [exact(apiVersion)],
-      uid: ({ uid }) => [exact(uid)],
-      finalizers: ({ finalizers }) => [exact(finalizers.join(', '))],
+      object: ({ apiVersion, kind, name }) => [exact(`${kind} ${name}`), ', ', exact(apiVersion)],
+      'finalizers and UID': ({ uid, finalizers }) => [
+        ...listWords(finalizers.map((one) => [exact(one)])),
+        ...(finalizers.length > 0 ? [', '] : []),
+        exact(uid),
+      ],
     }),
     ...tableOf(['Refused'], refused, detail.forced, {
       object: ({ target }) => [exact(target)],
@@ -281,14 +285,38 @@ function forcedBlocks(
   ];
 }
 
+/** Objects that break others, or that there are none: seen without unfolding anything. */
+function leftBehindLines(
+  { leftBehind, leftBehindUnread, namespaces }: View,
+  detail: Detail,
+): Block[] {
+  const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers).slice(0, detail.rows);
+  if (breaking.length > 0) {
+    return breaking.map(({ kind, name, why }) =>
+      line([
+        strong('Breaks other namespaces:'),
+        ' ',
+        exact(`${kind} ${name}`),
+        ': ',
+        said(why),
+        '.',
+      ]),
+    );
+  }
+  const isSearched =
+    namespaces.length > 0 && namespaces.every((one) => one.leftBehind !== undefined);
+  if (!isSearched || leftBehindUnread || leftBehind.length > 0) return [];
+  return [line(['Nothing was left behind outside the namespace.'])];
+}
+
 function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const table = tableOf([], leftBehind, detail.rows, {
-    what: ({ breaksOthers, kind, name }) => [
+    object: ({ breaksOthers, kind, name, namespace }) => [
       ...(breaksOthers ? [strong('breaks others:'), ' '] : []),
       exact(`${kind} ${name}`),
+      ...(namespaces.length > 1 ? [' for ', exact(namespace)] : []),
     ],
-    'how it points there': ({ why }) => [said(why)],
-    ...(namespaces.length > 1 ? { namespace: ({ namespace }) => [exact(namespace)] } : {}),
+    why: ({ why }) => [said(why)],
   });
   return fold([leftBehindTitle(leftBehind, run)], table, 'all');
 }
@@ -301,10 +329,8 @@ function deletionBlocks(
 ): Block[] {
   const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
   const table = tableOf([], deletions, detail.rows, {
-    object: ({ kind, name }) => [exact(`${kind} ${name}`)],
-    apiVersion: ({ apiVersion }) => [exact(apiVersion)],
-    uid: ({ uid }) => [exact(uid)],
-    result: (one) => [said(one.result)],
+    object: ({ apiVersion, kind, name }) => [exact(`${kind} ${name}`), ', ', exact(apiVersion)],
+    result: ({ result, uid }) => [said(result), ', UID ', exact(uid)],
   });
   return fold(isMany ? [...title, ' of ', exact(home)] : title, table);
 }
@@ -358,19 +384,33 @@ function detailBlocks(view: View, detail: Detail): Block[] {
       : [];
   if (only !== undefined && others.length === 0) {
     return [
-      ...fold(['The chain, with evidence'], [...chainBlocks(only, detail), ...proven], 'proofs'),
+      ...fold(['Evidence'], [...chainBlocks(only, detail), ...proven], 'proofs'),
       ...fold(['Details'], readBlocks(only, view, detail)),
     ];
   }
-  const each = view.namespaces
+  const each = alikeNamespaces(view.namespaces)
     .slice(0, detail.namespaces)
-    .flatMap((one) =>
-      fold([exact(one.name)], [...chainBlocks(one, detail), ...readBlocks(one, view, detail)]),
+    .flatMap(([one, ...alike]) =>
+      fold(
+        [exact(one.name), ...othersLikeIt(alike.length)],
+        [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
+      ),
     );
-  return [
-    ...fold(['The evidence'], proven, 'proofs'),
-    ...fold(['Details of each namespace'], each),
-  ];
+  return [...fold(['Evidence'], proven, 'proofs'), ...fold(['Details of each namespace'], each)];
+}
+
+/** Groups namespaces that wait for the same causes: their details differ only in names. */
+export function alikeNamespaces<T extends Pick<NamespaceView, 'name' | 'outcome' | 'titles'>>(
+  namespaces: readonly T[],
+): [T, ...T[]][] {
+  const keyOf = ({ name, outcome, titles }: T): string =>
+    titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
+  return [...Map.groupBy(namespaces, keyOf).values()] as [T, ...T[]][];
+}
+
+/** " and 19 others like it". */
+export function othersLikeIt(count: number): Words {
+  return count === 0 ? [] : [` and ${counted(count, 'other')} like it`];
 }
 
 /** Every link with its reason, what contradicts, and the graph as a picture. */
@@ -391,7 +431,8 @@ function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[
       diagnosis?.edges.length,
     ),
     ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
-    ...(detail.hasRawData ? [{ kind: 'graph', rows } as const] : []),
+    // A chain of three is read faster in the table.
+    ...(detail.hasRawData && rows.length > 2 ? [{ kind: 'graph', rows } as const] : []),
   ];
 }
 
@@ -407,6 +448,8 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
   const findings = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
   const queued = (diagnosis?.queued ?? []).reduce((sum, { count }) => sum + count, 0);
   const total = counted(queued, 'object');
+  // Conditions of a namespace are True when something is wrong.
+  const reported = conditions.filter(({ status }) => status !== 'False');
   return [
     ...tableOf(['Other findings'], findings, most, {
       code: ({ code }) => [exact(code)],
@@ -414,7 +457,7 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
       why: (finding) => messageWords(finding, scene),
     }),
     ...tableOf(
-      [`Queued: ${total} that nobody has asked to go yet, so no cause`],
+      [`Not marked for deletion yet, and no cause: ${total}`],
       diagnosis?.queued ?? [],
       most,
       {
@@ -427,7 +470,7 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
       what: ({ what }) => [said(what)],
       'why not': ({ reason, grant }) => [grant ? exact(reason) : said(reason)],
     }),
-    ...tableOf(["The namespace's own conditions, as the cluster words them"], conditions, raw, {
+    ...tableOf(['Conditions of the namespace'], reported, raw, {
       condition: ({ type, status }) => [exact(`${type}=${status}`)],
       reason: ({ reason }) => [exact(reason)],
       message: ({ message }) => [exact(message)],

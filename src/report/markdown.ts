@@ -114,8 +114,8 @@ function footer(view: View, context: RenderContext, isShortened: boolean): strin
     ...(inspectedTypes === 0 ? [] : [`${inspectedTypes} resource types inspected`]),
   ];
   if (isShortened) {
-    const place = context.runUrl === undefined ? 'report.json' : `[the run](${context.runUrl})`;
-    parts.push(`shortened; the full report is in ${place}`);
+    const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
+    parts.push(`shortened${place}`);
   }
   return `<sub>${parts.join(' · ')}</sub>`;
 }
@@ -140,7 +140,7 @@ function heightOf(markdown: string): number {
     else if (line.startsWith('#')) lines += 1.8;
     else if (/^ *```/.test(line)) lines += 1;
     else if (line.startsWith('|')) lines += 0.6 + long;
-    else lines += /^ *kubectl/.test(line) ? 1 : long;
+    else lines += /^ *(?:kubectl|\{"op")|\\$/.test(line) ? 1 : long;
   }
   return lines;
 }
@@ -172,7 +172,7 @@ function blockMarkdown(block: Block, chars: number): string {
     }
     case 'table': {
       const { title, header, rows, left } = block;
-      const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more, in report.json.` : '';
+      const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more.` : '';
       const cells = rows.map((row) => row.map(text));
       return `${title.length > 0 ? `**${text(title)}**\n\n` : ''}${table(header, cells)}${rest}`;
     }
@@ -184,7 +184,10 @@ function blockMarkdown(block: Block, chars: number): string {
         })
         .join('\n');
     case 'commands':
-      return codeBlock(block.language, block.lines);
+      return codeBlock(
+        block.language,
+        block.language === 'sh' ? block.lines.flatMap(brokenCommand) : block.lines,
+      );
     case 'graph':
       return `\`\`\`mermaid\n${diagramSource(block.rows)}\n\`\`\``;
     case 'terms':
@@ -203,8 +206,8 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
     `${lead}${toMarkdown(capitalized(text), chars)}`,
     isBare && (command ?? rules) !== undefined ? ':' : '.',
     risk === undefined ? '' : ` **Risk:** ${toMarkdown(risk, chars)}.`,
-    others.length === 0 ? '' : ` Here in the first of ${others.length + 1} places.`,
-    command === undefined ? '' : `\n${codeBlock('sh', [command], indent)}`,
+    others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
+    command === undefined ? '' : `\n${codeBlock('sh', brokenCommand(command), indent)}`,
     rules === undefined ? '' : `\n${codeBlock('yaml', rules, indent)}`,
   ];
   return lines.join('');
@@ -225,6 +228,39 @@ function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''
     : // One line, whose entities leave nothing to parse.
       [`<pre>${lines.map((line) => codeHtml(line, MAX_COMMAND_CHARS)).join('&#10;')}</pre>`];
   return block.map((line) => `${indent}${line}`).join('\n');
+}
+
+/** About what a phone shows without scrolling. */
+const COMMAND_CHARS = 48;
+/** A word of a command: quotes and what the shell runs inside of it belong to it. */
+const COMMAND_WORD = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|[^\s'"$\\]|\$(?!\())+/g;
+
+/** Breaks a command into lines that a phone shows and a shell reads as the same command. */
+export function brokenCommand(command: string): string[] {
+  const words = command.match(COMMAND_WORD) ?? [];
+  if (words.join(' ') !== command) return [command];
+  const lines: string[] = [];
+  let line = '';
+  for (const word of words) {
+    const patch = patchLines(word);
+    // A value stays beside its option.
+    const isValue = / --?[A-Za-z][\w-]*$/.test(line) && !word.startsWith('-');
+    if (line !== '' && !isValue && line.length + 1 + word.length > COMMAND_CHARS) {
+      lines.push(`${line} \\`);
+      line = ' ';
+    }
+    lines.push(...patch.slice(0, -1).map((one, at) => (at === 0 ? `${line} ${one}` : one)));
+    const last = patch.at(-1) ?? word;
+    line = patch.length > 1 ? last : line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}
+
+/** The operations of a JSON Patch, a line each: JSON may be broken between them, also inside quotes. */
+function patchLines(word: string): string[] {
+  if (!/^'\[\{"op":.*\}\]'$/.test(word)) return [word];
+  const parts = word.slice(2, -2).split(/(?<=\}),(?=\{"op")/);
+  return ["'[", ...parts.map((one, at) => `    ${one}${at < parts.length - 1 ? ',' : "]'"}`)];
 }
 
 /** `title` is Markdown of one line; blank lines around the content let Markdown work inside. */

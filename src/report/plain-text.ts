@@ -1,10 +1,25 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
 import type { NamespaceResult } from '../model/result.ts';
-import { type Block, type Detail, documentOf, SMALL_TABLE } from './document.ts';
+import {
+  alikeNamespaces,
+  type Block,
+  type Detail,
+  documentOf,
+  othersLikeIt,
+  SMALL_TABLE,
+} from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
 import type { Action, NamespaceView, Row, View } from './view.ts';
-import { capitalized, exact, formatCount, listWords, toPlain, type Words } from './words.ts';
+import {
+  capitalized,
+  counted,
+  exact,
+  formatCount,
+  listWords,
+  toPlain,
+  type Words,
+} from './words.ts';
 
 const MAX_PLACES = 5;
 const MAX_TREE_LINES = 60;
@@ -32,8 +47,10 @@ export function tellInLog(view: View, log: Log): void {
   const isOne = only !== undefined && others.length === 0;
   log.line(isOne ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
   for (const line of explanation(view, false)) log.line(line);
-  const looked = view.namespaces.filter(({ diagnosis }) => diagnosis !== undefined);
-  for (const one of looked.slice(0, MAX_LOOKS)) log.group(lookTitle(one, !isOne), lookLines(one));
+  const examined = view.namespaces.filter(({ diagnosis }) => diagnosis !== undefined);
+  for (const [one, ...alike] of alikeNamespaces(examined).slice(0, MAX_LOOKS)) {
+    log.group(lookTitle(one, isOne ? undefined : alike.length), lookLines(one));
+  }
   annotate(view, log);
 }
 
@@ -60,7 +77,7 @@ function explanation(view: View, hasEvidence: boolean): string[] {
   return [
     only === undefined ? [] : treeLines(only.rows),
     ...blocks.map((block) => blockLines(block, detail.remedies === 1)),
-    hasLooked && notSeen.length === 0 ? ['Nothing was left uninspected.'] : [],
+    hasLooked && notSeen.length === 0 ? ['Everything was inspected.'] : [],
     namespaces.length > SMALL_TABLE ? statesOf(namespaces) : [],
   ].flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines]));
 }
@@ -95,7 +112,7 @@ function blockLines(block: Block, isBrief: boolean): string[] {
         `${toPlain(proof.subject)}:`,
         ...proof.lines.map((line) => `  · ${toPlain(line)}`),
       ]);
-      return ['What this rests on:', ...lines.slice(0, MAX_EVIDENCE)];
+      return ['Evidence:', ...lines.slice(0, MAX_EVIDENCE)];
     }
     case 'commands':
       return block.lines.map((line) => `  ${plainText(line)}`);
@@ -121,11 +138,11 @@ function blockLines(block: Block, isBrief: boolean): string[] {
 }
 
 function restLine(left: number): string[] {
-  return left > 0 ? [`And ${formatCount(left)} more, in report.json.`] : [];
+  return left > 0 ? [`And ${formatCount(left)} more.`] : [];
 }
 
 function actionLines({ text, risk, command, rules, others }: Action, lead: string): string[] {
-  const places = others.length > 0 ? `; here in the first of ${others.length + 1} places` : '';
+  const places = others.length > 0 ? `; the first of ${others.length + 1} commands` : '';
   const cost = risk === undefined ? '' : ` (risk: ${toPlain(risk)})`;
   const block = [...(command === undefined ? [] : [command]), ...(rules ?? [])];
   const margin = ' '.repeat(lead.length + 1);
@@ -166,7 +183,9 @@ export function treeLines(rows: readonly Row[]): string[] {
       const line = right(row) === '' ? left(row) : `${left(row).padEnd(width)}  ${right(row)}`;
       return `${line}${row.isRootCause && !row.isKnown ? '   ← root cause' : ''}`;
     }),
-    ...(rows.length > shown.length ? ['… more in report.json'] : []),
+    ...(rows.length > shown.length
+      ? [`… and ${formatCount(rows.length - shown.length)} more`]
+      : []),
   ];
 }
 
@@ -184,13 +203,12 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
     some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
   for (const group of shown) {
     const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
-    const more = others.length > 0 ? ` (and ${formatCount(others.length)} more)` : '';
-    const title = plainText(`${TITLE}: ${first.name}${more}`);
-    log[levelOf(group)](shorten(namespaceLine(first, more), MAX_ANNOTATION_CHARS), title);
+    const title = plainText(`${TITLE}: ${namesOf(first, others.length)}`);
+    log[levelOf(group)](shorten(namespaceLine(first, others.length), MAX_ANNOTATION_CHARS), title);
   }
   const left = groups.slice(shown.length).flat();
   if (left.length > 0) {
-    const message = `and ${left.length} more namespaces that did not simply go; the log has them`;
+    const message = `and ${left.length} more namespaces that did not pass; see the log`;
     log[levelOf(left)](message, TITLE);
   }
   const [worst] = leftBehind;
@@ -202,15 +220,21 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   }
 }
 
-/** "preview-pr-42 is stuck: Widget db is held by …", "preview-pr-42 was gone after 38 s". */
-function namespaceLine({ name, state, sentence }: NamespaceView, more = ''): string {
-  const line = `${name}${more} ${state}`;
+/** "team-1", "team-1 and 30 others". */
+function namesOf({ name }: NamespaceView, others: number): string {
+  return others === 0 ? name : `${name} and ${counted(others, 'other')}`;
+}
+
+/** "preview-pr-42 is stuck: Widget db is held by …", "team-1 and 30 others are stuck: …". */
+function namespaceLine(namespace: NamespaceView, others = 0): string {
+  const { state, stateOfMany, sentence } = namespace;
+  const line = `${namesOf(namespace, others)} ${others === 0 ? state : stateOfMany}`;
   return plainText(sentence.length === 0 ? line : `${line}: ${toPlain(sentence)}`);
 }
 
 function lookTitle(
   { name: namespace, diagnosis, examination }: NamespaceResult,
-  isMany: boolean,
+  alike: number | undefined,
 ): string {
   const facts = [
     `${diagnosis?.inspectedTypes ?? 0} types`,
@@ -218,7 +242,9 @@ function lookTitle(
       ? []
       : [`${examination.requests} requests`, `${(examination.ms / 1_000).toFixed(1)} s`]),
   ];
-  return plainText(`What was looked at${isMany ? ` in ${namespace}` : ''} (${facts.join(', ')})`);
+  return plainText(
+    `What was inspected${alike === undefined ? '' : ` in ${namespace}${toPlain(othersLikeIt(alike))}`} (${facts.join(', ')})`,
+  );
 }
 
 function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string[] {
@@ -232,9 +258,11 @@ function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string
     ...(diagnosis?.notInspected ?? []).map(
       ({ what, reason }) => `not inspected: ${what}: ${reason}`,
     ),
-    ...conditions.map(
-      ({ type, status, reason, message }) => `condition ${type}=${status} ${reason}: ${message}`,
-    ),
+    ...conditions
+      .filter(({ status }) => status !== 'False')
+      .map(
+        ({ type, status, reason, message }) => `condition ${type}=${status} ${reason}: ${message}`,
+      ),
     ...timeline.map(({ at, event }) => `${at} ${event}`),
   ].map((line) => plainText(shorten(line, 2_000)));
 }

@@ -80,6 +80,7 @@ function namespaceReport(namespace: NamespaceResult) {
 function findingReport({
   continuation: _c,
   quote: _q,
+  cause: _o,
   wasDeletedWithNamespace: _w,
   remedies,
   ...finding

@@ -30,6 +30,8 @@ export interface Scene {
   home: string;
   /** ISO 8601. */
   now: string;
+  /** Whether what was found no longer holds the namespace: verbs stand in the past. */
+  isOver?: boolean;
 }
 
 /** "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
@@ -45,7 +47,7 @@ function findingSubject(finding: Finding, home: string): Words {
   if (finding.code === 'content-deleting') return ['objects of type ', exact(finding.subject.name)];
   const more = (finding.count ?? 1) - 1;
   const words = subjectWords(finding.subject, home);
-  return more > 0 ? [...words, ` (and ${formatCount(more)} more like it)`] : words;
+  return more > 0 ? [...words, ` (and ${counted(more, 'other')} like it)`] : words;
 }
 
 /** Whether a finding has nothing to name but the namespace, which is what waits. */
@@ -77,16 +79,28 @@ export function titleWords(root: Finding, home: string): Words {
     case 'namespace-controller-inactive':
       return [exact('kube-controller-manager')];
     case 'unexplained':
-      return ['a cause that could not be found'];
+      return ['an unknown cause'];
     default:
       return findingSubject({ ...root, count: 1 }, home);
   }
 }
 
-/** What a finding says about its subject. */
-export function messageWords(finding: Finding, scene: Scene): Words {
-  return phrase(finding.message, finding, scene);
+/**
+ * Returns the predicate of a finding. It begins with its verb, so its tense can be set there. A finalizer
+ * that `previous` has named is not named again.
+ */
+export function messageWords(finding: Finding, scene: Scene, previous?: Finding): Words {
+  const { finalizer = '', quote = '' } = finding;
+  const isNamed = finalizer !== '' && previous?.finalizer === finalizer;
+  const end = finding.message.endsWith(quote) ? finding.message.length - quote.length : undefined;
+  const own = finding.message.slice(0, end);
+  const past =
+    scene.isOver === true ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
+  const short = isNamed ? past.replace(finalizer, 'the finalizer') : past;
+  return phrase(`${short}${finding.message.slice(own.length)}`, finding, scene);
 }
+
+const PAST: Record<string, string> = { is: 'was', has: 'had' };
 
 /** The same where subject and finalizer were just named, as a clause of its own. */
 export function continuationWords(finding: Finding, scene: Scene): Words {
@@ -120,7 +134,7 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
     const clause = following(previous, link, scene);
     if (!isLong || at < told.length - 1) return [clause];
     const left = links.length - told.length;
-    return [[`it waits, over ${counted(left, 'more link')}, for what follows`], clause];
+    return [[`it waits, through ${counted(left, 'more link')}, for the following`], clause];
   });
 }
 
@@ -132,7 +146,7 @@ export function asSentences(clauses: readonly Words[]): Words {
   );
 }
 
-/** The words of somebody else may bring their full stop along. */
+/** Reports whether a clause ends with a full stop of its own, as a quotation may. */
 function endsItself(last: Words[number] = ''): boolean {
   if (typeof last === 'string') return last.endsWith('.');
   if ('strong' in last) return endsItself(last.strong.at(-1));
@@ -147,7 +161,7 @@ export function asSentence(clauses: readonly Words[]): Words {
 function following(previous: Finding, finding: Finding, scene: Scene): Words {
   if (isOwnerOfItself(finding, previous)) return continuationWords(finding, scene);
   const subject = findingSubject(finding, scene.home);
-  const message = messageWords(finding, scene);
+  const message = messageWords(finding, scene, previous);
   if (finding.code.startsWith('owner-')) {
     // Of an owner that is not proven, the message says how likely it is: nothing here may claim more.
     const isProven = finding.certainty === undefined || finding.certainty === 'proven';
@@ -173,15 +187,15 @@ function ownerRole(previous: Finding, owner: Finding): string {
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
-/** Nothing is wrong with these, or nothing is known: nobody can be blamed. */
+/** Findings that blame nothing: nothing is wrong, or nothing is known. */
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Where a cause lies, and what follows for the author of a change; empty where nobody can say. That a
- * change is innocent is only said where others have waited for the same since before this run, and before
- * these namespaces were deleted: a cause in the cluster can be this change's.
+ * Says who can fix a cause; empty where that is unknown. A change is called innocent only where other
+ * namespaces have waited for the same cause since before this run and before these namespaces were deleted:
+ * a cause in the cluster can be this change's. `inComment`: for the author of a pull request.
  */
-export function attributionOf(cause: Cause, run: RunResult): Words {
+export function attributionOf(cause: Cause, run: RunResult, inComment = false): Words {
   const [{ namespace, finding }] = cause;
   const { diagnosis } = namespace;
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
@@ -189,28 +203,26 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
   const others = isCluster ? othersHeld(cause, run) : [];
   const also = othersWords(others.map((held) => held.name));
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
-    const order = "this environment's own teardown order";
-    const isForecast = run.kind === 'forecast';
-    const was = isForecast ? 'What has to clean up would be' : 'What had to clean up was';
-    const circle = `${was} deleted together with what it ${isForecast ? 'has' : 'had'} to clean up.`;
-    const answer = isForecast ? `The cause would be ${order}.` : `Caused by ${order}.`;
-    return joinWords([[strong(answer)], [circle], also], ' ');
+    const circle =
+      run.kind === 'forecast'
+        ? [strong('You can prevent this:'), ' the teardown would delete things in the wrong order.']
+        : [strong('You can fix this:'), ' the teardown deletes things in the wrong order.'];
+    return joinWords([circle, also], ' ');
   }
   if (isCluster) {
     const these = namespacesOf(cause).length > 1 ? 'these namespaces' : 'this namespace';
-    const where = `The cause lies in the cluster, outside of ${these}.`;
     const isInnocent =
       others.some(({ since }) => isBefore(since, cause, run)) &&
       findingsOf(diagnosis, diagnosis.rootCauses).filter(({ scope }) => scope === 'cluster')
         .length === 1;
-    const answer = isInnocent
-      ? [[strong('Not caused by this change.')], [where]]
-      : [[strong(where)]];
-    return joinWords([...answer, also], ' ');
+    const merge = inComment ? 'You can merge; ask' : 'Not caused by this change; ask';
+    const answer = isInnocent ? `${merge} your platform team.` : 'Ask your platform team.';
+    const where = `The cause lies in the cluster, outside of ${these}.`;
+    return joinWords([[strong(answer)], [where], also], ' ');
   }
-  // What is said about it is that nobody knows.
+  // The finding says that the owner is unknown.
   if (finding.code === 'owner-unknown') return [];
-  return [strong('The cause lies in this environment.')];
+  return [strong('You can fix this:'), ' the cause lies in this environment.'];
 }
 
 /** What the run was not asked about. */
@@ -237,7 +249,7 @@ function othersWords(others: readonly string[]): Words {
   if (others.length === 0) return [];
   const wait = others.length === 1 ? 'namespace waits' : 'namespaces wait';
   return [
-    `${formatCount(others.length)} other ${wait} for the same: `,
+    `${formatCount(others.length)} other ${wait} for the same cause: `,
     ...listWords(
       others.map((other) => [exact(other)]),
       MAX_NAMESPACES_NAMED,
@@ -265,42 +277,51 @@ const MARKS: Record<Outcome, string> = {
   cancelled: '⚪',
 };
 
-/** The outcome as it follows the name: "is stuck", and for a headline ": not gone after 5m 02s". */
-export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string] {
+/**
+ * The outcome as a predicate, for one namespace or `isMany`, and what a headline adds to it: "is stuck",
+ * ": still there after 5m 02s".
+ */
+export function stateOf(
+  namespace: NamespaceResult,
+  run: RunResult,
+  isMany = false,
+): [string, string] {
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
-  // Without waiting there is no time of ours to tell; the age of the deletion is what counts.
-  const notGone =
+  // A run that does not wait has no duration of interest: the age of the deletion counts.
+  const still =
     run.timeoutMs > 0 || age === undefined
-      ? `not gone${run.timeoutMs > 0 ? ` after ${took}` : ''}`
+      ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
       : `terminating for ${formatAge(age)}`;
+  const [is, was, does] = isMany ? ['are', 'were', 'do'] : ['is', 'was', 'does'];
+  const it = isMany ? 'them' : 'it';
   switch (namespace.outcome) {
     case 'clear':
-      return ['could be deleted', ': nothing that could be seen would hold it'];
+      return ['could be deleted', `: nothing that was read would hold ${it}`];
     case 'would-hang':
-      return ['would hang if it were deleted now', ''];
+      return [`would hang if ${isMany ? 'they were' : 'it was'} deleted now`, ''];
     case 'deleted':
-      return [`was gone after ${took}`, ''];
+      return [`${was} deleted after ${took}`, ''];
     case 'not-found':
-      return ['does not exist', ''];
+      return [`${does} not exist`, ''];
     case 'recreated':
-      return [`was gone after ${took}, and a new namespace has its name`, ''];
+      return [`${was} deleted after ${took} and created again`, ''];
     case 'forced':
-      return [`was gone after ${took}, because the gate force-finalized it`, ''];
+      return [`${was} deleted after ${took}, because the gate force-finalized ${it}`, ''];
     case 'progressing':
-      return ['is still going away', `: ${notGone}`];
+      return [`${is} still being deleted`, `: ${still}`];
     case 'not-terminating':
       return namespace.refusal === undefined
-        ? ['is there, and nobody has asked for its deletion', '']
-        : ['is there, and its deletion was refused', ''];
+        ? [`${is} not terminating: the deletion was not requested`, '']
+        : [`${is} not terminating: the deletion was refused`, ''];
     case 'inconclusive':
       return run.kind === 'forecast'
-        ? ['may hang or not: too little could be seen to tell', '']
-        : [`is ${notGone}, and we could not see why`, ''];
+        ? [`may hang or not: too little could be read`, '']
+        : [`${is} ${still}; the cause is unknown`, ''];
     case 'stuck':
-      return ['is stuck', `: ${notGone}`];
+      return [`${is} stuck`, `: ${still}`];
     case 'cancelled':
-      return [`was still there when the run was cancelled, after ${took}`, ''];
+      return [`${was} still there when the run was cancelled, after ${took}`, ''];
   }
 }
 
@@ -310,15 +331,15 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** "Left behind: 3 things outside of the namespace, 1 of which breaks others". */
+/** "Left behind outside the namespace: 3 objects; 1 breaks other namespaces". */
 export function leftBehindTitle(
   all: readonly LeftBehind[],
   { kind }: Pick<RunResult, 'kind'>,
 ): string {
   const breaking = all.filter(({ breaksOthers }) => breaksOthers).length;
   const worse =
-    breaking === 0 ? '' : `, ${breaking} of which ${breaking === 1 ? 'breaks' : 'break'} others`;
-  return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind: ${counted(all.length, 'thing')} outside of the namespace${worse}`;
+    breaking === 0 ? '' : `; ${breaking} ${breaking === 1 ? 'breaks' : 'break'} other namespaces`;
+  return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
 }
 
 /** "Kubernetes 1.36.3". */

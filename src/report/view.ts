@@ -69,6 +69,8 @@ export interface CauseView {
   also: Words;
   /** Where it lies; empty where nobody can say. */
   attribution: Words;
+  /** The same for the author of a pull request. */
+  forAuthor: Words;
   /** In the order in which they are read; none is empty. */
   remedies: Remedies[];
   proofs: Proof[];
@@ -138,9 +140,7 @@ const VOCABULARY = new Set('outcome verdict code scope mode movement role certai
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const run = redact ? { ...redactDeep(result, redact, VOCABULARY), kind: result.kind } : result;
   const ordered = worstFirst(run.namespaces);
-  const [first] = ordered;
   const isForecast = run.kind === 'forecast';
-  const wasForced = ordered.length === 1 && first?.outcome === 'forced';
   // In a run over several, what held a namespace that went is only told with what was forced.
   const all = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
   const told = all.slice(0, MAX_CAUSES);
@@ -163,7 +163,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     headline,
     /** For the comment on a pull request, where another says it better. */
     commentHeadline: isForecast ? forecastWords(ordered, run) : headline,
-    whyTitle: wasForced ? 'What held it until then' : isForecast ? 'What would hold it' : 'Why',
+    whyTitle: isForecast ? 'What would hold it' : 'Cause',
     /** What holds most namespaces first; then what needs telling although nothing holds it. */
     causes: [
       ...toldApart(
@@ -188,6 +188,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
       .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
+    leftBehindUnread: ordered.some(({ leftBehindUnread = [] }) => leftBehindUnread.length > 0),
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
 }
@@ -226,7 +227,7 @@ function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words 
   const elapsed = formatDuration(run.elapsedMs);
   const took = run.timeoutMs > 0 ? ` (${elapsed})` : '';
   if (only === 'deleted')
-    return [`All ${counted(ordered.length, 'namespace')} were gone after ${elapsed}`];
+    return [`All ${counted(ordered.length, 'namespace')} were deleted after ${elapsed}`];
   if (failed.length === 0) {
     const passed = only === 'clear' ? 'could be deleted' : 'passed';
     return [`All ${counted(ordered.length, 'namespace')} ${passed}${took}`];
@@ -249,8 +250,8 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
     outcome === 'would-hang'
       ? 'When this pull request is closed, its environment would hang: '
       : outcome === 'clear'
-        ? 'When this pull request is closed, nothing that could be seen would hold its environment: '
-        : 'Whether this environment would hang when the pull request is closed could not be told: ';
+        ? 'When this pull request is closed, nothing that was read would hold its environment: '
+        : 'Too little could be read to tell whether this environment would hang when this pull request is closed: ';
   return only === undefined
     ? [told, ofAll(same.length, ordered.length)]
     : [told, 'namespace ', exact(only.name)];
@@ -274,7 +275,7 @@ function toldApart(views: readonly CauseView[], causes: readonly Cause[]): Cause
     if (first === undefined || commands.length === 0 || commands.includes('')) {
       return { ...view, title };
     }
-    const enough = `What to do about cause ${first + 1} is enough for this one, too.`;
+    const enough = `The fix of cause ${first + 1} fixes this one, too.`;
     return { ...view, title, also: joinWords([view.also, [enough]], ' '), remedies: [] };
   });
 }
@@ -282,19 +283,27 @@ function toldApart(views: readonly CauseView[], causes: readonly Cause[]): Cause
 function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
   const [{ namespace, finding, links }] = cause;
   const names = namespacesOf(cause).map(({ name }) => name);
-  const scene: Scene = { home: namespace.name, now: run.finishedAt };
+  const isGone = !isHeld(namespace);
+  const isOver = run.kind === 'teardown' && isGone;
+  const scene: Scene = { home: namespace.name, now: run.finishedAt, isOver };
   const isLocal = links.some(
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
   );
   const isMany = names.length > 1;
-  const isGone = !isHeld(namespace);
   return {
-    title: titleWords(finding, scene.home),
+    title:
+      finalizersOf(cause).length > 1
+        ? finding.cause === undefined
+          ? subjectWords(finding.subject, scene.home)
+          : ['controller ', said(finding.cause)]
+        : titleWords(finding, scene.home),
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
     example: isMany && isLocal ? ['for example in ', exact(scene.home), ', '] : [],
     also: isMany ? [] : alsoHere(cause),
     attribution: isGone ? [] : attributionOf(cause, run),
+    /** The same for the author of a pull request. */
+    forAuthor: isGone ? [] : attributionOf(cause, run, true),
     // What was forced went: there is nothing left to do about it.
     remedies: isGone ? [] : remediesOf(cause, run, order),
     proofs: links.map((link, at) => proofOf(link, links[at - 1], scene)),
@@ -315,18 +324,38 @@ function extentOf(cause: Cause, run: RunResult): Words {
   return [...who, `, for ${others.length === 0 ? '' : 'up to '}${longest}`];
 }
 
-/** Other things in the namespace that wait for the same. */
+/** Says which other finalizers and objects of the namespace wait for the same cause. */
 function alsoHere(cause: Cause): Words {
-  const [{ namespace, links }] = cause;
-  const all = new Set(cause.flatMap(({ blockers }) => blockers));
-  all.delete(links[0] as Finding);
-  const others = [...all].map(({ subject }) => subjectWords(subject, namespace.name));
-  if (others.length === 0) return [];
-  return [
-    ...capitalized(listWords(others, MAX_NAMED)),
-    others.length === 1 ? ' waits' : ' wait',
-    ' for the same.',
-  ];
+  const [{ namespace, finding, links }] = cause;
+  const same = finalizersOf(cause).filter((one) => one !== finding.finalizer);
+  const words = (one: Finding): Words => subjectWords(one.subject, namespace.name);
+  const first = links[0] && toPlain(words(links[0]));
+  const all = cause.flatMap(({ blockers }) => blockers).map(words);
+  const others = [...new Map(all.map((one) => [toPlain(one), one]))];
+  const rest = others.filter(([name]) => name !== first).map(([, one]) => one);
+  const wait = rest.length === 1 ? 'waits' : 'wait';
+  return joinWords(
+    [
+      same.length === 0
+        ? []
+        : [
+            `The same holds for ${counted(same.length, 'more finalizer')}: `,
+            ...listWords(
+              same.map((one) => [exact(one)]),
+              MAX_NAMED,
+            ),
+            '.',
+          ],
+      rest.length === 0
+        ? []
+        : [...capitalized(listWords(rest, MAX_NAMED)), ` ${wait} for the same cause.`],
+    ],
+    ' ',
+  );
+}
+
+function finalizersOf(cause: Cause): string[] {
+  return [...new Set(cause.flatMap(({ finding }) => finding.finalizer ?? []))];
 }
 
 /** A link of a chain and what it rests on. */
@@ -341,7 +370,7 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
     subject: capitalized(
       code === 'object-finalizer' ? [...subject, ', finalizer ', exact(finalizer)] : subject,
     ),
-    /** "for 4m 51s"; empty where it is not known since when. */
+    /** "for 4m 51s"; empty where the start is unknown. */
     age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
     lines: [
       ...lines.map((line): Words => [said(withAges(line, scene.now))]),
@@ -354,10 +383,10 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
 
 type ByRole = Record<RemedyRole, Action[]>;
 
-/** Titles say when; where nobody knows what has to be done, looking comes first. */
+/** Groups remedies under their titles. Where no fix is known, the first thing to do is to look. */
 function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
   const isForecast = kind === 'forecast';
-  const todo = isForecast ? 'What to do before the deletion' : 'What to do now';
+  const todo = isForecast ? 'Fix before the deletion' : 'Fix';
   const duties = isForecast ? [...next, ...now] : now;
   const isBlind = duties.length === 0;
   const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
@@ -367,10 +396,13 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
     actions,
   });
   return [
-    isBlind ? group('What to look at', look) : group(todo, duties),
-    group(isBlind && look.length === 0 ? todo : 'Or else', or),
-    group('Next time', isForecast ? [] : next),
-    group('To see more', isBlind ? [] : look, true),
+    isBlind ? group('What to do', look) : group(todo, duties),
+    group(
+      isBlind && look.length === 0 ? todo : or.length === 1 ? 'Alternative' : 'Alternatives',
+      or,
+    ),
+    group('Prevent it', isForecast ? [] : next),
+    group('Look closer', isBlind ? [] : look, true),
   ].filter(({ actions }) => actions.length > 0);
 }
 
@@ -412,7 +444,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   if (order.length === 0) return found;
   const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
   const first = order.map(({ why, command }) => ({
-    text: ['Delete these, and wait until they are gone, because ', said(why)],
+    text: ['Delete these and wait until they are deleted, because ', said(why)],
     command,
     others: found.next
       .filter((same) => typeOf(same.command) === typeOf(command))
@@ -425,7 +457,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
     command !== undefined && !told.has(typeOf(command));
   const outside = found.now.filter(isOutside);
   const does =
-    outside.length === 0 ? ' does all of this by itself)' : ' deletes only what is in it)';
+    outside.length === 0 ? ' does all of this by itself)' : ' deletes only objects inside it)';
   const then = action(['Then delete the namespace (', exact('delete: ordered'), does], {
     command: `kubectl delete namespace ${namespace}`,
   });
@@ -471,7 +503,8 @@ function situationsOf(
       example: [],
       also: [],
       attribution: [],
-      remedies: remedyGroups({ now, or: [], look: [], next: [] }, run),
+      forAuthor: [],
+      remedies: remedyGroups({ now: [], or: [], look: now, next: [] }, run),
       proofs: [],
       namespaces: [],
     };
@@ -492,8 +525,8 @@ type Situation = [title: string, clauses: Words[], now: Action[]];
 function refused(refusal: string, command: string): Situation {
   const lacksRight = refusal.includes('cannot delete resource "namespaces"');
   const cure: Words = lacksRight
-    ? ['Let the identity of the gate delete namespaces, or delete it with another one']
-    : ['Delete it when what refused it lets it pass'];
+    ? ['Allow the identity of the gate to delete namespaces, or delete it with another identity']
+    : ['Fix what refuses the deletion, then delete it again'];
   return [
     'the deletion was refused',
     [['its deletion was refused: ', exact(refusal)]],
@@ -513,20 +546,24 @@ function situationOf(
       if (namespace.refusal !== undefined) return refused(namespace.refusal, command);
       const kept = protectedBecause(namespace.name);
       return [
-        'nobody asked for the deletion',
-        [['nobody has asked for the deletion, so waiting for the end has no point']],
+        'the deletion was not requested',
+        [['the deletion was not requested, so the gate does not wait']],
         [
           kept === undefined
             ? action(['Delete it first, or let the gate do so with ', exact('delete: true')], {
                 command,
               })
-            : action([`Check the name: ${kept}, and is not to be deleted`]),
+            : action([`Check the name: ${kept}, and the gate never deletes it`]),
         ],
       ];
     }
     case 'recreated': {
       const who = 'a deploy that ran at the same time, or a controller that owns it';
-      return ['created again', [[`somebody created it again while the old one went: ${who}`]], []];
+      return [
+        'created again',
+        [[`it was created again while it was being deleted, for example by ${who}`]],
+        [],
+      ];
     }
     case 'not-found': {
       const why = 'it was deleted before, its name is misspelt, or this is another cluster';
@@ -542,23 +579,26 @@ function situationOf(
     case 'progressing':
     case 'inconclusive':
     case 'would-hang': {
+      const examine = action(['Run the gate again, or see what the namespace reports itself'], {
+        command: `kubectl describe namespace ${namespace.name}`,
+      });
       if (diagnosis === undefined) {
-        const why = 'the cluster was not looked at, so there is no explanation';
-        return ['not looked at', [[why]], []];
+        const why = 'there was no time to examine the namespace, so its cause is unknown';
+        return ['not examined', [[why]], [examine]];
       }
       if (diagnosis.rootCauses.length > 0) return undefined;
       const isBlind = diagnosis.notInspected.length > 0;
-      const unread = 'nothing of what could be listed holds it, but not everything could be listed';
-      const grant = 'Let the gate see more: add these rules to the role of its identity';
+      const unread = 'nothing that could be read holds it, but not everything could be read';
+      const grant = 'Allow the identity of the gate to read the rest: add these rules to its role';
       return [
-        isBlind ? 'not everything could be read' : 'still going away',
+        isBlind ? 'not everything could be read' : 'still being deleted',
         [
           ...movementClauses(diagnosis, run),
           ...(isBlind ? [[unread], ...countedClauses(namespace)] : []),
         ],
         [
           ...(outcome === 'progressing' ? [patience(run)] : []),
-          ...(rules.length > 0 ? [action([grant], { rules })] : []),
+          ...(rules.length > 0 ? [action([grant], { rules })] : isBlind ? [examine] : []),
         ],
       ];
     }
@@ -584,14 +624,14 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
     case 'shrinking': {
       const counts = `${formatCount(movement.before)} objects, then ${formatCount(movement.now)}`;
       const apart = formatDuration(movement.comparedMs);
-      return [[`its content is still going away: ${counts}, ${apart} apart`]];
+      return [[`its content is still being deleted: ${counts}, ${apart} apart`]];
     }
     case 'grace-period':
       return [['a pod may take until ', said(withAges(movement.until, run.finishedAt)), ' to end']];
     case 'starting':
-      return [['Kubernetes begins 5 s after the request, and has not begun yet']];
+      return [['Kubernetes starts 5 s after the request, and has not started yet']];
     case 'retrying':
-      return [['what Kubernetes complained about is fixed; it tries again within a minute']];
+      return [['the error that Kubernetes reported is fixed; it tries again within a minute']];
     case 'none':
     case 'unknown':
       return [];
@@ -605,7 +645,8 @@ function namespaceView(
   run: RunResult,
 ) {
   const { diagnosis, name: home } = result;
-  const scene: Scene = { home, now: run.finishedAt };
+  const isOver = run.kind === 'teardown' && !isHeld(result);
+  const scene: Scene = { home, now: run.finishedAt, isOver };
   const [state, detail] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
@@ -618,6 +659,8 @@ function namespaceView(
     ...result,
     mark: markOf(result.outcome, result.verdict),
     state,
+    /** The same of several namespaces. */
+    stateOfMany: stateOf(result, run, true)[0],
     headline: ['Namespace ', exact(home), ` ${state}${detail}`],
     /** Why, as one sentence without a full stop; empty when nothing explains it. */
     sentence:
@@ -639,7 +682,7 @@ function namespaceView(
 
 function unseenWords({ notInspected }: Diagnosis): Words | undefined {
   const [first] = notSeenSentences(notInspected);
-  return first === undefined ? undefined : ['could not look at ', ...first];
+  return first === undefined ? undefined : ['could not read ', ...first];
 }
 
 /** The wait-for graph as it is unfolded from the namespace; also how a circle closes. */
@@ -663,7 +706,6 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
       const isSelf =
         finding !== undefined &&
         (isOwnerOfItself(finding, waits) || isAboutHome(finding, scene.home));
-      const tell = isSelf ? continuationWords : messageWords;
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
       const reason: Words = [said(withAges(because, scene.now), names)];
       rows.push({
@@ -672,7 +714,14 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
         depth: here,
         fromWords,
         toWords,
-        message: finding === undefined ? reason : isKnown ? [] : tell(finding, scene),
+        message:
+          finding === undefined
+            ? reason
+            : isKnown
+              ? []
+              : isSelf
+                ? continuationWords(finding, scene)
+                : messageWords(finding, scene, waits),
         because: reason,
         isRootCause: roots.has(to),
         isSelf: isSelf && !isKnown,
@@ -724,8 +773,10 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   const queued = held.flatMap(({ diagnosis }) => diagnosis?.queued ?? []);
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
-  const objects = `${counted(total, 'other object')} ${total === 1 ? 'waits' : 'wait'} behind it`;
-  return [`${objects}; nobody has asked for ${total === 1 ? 'its' : 'their'} deletion yet.`];
+  const [are, they] = total === 1 ? ['is', 'it follows'] : ['are', 'they follow'];
+  return [
+    `${counted(total, 'more object')} ${are} not marked for deletion yet; ${they} without further action.`,
+  ];
 }
 
 /** Words of the trade that the author of a change need not know. At most one line each. */
@@ -736,11 +787,11 @@ function termsOf(causes: readonly Cause[]): Words[] {
 
 const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
   {
-    term: 'Finalizer: a mark that keeps an object in the cluster until its controller has cleaned up and taken the mark away.',
+    term: 'Finalizer: a mark that keeps an object in the cluster until its controller has cleaned up and removed the mark.',
     isUsed: ({ finalizer }) => finalizer !== undefined,
   },
   {
-    term: 'APIService: the registration of an add-on that serves part of the Kubernetes API. No namespace can go while one of them does not answer.',
+    term: 'APIService: the registration of an add-on that serves part of the Kubernetes API. No namespace can be deleted until every APIService responds.',
     isUsed: ({ subject }) => subject.kind === 'APIService',
   },
   {

@@ -50,8 +50,10 @@ describe('a fault', { timeout: LIMIT_MS }, () => {
       if (isError) {
         expect(annotations(run)).toHaveLength(1);
         const comments = github.commentsOn(pull).map(({ body }) => body);
-        expect(comments).toEqual([expect.stringContaining('### 🔴 This run could not look')]);
-        expect(run.summary).toMatch(/^### 🔴 This run could not look/);
+        expect(comments).toEqual([
+          expect.stringContaining('### 🔴 The teardown gate could not work'),
+        ]);
+        expect(run.summary).toMatch(/^### 🔴 The teardown gate could not work/);
         return;
       }
       expect(run.summary).toContain(namespace?.name);

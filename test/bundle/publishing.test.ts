@@ -162,7 +162,7 @@ describe('a gate that cannot work', () => {
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
     expect(headline(7)).toContain('✅');
     const run = await step({ pull: 7, id: 2, rules: [REFUSED] });
-    expect(headline(7)).toContain('🔴 This run could not look');
+    expect(headline(7)).toContain('🔴 The teardown gate could not work');
     expect(run.summary).toContain('401');
     expect(run.outputs).toMatchObject({
       outcome: 'error',
@@ -172,7 +172,7 @@ describe('a gate that cannot work', () => {
 
   test('because an input is wrong: also there', async () => {
     await step({ pull: 8, inputs: { timeout: '5' } });
-    expect(headline(8)).toContain('🔴 This run could not look');
+    expect(headline(8)).toContain('🔴 The teardown gate could not work');
     expect(github.commentsOn(8)[0]?.body).toContain('timeout');
   });
 

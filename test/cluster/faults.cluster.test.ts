@@ -107,7 +107,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
     expect(run.outputs['outcome'], run.stdout).toBe('deleted');
     expect(run.exitCode).toBe(0);
-    expect(run.stdout).toContain('which does not mean that it is gone');
+    expect(run.stdout).toContain('which does not mean that it was deleted');
   });
 
   test('"get" on this one namespace is enough to see it go', async () => {

@@ -938,7 +938,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         }),
       );
       expect(record.actions.at(-1)?.result).toContain(
-        'answers 404 until a namespace of this name exists again',
+        'returns 404 until a namespace of this name exists again',
       );
 
       // What the report says about them is true.

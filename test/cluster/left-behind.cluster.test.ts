@@ -90,7 +90,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
         `its spec.claimRef names PersistentVolumeClaim ${namespace}/data (Released, reclaim policy Retain): the volume, and what is on it, still exist`,
       );
       expect(why(failing)).toMatch(/\(Failed: .*plugin.*, reclaim policy Delete\): the volume/);
-      expect(why(forgotten)).toContain('it should go by itself, and is still there');
+      expect(why(forgotten)).toContain('it should be deleted automatically, and is still there');
     });
   });
 

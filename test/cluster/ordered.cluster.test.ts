@@ -55,8 +55,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         const { result, writes, text } = await gate(world, { delete: 'ordered' });
         expect(result.outcome).toBe('deleted');
         expect(result.deletions).toMatchObject([
-          { kind: 'Widget', result: 'asked to go' },
-          { kind: 'Widget', result: 'asked to go' },
+          { kind: 'Widget', result: 'deletion requested' },
+          { kind: 'Widget', result: 'deletion requested' },
         ]);
         expect(text).toContain('was gone');
         expect(
@@ -132,7 +132,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           );
           const ordered = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
           expect(ordered.log).toMatch(
-            /APIService .*; only who deletes it first lets the namespace go/,
+            /APIService .*; until it is deleted, the namespace cannot be deleted/,
           );
           expect(ordered.result).toMatchObject({
             outcome: 'stuck',
@@ -163,7 +163,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(log).toMatch(
           /1 widgets\.\S+ were made again, .*: what makes them has to go before them/,
         );
-        expect(log).toContain('asked for its deletion');
+        expect(log).toContain('requested its deletion');
       });
     });
 
@@ -207,7 +207,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(log).toMatch(
           /Widget a did not go in time: .*bucket shop-7 is not empty.*; the teardown goes on/,
         );
-        expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ result: 'asked to go' }] });
+        expect(result).toMatchObject({
+          outcome: 'stuck',
+          deletions: [{ result: 'deletion requested' }],
+        });
         expect(result.deletionTimestamp).toBeDefined();
         expect(result.timeline.map(({ event }) => event).join('\n')).toContain(
           'did not go in time',
@@ -266,7 +269,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         // The first one went by itself, and the other got a turn of its own.
         expect(old).toBeDefined();
         expect(result.deletions?.map(({ uid }) => uid === old)).toEqual([true, false]);
-        expect(result.deletions?.map(({ result: said }) => said)).toEqual(['gone', 'asked to go']);
+        expect(result.deletions?.map(({ result: said }) => said)).toEqual([
+          'gone',
+          'deletion requested',
+        ]);
         expect(result.outcome).toBe('deleted');
       });
     });
@@ -378,7 +384,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           },
         );
         expect(result.outcome).toBe('deleted');
-        expect(log).toContain('somebody else has asked for its deletion');
+        expect(log).toContain('another client has requested its deletion');
       });
     });
 
@@ -502,7 +508,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         });
         await createGuarded(world, outside, 'a');
         const { result, log } = await gate(world, { delete: 'ordered' });
-        expect(log).toContain('nothing in it has to go before it');
+        expect(log).toContain('no object in it has to be deleted first');
         expect(result).toMatchObject({ outcome: 'deleted', deletions: [] });
       });
     });

@@ -317,7 +317,7 @@ test('mode namespace looks a second time before it removes `kubernetes`', async 
   const situation = new Situation();
   const inputs = { 'force-finalize': 'namespace', timeout: '0s' };
   const { one, lines } = await force(situation, inputs);
-  expect(lines.join('\n')).toContain('looking a second time');
+  expect(lines.join('\n')).toContain('examining a second time');
   expect(one.outcome).toBe('forced');
 });
 
@@ -345,7 +345,9 @@ describe('time', () => {
     situation.cluster.slownessMs = 3_600_000;
     const { one } = await force(situation);
     expect(situation.clock.elapsed).toBeLessThanOrEqual(TIMEOUT_MS + BUDGET_MS);
-    expect(results(one).join()).toContain('cut off while it was being sent: it may have happened');
+    expect(results(one).join()).toContain(
+      'interrupted while it was being sent: it may have been done',
+    );
   });
 
   test('cancelled in the middle: what is under way is told, and nothing new begins', async () => {
@@ -360,7 +362,7 @@ describe('time', () => {
     expect(situation.cluster.writes.length).toBeLessThan(35);
     expect(one.outcome).toBe('cancelled');
     const text = results(one).join('\n');
-    expect(text).toContain('cut off while it was being sent: it may have happened');
+    expect(text).toContain('interrupted while it was being sent: it may have been done');
     expect(text).toContain('not done: the run was cancelled');
   });
 
@@ -419,7 +421,7 @@ describe('overdue pods', () => {
     const { one } = await force(situation, inputs, { announce });
     expect(situation.cluster.writes).toEqual([]);
     expect(results(one)[0]).toMatch(
-      /pods\/web: not done: its kubelet lives and reports Ready=False/,
+      /pods\/web: not done: its kubelet is running and reports Ready=False/,
     );
   });
 
@@ -452,7 +454,7 @@ describe('the namespace itself', () => {
     expect(told).toBeGreaterThan(0);
     expect(told).toBeLessThan(lines.findIndex((line) => /kubernetes: removed/.test(line)));
     expect(results(one).at(-1)).toContain(
-      'answers 404 until a namespace of this name exists again',
+      'returns 404 until a namespace of this name exists again',
     );
   });
 

@@ -55,7 +55,7 @@ describe('fail-fast', () => {
     expect(result.elapsedMs).toBeGreaterThanOrEqual(90 * SECOND);
     expect(result.elapsedMs).toBeLessThanOrEqual(150 * SECOND);
     expect(lines.join('\n')).toContain('proven permanent');
-    expect(events(result).at(-1)).toBe('not gone: stuck');
+    expect(events(result).at(-1)).toBe('still there: stuck');
   });
 
   test('does nothing unless it is asked for', async () => {

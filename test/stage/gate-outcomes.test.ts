@@ -154,7 +154,7 @@ describe('deleted', () => {
     clock.at(120_000, () => cluster.remove(DEMO));
     const result = await runOne();
     expect(result.outcome).toBe('deleted');
-    expect(events(result).join('\n')).toContain('which does not mean that it is gone');
+    expect(events(result).join('\n')).toContain('which does not mean that it was deleted');
   });
 });
 
@@ -373,7 +373,7 @@ describe('what cannot be read is never taken for gone', () => {
     const result = await runOne({ timeout: '90s' });
     expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
     expect(result.diagnosis?.notInspected.map(({ what }) => what)).toContain(`namespace ${DEMO}`);
-    expect(events(result).join('\n')).toContain('which does not mean that it is gone');
+    expect(events(result).join('\n')).toContain('which does not mean that it was deleted');
   });
 
   test.each([

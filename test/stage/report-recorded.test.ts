@@ -79,7 +79,7 @@ describe.each(recordedScenarios())('the report of the recorded cluster %s', (sce
       expect(text).not.toMatch(/[a-z]\.\.(?!\.)|\. \.|,,|: :|;\s*\./);
     }
     expect(rootCauseSentence(view)).not.toBe('');
-    expect(summary).toContain('**Why.**');
+    expect(summary).toContain('**Cause.**');
     expect(summary).toMatch(/\*\*What to (do now|look at)/);
     expect(renderPage(summary).links).toEqual([]);
   });

@@ -84,7 +84,7 @@ describe('describeRemaining', () => {
           'Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: stale',
         ),
       ],
-      text: 'API groups that do not answer: metrics.k8s.io/v1beta1',
+      text: 'API groups that do not respond: metrics.k8s.io/v1beta1',
     },
     {
       given: [condition('NamespaceDeletionContentFailure', 'True', 'anything')],
@@ -97,7 +97,7 @@ describe('describeRemaining', () => {
 
 test.each([
   { deletionTimestamp: '2026-03-02T09:59:00Z', text: 'terminating since 2026-03-02T09:59:00Z' },
-  { deletionTimestamp: undefined, text: 'its deletion was asked for' },
+  { deletionTimestamp: undefined, text: 'its deletion was requested' },
 ])('the first line of a timeline: $text', ({ deletionTimestamp, text }) => {
   expect(describeStart(namespaceFacts({ deletionTimestamp }))).toBe(text);
 });
@@ -145,7 +145,7 @@ describe('Progress', () => {
     at(2_000).changed(namespaceFacts(), trouble);
     at(3_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
     expect(lines).toEqual([
-      expect.stringContaining('which does not mean that it is gone: connection refused'),
+      expect.stringContaining('which does not mean that it was deleted: connection refused'),
       expect.stringContaining('2 objects left'),
     ]);
   });

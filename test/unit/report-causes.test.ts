@@ -206,22 +206,22 @@ describe('remedies', () => {
     {
       what: 'what has to be done comes first',
       told: titles(ALL),
-      are: ['What to do now: a', 'Or else: b', 'Next time: d', 'To see more: c'],
+      are: ['Fix: a', 'Alternative: b', 'Prevent it: d', 'Look closer: c'],
     },
     {
       what: 'where nobody knows what, looking comes first',
       told: titles([remedy('or', 'b'), remedy('look', 'c')]),
-      are: ['What to look at: c', 'Or else: b'],
+      are: ['What to do: c', 'Alternative: b'],
     },
     {
       what: 'the only way out is what to do',
       told: titles([remedy('or', 'b')]),
-      are: ['What to do now: b'],
+      are: ['Fix: b'],
     },
     {
       what: 'a forecast begins with what prevents it',
       told: titles(ALL, 'forecast'),
-      are: ['What to do before the deletion: d, a', 'Or else: b', 'To see more: c'],
+      are: ['Fix before the deletion: d, a', 'Alternative: b', 'Look closer: c'],
     },
   ])('$what', ({ told, are }) => {
     expect(told).toEqual(are);
@@ -231,14 +231,12 @@ describe('remedies', () => {
     const [first, second] = viewOf(runOf([recorded('S84')])).causes;
     expect(first?.remedies).not.toEqual([]);
     expect(second?.remedies).toEqual([]);
-    expect(toPlain(second?.also ?? [])).toBe(
-      'What to do about cause 1 is enough for this one, too.',
-    );
+    expect(toPlain(second?.also ?? [])).toBe('The fix of cause 1 fixes this one, too.');
   });
 
   test('of equal causes are told once, with the commands of every place', () => {
     const [only] = viewOf(runOf([deadlock('a'), deadlock('b'), deadlock('c')])).causes;
-    const next = only?.remedies.find(({ title }) => title === 'Next time')?.actions;
+    const next = only?.remedies.find(({ title }) => title === 'Prevent it')?.actions;
     expect(next).toHaveLength(1);
     expect([next?.[0]?.command, ...(next?.[0]?.others ?? [])]).toEqual(
       ['a', 'b', 'c'].map((name) => `kubectl delete widgets.example.com --all -n ${name} --wait`),

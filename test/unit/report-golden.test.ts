@@ -103,11 +103,11 @@ test.each([
   },
   {
     outcome: 'clear' as const,
-    told: 'When this pull request is closed, nothing that could be seen would hold its environment: namespace preview-pr-42',
+    told: 'When this pull request is closed, nothing that was read would hold its environment: namespace preview-pr-42',
   },
   {
     outcome: 'inconclusive' as const,
-    told: 'Whether this environment would hang when the pull request is closed could not be told: namespace preview-pr-42',
+    told: 'Too little could be read to tell whether this environment would hang when this pull request is closed: namespace preview-pr-42',
   },
 ])('the comment on a pull request says what a forecast of $outcome means', ({ outcome, told }) => {
   const verdict = outcome === 'clear' ? 'pass' : 'fail';

@@ -70,7 +70,7 @@ describe('publishing', () => {
     };
     await publisher.files(failure);
     expect(readdirSync(folder)).toEqual(['summary.md']);
-    expect(read('summary.md')).toMatch(/^### 🔴 This run could not look/);
+    expect(read('summary.md')).toMatch(/^### 🔴 The teardown gate could not work/);
     expect(read('summary.md')).not.toMatch(/<!--|^# |@team|`/m);
     expect(read('summary.md')).toContain('cannot get namespace');
   });

@@ -72,13 +72,13 @@ describe('the sentences of a chain', () => {
       message: `is held by finalizer f/${at}`,
     }));
     expect(toPlain(asSentence(clauses(...links)))).toBe(
-      'Widget w0 is held by finalizer f/0; it waits for Widget w1, which is held by finalizer f/1; it waits, over 4 more links, for what follows; it waits for Widget w6, which is held by finalizer f/6',
+      'Widget w0 is held by finalizer f/0; it waits for Widget w1, which is held by finalizer f/1; it waits, through 4 more links, for the following; it waits for Widget w6, which is held by finalizer f/6',
     );
   });
 
   test('say how many an entry stands for', () => {
     expect(toPlain(asSentences(clauses({ ...HELD, count: 20_000 })))).toBe(
-      'Widget db (and 19,999 more like it) is held by finalizer a/b.',
+      'Widget db (and 19,999 others like it) is held by finalizer a/b.',
     );
   });
 

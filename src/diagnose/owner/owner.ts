@@ -804,6 +804,9 @@ function traceOf(context: Context, known: CatalogueEntry, { type }: Held): strin
   return isHere ? traces[0]?.binding : undefined;
 }
 
+/** Remedies of the catalogue that say what "Install … again" says. */
+const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
+
 /** "The workload that is known to be gone; else the object's CRD; else the object itself." */
 function missing(
   context: Context,
@@ -822,6 +825,7 @@ function missing(
     ({ name }) => name === typeName(held.type),
   );
   const writer = writerOf(held);
+  const likely = certainty === 'likely' ? 'most likely ' : '';
   const product = (): string => {
     const name = known && productName(known);
     if (name !== undefined) return name;
@@ -839,21 +843,21 @@ function missing(
   const message = (): string => {
     if (gone !== undefined) {
       const fate = inside || isGoing(context, place) ? fateText(context, place) : 'was deleted';
-      return `${fate}, so no controller is left to remove ${finalizer}`;
+      return `${fate}, so ${likely}no controller is left to remove ${finalizer}`;
     }
     if (owner?.account !== undefined) {
       const who = accountText(owner.account);
       const what = inside
         ? `it ran in this namespace as ${who} and was deleted with it; no other controller in the cluster removes ${finalizer}`
         : `nothing runs as ${who}, which may remove ${finalizer}`;
-      return `no longer has a controller: ${what}`;
+      return `${likely}no longer has a controller: ${what}`;
     }
-    const whose = known === undefined ? '' : `, a finalizer of ${known.owner}`;
+    const whose = known === undefined ? '' : `, which belongs to ${known.owner}`;
     const where =
       trace === undefined
         ? ''
         : `, which ran in this namespace: ClusterRoleBinding ${trace} is for its account here`;
-    return `has no controller in the cluster that would remove ${finalizer}${whose}${where}`;
+    return `${likely}has no controller in the cluster that would remove ${finalizer}${whose}${where}`;
   };
   const circle =
     gone !== undefined
@@ -863,20 +867,27 @@ function missing(
     code: 'owner-missing',
     subject,
     finalizer,
+    // A deleted workload is the subject itself.
+    cause:
+      gone !== undefined
+        ? undefined
+        : ((inside ? owner?.account?.name : owner?.account && accountText(owner.account)) ??
+          known?.owner ??
+          (tellingWriter(held) || undefined)),
     message: message(),
     continuation:
       known === undefined
-        ? `no controller in the cluster would remove it`
+        ? `${likely}no controller in the cluster would remove it`
         : `it belongs to ${known.owner}, and no part of that runs in the cluster`,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
       ...(writer === undefined
         ? []
         : [
-            `${wroteText(writer)}${isGoing(context, gone?.namespace) || isThere(context, writer.manager) ? '' : ', and no workload has this name'}`,
+            `${wroteText(writer)}${gone !== undefined || isThere(context, writer.manager) ? '' : ', and no workload has this name'}`,
           ]),
       ...purposeOf(held),
-      ...(isGoing(context, gone?.namespace)
+      ...(gone !== undefined
         ? []
         : [
             'no controller was found in this cluster; searched: workloads, pods of all accounts that may change the type, RBAC, Leases, webhooks, CRDs',
@@ -895,7 +906,7 @@ function missing(
         ? []
         : [
             installRemedy(held, product(), inside, known && isManaged(known)),
-            ...knownRemedies(held, 'or'),
+            ...knownRemedies(held, 'or').filter(({ text }) => !RUNS_OWNER_AGAIN.test(text)),
             ...removal,
           ]),
     ],
@@ -971,6 +982,7 @@ function unknown(
     code: 'owner-unknown',
     subject,
     finalizer,
+    cause: telling.length > 0 ? undefined : (known?.owner ?? absent),
     message: `has finalizer ${finalizer}, and ${why()}`,
     continuation: why(),
     evidence: [

@@ -72,7 +72,7 @@ function goingGroups(context: Context, known: readonly FailingGroup[]): FailingG
 }
 
 /**
- * API groups that do not answer. The namespace controller needs a complete discovery to finish, so one of
+ * API groups that do not respond. The namespace controller needs a complete discovery to finish, so one of
  * them holds every namespace (namespaced_resources_deleter.go, deleteAllContent). Available=False alone is
  * no proof: a group whose resources can still be discovered blocks nothing. Nor is Available=True: aggregated
  * discovery asks the backend for /apis, the availability check for /apis/<group>/<version>, and they can

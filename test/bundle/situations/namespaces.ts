@@ -94,7 +94,7 @@ function protectedFrom(mode: 'plan' | 'objects' | 'namespace'): Situation {
     outcome: 'stuck',
     chains: [['namespace-finalizer', 'owner-missing']],
     says: [
-      'it is protected: names that begin with "kube-" belong to Kubernetes; no input lifts that',
+      'it is protected: names that begin with "kube-" belong to Kubernetes; no input overrides that',
     ],
     check: ({ outputs, report }) => {
       const actions = report?.namespaces[0]?.forced?.actions ?? [];
@@ -140,6 +140,6 @@ export const NAMESPACES: readonly Situation[] = [
     outcome: 'error',
     chains: [],
     says: ['namespace "kube-node-lease" is never deleted: names that begin with "kube-" belong'],
-    saysNot: ['asked for its deletion'],
+    saysNot: ['requested its deletion'],
   },
 ];

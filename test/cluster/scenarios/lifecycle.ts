@@ -60,7 +60,7 @@ export const notFoundIsAnError: Scenario = {
 
 export const notTerminating: Scenario = {
   id: 'not-terminating',
-  title: 'it exists and nobody has asked for its deletion',
+  title: 'it exists and its deletion was not requested',
   setUp: (world) => world.createNamespace().then(() => {}),
   delete: false,
   inputs: { timeout: '10m' },
