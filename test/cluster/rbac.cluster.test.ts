@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/base/time.ts';
+import { runGate } from '../../src/gate/gate.ts';
+import { readInputs } from '../../src/inputs.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { recordTo } from '../stage/gate-run.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { bind, connectAs, GATE_NAMESPACE, manifest, prepareIdentities } from './force-world.ts';
@@ -24,7 +28,15 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
       kind: 'ServiceAccount',
       metadata: { namespace: GATE_NAMESPACE, name: ACCOUNT },
     });
-    await bind(admin, ACCOUNT, 'namespace-teardown-gate-forecast');
+    for (const role of ['forecast', 'reader']) {
+      await bind(admin, ACCOUNT, `namespace-teardown-gate-${role}`);
+    }
+    await admin.create({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace: GATE_NAMESPACE, name: 'admin' },
+    });
+    await bind(admin, 'admin', 'cluster-admin');
     await admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
     await admin.create(configMap(NAMESPACE, 'settings'));
     api = await connectAs(plane, ACCOUNT);
@@ -51,5 +63,33 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
       ok: false,
       failure: { message: expect.stringContaining('the forecast deletes nothing') },
     });
+  });
+
+  test.each([
+    ['the identity that the policy is about', ACCOUNT],
+    ['an identity that may only read', 'reader'],
+    ['an administrator', undefined],
+  ])('leaves no question open in the forecast of an empty namespace for %s', async (_, account) => {
+    for (const object of await manifest('guard')) await plane.admin.apply(object);
+    const name = `empty-${account ?? 'admin'}`;
+    await plane.admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    const gate = await connectAs(plane, account ?? 'admin');
+    try {
+      await waitUntil(
+        'Kubernetes has filled it',
+        async () => (await plane.admin.list('v1', 'ConfigMap', name)).length > 0,
+      );
+      const { namespaces } = await runGate(readInputs({ namespace: name, forecast: 'true' }), {
+        api: gate,
+        clock: systemClock,
+        log: recordTo([]),
+        signal: new AbortController().signal,
+        gateVersion: 'test',
+      });
+      expect(namespaces[0]?.diagnosis?.notInspected).toEqual([]);
+      expect(namespaces[0]?.outcome).toBe('clear');
+    } finally {
+      await gate.close();
+    }
   });
 });
