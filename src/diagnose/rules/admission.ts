@@ -11,6 +11,11 @@ import type {
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
 import {
+  type AdmissionRequest,
+  meetsConditions,
+  type Requester,
+} from '../admission-expressions.ts';
+import {
   actorsBehind,
   type Backend,
   backendOf,
@@ -492,10 +497,16 @@ export function askedAbout(
   const { cluster, namespace } = context.now;
   const isElsewhere = type.namespaced && object.namespace !== namespace.name;
   if (isElsewhere || ADMISSION.some((key) => cluster[key]?.ok !== true)) return undefined;
-  const webhooks = webhooksOf(context).filter((webhook) =>
-    matchesWebhook(context, webhook, operation, type, object.labels),
+  const requests = realRequests(context, operation, type, object);
+  const meets = ({ matchConditions = [] }: WebhookFacts | PolicyFacts): boolean | undefined => {
+    const results = requests.map((request) => meetsConditions(matchConditions, request));
+    return results.every((result) => result === results[0]) ? results[0] : undefined;
+  };
+  const webhooks = webhooksOf(context).filter(
+    (webhook) =>
+      matchesWebhook(context, webhook, operation, type, object.labels) && meets(webhook) !== false,
   );
-  if (webhooks.some(({ matchConditions }) => matchConditions.length > 0)) return undefined;
+  if (webhooks.some((webhook) => meets(webhook) === undefined)) return undefined;
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
     !type.namespaced || matchesLabels(namespaceSelector, namespace.labels);
   const isOf = ({ resourceNames: names }: MatchRule): boolean =>
@@ -504,7 +515,8 @@ export function askedAbout(
     (policy) =>
       policy.rules.some((rule) => isOf(rule) && matchesRule(rule, operation, type, false)) &&
       isHere(policy) &&
-      matchesLabels(policy.objectSelector, object.labels),
+      matchesLabels(policy.objectSelector, object.labels) &&
+      meets(policy) !== false,
   );
   const asked: Asked[] = [
     ...webhooks.map((webhook) => {
@@ -527,6 +539,36 @@ export function askedAbout(
       ),
   ];
   return asked.toSorted((a, b) => (a.text < b.text ? -1 : 1));
+}
+
+/** The users of the namespace controller, with and without `--use-service-account-credentials`. */
+const NAMESPACE_CONTROLLERS: readonly Requester[] = [
+  {
+    username: 'system:serviceaccount:kube-system:namespace-controller',
+    groups: [
+      'system:serviceaccounts',
+      'system:serviceaccounts:kube-system',
+      'system:authenticated',
+    ],
+  },
+  { username: 'system:kube-controller-manager', groups: ['system:authenticated'] },
+];
+
+/** Returns the requests that may really be sent: the gate's own dry run says nothing about their user. */
+function realRequests(
+  { now: { namespace } }: Context,
+  operation: string,
+  type: ResourceType,
+  object: Pick<ObjectFacts, 'namespace' | 'name' | 'labels'>,
+): AdmissionRequest[] {
+  if (operation !== 'CREATE' && operation !== 'UPDATE' && operation !== 'DELETE') return [];
+  const request = { operation, type, object, namespaceLabels: namespace.labels } as const;
+  const isNamespace = type.group === '' && type.resource === 'namespaces';
+  if (operation === 'DELETE' && isNamespace) return [{ ...request, requester: 'unnamed' }];
+  // Any controller may remove a finalizer from an object.
+  const isOfController = operation === 'DELETE' || type.resource === 'namespaces/finalize';
+  const requesters = isOfController ? NAMESPACE_CONTROLLERS : [undefined];
+  return requesters.map((requester) => ({ ...request, requester }));
 }
 
 /** Sources: apiserver pkg/admission/plugin/webhook/predicates. */

@@ -45,6 +45,7 @@ import { shrinkingTypes } from '../movement.ts';
 import { mayController } from '../rights.ts';
 import {
   admissionResult,
+  askedAbout,
   deadWebhooks,
   dependsOnUser,
   isForEverybody,
@@ -120,11 +121,14 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
   const { forecast, namespace, trials } = context.now;
   const end = forecast && trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const asked = Object.entries(forecast?.deletions ?? {}).map(([type, trial]) => ({
+    type,
     does: `${type} be deleted`,
     trial,
   }));
-  if (end !== undefined) asked.push({ does: 'the namespace be deleted', trial: end });
-  const tried = asked.flatMap(({ does, trial }) => {
+  if (end !== undefined) {
+    asked.push({ type: FINALIZE.resource, does: 'the namespace be deleted', trial: end });
+  }
+  const tried = asked.flatMap(({ type, does, trial }) => {
     if (trial.answer !== 'unknown' && trial.answer !== 'refused') return [];
     const isOfEnd = trial === end;
     const isAnswered =
@@ -132,12 +136,34 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
       classifyErrorText(trial.message).some(
         (error) => isAdmissionError(error) && !(isOfEnd && dependsOnUser(context, error)),
       );
-    return isAnswered ? [] : [{ what: `whether admission lets ${does}`, reason: trial.message }];
+    const reason = trial.message + (trial.answer === 'unknown' ? guardsText(context, type) : '');
+    return isAnswered ? [] : [{ what: `whether admission lets ${does}`, reason }];
   });
   const isDeletable = namespace.deletionTimestamp === context.now.takenAt;
   const judged = isDeletable ? foreseenAdmission(context) : [];
   const unsearched = Object.values(forecast?.samples ?? {}).flatMap((one) => one.unsearched ?? []);
   return [...tried, ...unsearched, ...judged.flatMap(({ questions }) => questions)];
+}
+
+/** Names the webhooks and policies that a dry run would have asked, and how to let the gate ask them. */
+function guardsText(context: Context, key: string): string {
+  const { forecast, namespace } = context.now;
+  const own = { ...namespace, namespace: '' };
+  const content = countsOf(forecast?.present ?? { content: [] }).find(
+    ({ type }) => typeName(type) === key.split('/')[0],
+  );
+  if (content === undefined && !key.startsWith(NAMESPACE_TYPE.resource)) return '';
+  const asked =
+    key === FINALIZE.resource
+      ? askedAbout(context, 'UPDATE', FINALIZE, own)
+      : askedAbout(context, 'DELETE', content?.type ?? NAMESPACE_TYPE, content?.sample ?? own);
+  const remedy =
+    key === FINALIZE.resource
+      ? 'the right to update namespaces/finalize lets the gate try it'
+      : 'rbac/forecast.yaml lets the gate try it by dry runs';
+  return asked === undefined || asked.length === 0
+    ? ''
+    : `; asked is ${listNames(asked.map(({ text }) => text))}: ${remedy}`;
 }
 
 /**
