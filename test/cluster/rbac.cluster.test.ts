@@ -67,6 +67,34 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
     });
   });
 
+  test('a policy whose conditions cannot be evaluated is named, with what would answer it', async () => {
+    const kind = 'ValidatingAdmissionPolicy';
+    const apiVersion = 'admissionregistration.k8s.io/v1';
+    const [, policy, binding] = (await manifest('forecast', (text) =>
+      text
+        .replace(
+          /expression: request\.userInfo.*/,
+          "expression: request.userInfo.username.matches('nobody')",
+        )
+        .replaceAll('namespace-teardown-gate-forecast', 'undecided'),
+    )) as [JsonObject, JsonObject, JsonObject];
+    await plane.admin.apply(policy);
+    await plane.admin.apply(binding);
+    try {
+      const [result] = await forecast('reader', 'undecided');
+      expect(result?.outcome).toBe('inconclusive');
+      expect(result?.diagnosis?.notInspected).toContainEqual({
+        what: 'whether admission lets configmaps be deleted',
+        reason: expect.stringMatching(
+          /; asked is policy undecided, bound by undecided: rbac\/forecast\.yaml lets/,
+        ),
+      });
+    } finally {
+      await plane.admin.delete({ apiVersion, kind: `${kind}Binding`, name: 'undecided' });
+      await plane.admin.delete({ apiVersion, kind, name: 'undecided' });
+    }
+  });
+
   test.each([
     ['the identity that the policy is about', ACCOUNT],
     ['an identity that may only read', 'reader'],
