@@ -11,6 +11,7 @@ import {
   install,
   type Operator,
   type OperatorOptions,
+  uninstall,
 } from './scenarios/operator.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhook } from './servers/webhook.ts';
@@ -158,10 +159,7 @@ const HANGS: Record<string, Hang> = {
   'an owner outside of the cluster that nobody has seen acting': [
     async (world) => {
       const operator = await elsewhere(world, { replicas: 0 });
-      await world.client.delete({
-        ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
-        ...{ namespace: operator.namespace, name: operator.name },
-      });
+      await uninstall(world, operator);
       await createGuarded(world, { ...operator, manager: 'acme-hosted' }, 'a');
     },
     'inconclusive',
