@@ -78,8 +78,6 @@ export interface Ties {
   servedBy: string;
   /** Its chain ends here only because the examination did: it is no root cause. */
   isCut: boolean;
-  /** What speaks against calling the finalizer ownerless; see `Diagnosis.reservations`. */
-  reservations: string[];
 }
 
 /** The same finding has the same id in every snapshot and every run. */

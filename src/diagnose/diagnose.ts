@@ -1,4 +1,3 @@
-import { dictionary } from '../base/json.ts';
 import {
   type Diagnosis,
   type Finding,
@@ -79,7 +78,6 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     notInspected: notInspected(context),
     contradictions: contradictionsOf(context),
     alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
-    reservations: reservationsOf(results),
     movement,
     namespaceUnread: now.trouble !== undefined,
     undecided: isUndecided(context),
@@ -126,16 +124,6 @@ function notInspected(context: Context): Diagnosis['notInspected'] {
     trouble === undefined ? [] : [trouble.kind === 'forbidden' ? { ...own, grant } : own];
   const all = [...first, ...unread, ...openQuestions(context)];
   return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
-}
-
-function reservationsOf(results: readonly RuleResult[]): Diagnosis['reservations'] {
-  const found: Diagnosis['reservations'] = dictionary();
-  for (const result of results) {
-    const id = idOf(result);
-    const all = [...(found[id] ?? []), ...(result.reservations ?? [])];
-    if (all.length > 0) found[id] = [...new Set(all)];
-  }
-  return found;
 }
 
 function queuedOf(now: Snapshot): QueuedContent[] {

@@ -190,7 +190,6 @@ const TIES: readonly string[] = [
   'waitsFor',
   'waitsForNamespace',
   'servedBy',
-  'reservations',
   'isCut',
 ] satisfies (keyof Ties)[];
 

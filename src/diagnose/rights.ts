@@ -123,8 +123,11 @@ export function rightsOf(
     const { rule, because } = grant;
     const isNamed = rule.apiGroups.includes(type.group);
     if (!isNamed && !rule.apiGroups.includes('*')) continue;
-    // What everybody may do speaks for nobody.
-    const isOwn = isNamed && type.group !== '' && !EVERYBODY.includes(grant.subject.name);
+    // What everybody may do speaks for nobody; "*" in a built-in group is a rule for all of Kubernetes.
+    const isOwn =
+      isNamed &&
+      (!isBuiltIn(type.group) || !rule.resources.includes('*')) &&
+      !EVERYBODY.includes(grant.subject.name);
     rights.servesGroup ||= isOwn && grant.namespace === undefined;
     const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
     if (isOwn && rule.verbs.some((verb) => !READING.includes(verb))) {
@@ -179,7 +182,7 @@ function mayImpersonate({ apiGroups, resources, verbs }: RuleFacts): boolean {
   const has = (list: readonly string[], ...values: string[]): boolean =>
     [...values, '*'].some((value) => list.includes(value));
   return (
-    has(verbs, 'impersonate') &&
+    verbs.includes('impersonate') &&
     has(apiGroups, '') &&
     has(resources, 'users', 'groups', 'serviceaccounts')
   );

@@ -17,20 +17,20 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { attribute, OWNER_SOURCES } from './owner/attribute.ts';
-import { placesOfBackends } from './owner/evidence.ts';
+import { placesOfServers } from './owner/clues.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
-  catalogued,
+  controllerNames,
   definitionNames,
   type Held,
   isOftenManaged,
-  namesToldBy,
+  knownFinalizer,
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
-import { goesBy, isOfProduct } from './owner/names.ts';
+import { hasProductName, matchesName } from './owner/names.ts';
 import { namedBy, objectNamed } from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
+import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
 import { isSameVersion } from './rules/apis.ts';
@@ -254,7 +254,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     if (able.everywhere) wanted.cluster.push('pods');
     for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
     for (const namespace of able.namespaces) places.add(namespace);
-    for (const namespace of placesOfBackends(context, one)) places.add(namespace);
+    for (const namespace of placesOfServers(context, one)) places.add(namespace);
     for (const namespace of placesOfNamesakes(context, one)) places.add(namespace);
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
@@ -283,10 +283,10 @@ function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void
   const { now } = context;
   if (now.logs === undefined || now.forecast !== undefined) return;
   if (wanted.cluster.some((key) => now.cluster[key] === undefined)) return;
-  const found = held.map((one) => attribute(context, one));
+  const found = held.map((one) => findOwner(context, one));
   const suspects = new Set(
-    [...found.map(({ owner }) => owner), ...found.flatMap(({ candidates }) => candidates)]
-      .flatMap((candidate) => candidate?.actor ?? [])
+    [...found.map(({ owner }) => owner), ...found.flatMap(({ suspects }) => suspects)]
+      .flatMap((suspect) => suspect?.actor ?? [])
       .filter(isAlive),
   );
   wanted.logs.push(
@@ -296,13 +296,13 @@ function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void
 
 /** Workloads that are called as the writer or the well-known product, wherever they are. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
-  const known = catalogued(held);
-  const names = namesToldBy(held);
+  const known = knownFinalizer(held);
+  const names = controllerNames(held);
   return actorsOf(context)
     .filter(
       (actor) =>
-        names.some((name) => goesBy(actor, name)) ||
-        (known !== undefined && isOfProduct(known, actor)),
+        names.some((name) => matchesName(actor, name)) ||
+        (known !== undefined && hasProductName(known, actor)),
     )
     .map(({ namespace }) => namespace);
 }

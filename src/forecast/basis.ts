@@ -1,10 +1,10 @@
 import { actorText } from '../diagnose/actors.ts';
 import { type Context, contextOf, countsOf, listed, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
-import { attribute } from '../diagnose/owner/attribute.ts';
 import { heldBy } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
-import { isHolder } from '../diagnose/owner/names.ts';
+import { isHolder } from '../diagnose/owner/leases.ts';
+import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ForecastBasis } from '../model/result.ts';
@@ -63,7 +63,7 @@ function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
     const { evidence } = controllerManager(context);
     return { owner: 'kube-controller-manager', evidence, ...dated(lease?.renewTime) };
   }
-  const { owner } = attribute(context, held);
+  const { owner } = findOwner(context, held);
   const actor = owner?.actor;
   if (actor === undefined) {
     const evidence = `no workload could be named that removes ${held.finalizer}`;

@@ -11,10 +11,10 @@ import {
   serviceText,
   typeOf,
 } from '../diagnose/context.ts';
-import { attribute } from '../diagnose/owner/attribute.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
+import { findOwner } from '../diagnose/owner/verdict.ts';
 import { guardsOf } from '../diagnose/rules/admission.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { typeName } from '../model/facts.ts';
@@ -129,9 +129,9 @@ function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
 /** Returns why the owner of a finalizer cannot do its work once the namespace is being deleted; undefined if it can. */
 function dependsOnNamespace(context: Context, held: Held): string | undefined {
   if (isOfControllerManager(held)) return undefined;
-  const { owner, candidates } = attribute(context, held);
-  const inside = [owner, ...candidates]
-    .flatMap((candidate) => candidate?.actor ?? [])
+  const { owner, suspects } = findOwner(context, held);
+  const inside = [owner, ...suspects]
+    .flatMap((suspect) => suspect?.actor ?? [])
     .find(({ namespace }) => isGoing(context, namespace));
   if (inside !== undefined) {
     const asleep = isAlive(inside) ? '' : ', and is not running: it has to be started first';

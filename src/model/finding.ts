@@ -127,11 +127,6 @@ export interface Diagnosis {
   contradictions: string[];
   /** Other namespaces that are Terminating and, by their own conditions, wait for the same cause. */
   alsoHeld: HeldNamespace[];
-  /**
-   * What speaks against calling a finalizer ownerless, by the id of the finding that it holds something:
-   * while there is any of these, no pattern reaches it and the hang is not proven permanent.
-   */
-  reservations: Record<string, string[]>;
   movement: Movement;
   /** The namespace itself could not be read any more: nobody knows whether it is still there. */
   namespaceUnread: boolean;

@@ -106,7 +106,6 @@ export function isHanging(diagnosis: Diagnosis): boolean {
 const PERMANENT: readonly FindingCode[] = [
   'owner-missing',
   'owner-scaled-to-zero',
-  'owner-unknown',
   'owner-not-acting',
   'apiservice-unavailable',
   'conversion-webhook-failing',
@@ -120,19 +119,13 @@ const PERMANENT: readonly FindingCode[] = [
 export function isPermanent(diagnosis: Diagnosis): boolean {
   if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
   return findingsOf(diagnosis, diagnosis.rootCauses).some(
-    (root) => PERMANENT.includes(root.code) && isProven(diagnosis, root),
+    (root) => PERMANENT.includes(root.code) && isProven(root),
   );
 }
 
-/** Nothing that lives, and nothing that was not read, speaks against what is said about an owner. */
-function isProven({ findings, reservations }: Diagnosis, root: Finding): boolean {
-  if (!root.code.startsWith('owner-')) return root.certainty !== 'unknown';
-  if (root.certainty === 'likely') return false;
-  // That it runs is a reason not to force, and no reason to wait: a person has told it not to act.
-  if (root.code === 'owner-not-acting') return true;
-  return findings
-    .filter(({ waitsFor }) => waitsFor.includes(root.id))
-    .every(({ id }) => (reservations[id] ?? []).length === 0);
+/** Reports whether a root cause is proven: of an owner its certainty decides, and nothing else. */
+function isProven({ code, certainty }: Finding): boolean {
+  return code.startsWith('owner-') ? certainty === 'proven' : certainty !== 'unknown';
 }
 
 /** What shows that somebody is at work in the namespace, or that nobody could have seen it. */

@@ -8,11 +8,12 @@ const FAST = { 'fail-fast': 'true', timeout: '30m' };
 const SECOND = 1_000;
 const CLEANUP = 'widgets.example.com/cleanup';
 
-/** An object whose operator was removed: nobody will ever take the finalizer off. */
+/** An object whose operator is scaled to zero: no controller will remove the finalizer. */
 function abandoned(): Stage {
   const made = stage();
   made.cluster.namespace(DEMO);
-  made.cluster.held(WIDGETS, DEMO, 'db', CLEANUP);
+  written(made, 'db');
+  install(made.cluster, {}, 0);
   made.cluster.put('/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com', {
     metadata: { name: 'widgets.example.com' },
     spec: { group: 'example.com', names: { kind: 'Widget' } },
@@ -20,13 +21,23 @@ function abandoned(): Stage {
   return made;
 }
 
+/** An object whose finalizer the operator wrote. */
+function written({ cluster, clock }: Stage, name: string): void {
+  const fieldsV1 = { 'f:metadata': { 'f:finalizers': { [`v:"${CLEANUP}"`]: {} } } };
+  cluster.object(WIDGETS, DEMO, name, {
+    deletionTimestamp: new Date(clock.start - 50_000).toISOString(),
+    finalizers: [CLEANUP],
+    managedFields: [{ manager: 'widget-operator', operation: 'Update', fieldsV1 }],
+  });
+}
+
 /** Its operator, with rights; ready or not. */
-function install(cluster: FakeCluster, status: JsonObject): void {
+function install(cluster: FakeCluster, status: JsonObject, replicas = 1): void {
   const rbac = '/apis/rbac.authorization.k8s.io/v1';
   const metadata = (name: string) => ({ metadata: { name, namespace: 'ops', uid: `uid-${name}` } });
   cluster.put('/apis/apps/v1/namespaces/ops/deployments/widget-operator', {
     ...metadata('widget-operator'),
-    spec: { replicas: 1, template: { spec: { serviceAccountName: 'operator' } } },
+    spec: { replicas, template: { spec: { serviceAccountName: 'operator' } } },
     status,
   });
   cluster.put(`${rbac}/clusterroles/operator`, {
@@ -51,7 +62,7 @@ describe('fail-fast', () => {
     const { runOne, lines } = abandoned();
     const result = await runOne(FAST);
     expect(result).toMatchObject({ outcome: 'stuck', verdict: 'fail' });
-    expect(causes(result)).toEqual(['owner-missing']);
+    expect(causes(result)).toEqual(['owner-scaled-to-zero']);
     expect(result.elapsedMs).toBeGreaterThanOrEqual(90 * SECOND);
     expect(result.elapsedMs).toBeLessThanOrEqual(150 * SECOND);
     expect(lines.join('\n')).toContain('proven permanent');
@@ -113,11 +124,12 @@ describe('fail-fast', () => {
   });
 
   test('fires 90 s after objects have stopped getting fewer, not at the timeout', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
+    const made = abandoned();
+    const { clock, cluster, runOne } = made;
     for (let index = 0; index < 10; index++) {
-      cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'some.random/finalizer');
+      written(made, `item-${index}`);
       if (index < 5) {
-        clock.at((index + 1) * 20 * SECOND, () => cluster.take(CONFIG_MAPS, DEMO, `item-${index}`));
+        clock.at((index + 1) * 20 * SECOND, () => cluster.take(WIDGETS, DEMO, `item-${index}`));
       }
     }
     const result = await runOne(FAST);

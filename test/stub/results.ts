@@ -193,7 +193,6 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
     notInspected: [],
     contradictions: [],
     alsoHeld: [],
-    reservations: {},
     namespaceUnread: false,
     undecided: false,
     movement: { kind: 'none' },

@@ -125,7 +125,7 @@ describe('a pattern', () => {
     [
       'a Deployment runs',
       (s) => s.grant(account('op')).workload('Deployment', 'widget-operator', { account: 'op' }),
-      /Deployment ops\/widget-operator should remove/,
+      /Deployment ops\/widget-operator could remove it/,
     ],
     [
       'it is scaled to zero',

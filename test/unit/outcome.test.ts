@@ -141,7 +141,6 @@ describe('what needs somebody to act', () => {
   const PERMANENT = [
     'owner-missing',
     'owner-scaled-to-zero',
-    'owner-unknown',
     'owner-not-acting',
     'apiservice-unavailable',
     'conversion-webhook-failing',
@@ -152,7 +151,7 @@ describe('what needs somebody to act', () => {
   ];
 
   test.each(FINDING_CODES)('%s', (code) => {
-    expect(isPermanent(caused({ code }))).toBe(PERMANENT.includes(code));
+    expect(isPermanent(caused({ code, certainty: 'proven' }))).toBe(PERMANENT.includes(code));
   });
 
   test.each<{ what: string; given?: Partial<Finding>; more?: Partial<Diagnosis> }>([
@@ -162,7 +161,7 @@ describe('what needs somebody to act', () => {
       what: 'it may not be paused',
       given: { code: 'owner-not-acting', certainty: 'likely' },
     },
-    { what: 'somebody else lives who could be the owner', more: { reservations: { held: ['x'] } } },
+    { what: 'the owner is unknown', given: { code: 'owner-unknown', certainty: 'unknown' } },
     { what: 'the namespace may be gone', more: { namespaceUnread: true } },
     {
       what: 'it was seen once',

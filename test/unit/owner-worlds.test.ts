@@ -9,7 +9,7 @@ import type { Snapshot } from '../../src/model/snapshot.ts';
 import { look, OWNER, ownerName, type World, worlds } from './owner-worlds.ts';
 import { DEMO, EARLIER } from './snapshots.ts';
 
-const RUNS = { numRuns: 3_000 };
+const RUNS = { numRuns: 1_000 };
 
 interface Told {
   diagnosis: Diagnosis;

@@ -179,7 +179,6 @@ function ofObjects(context: Context, held: Held): RuleResult[] {
       remedies: [],
       blocksNamespace: isInside(context, first.namespace) ? why : undefined,
       waitsFor: owner.waitsFor,
-      reservations: owner.reservations,
     },
     ...owner.results,
   ];
@@ -239,7 +238,6 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
       remedies: [],
       blocksNamespace: `${list} has the entry ${finalizer}`,
       waitsFor: owner.waitsFor,
-      reservations: owner.reservations,
     },
     ...owner.results,
   ];
@@ -261,6 +259,5 @@ function ofDependents(context: Context, held: Held): OwnerResults {
     waitsFor: blocking.flatMap((object) =>
       linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
     ),
-    reservations: ['objects that it owns have to be deleted first'],
   };
 }

@@ -1,106 +1,121 @@
-import type { LeaseFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { type CatalogueEntry, isExactly, isWorkloadOf } from '../catalogue.ts';
 
 /**
- * What counts as the same program. It writes and reports under one name (a field manager, the component of an Event),
- * and runs under others: its workload's, its account's, those of its containers, commands and images. The kinds of
- * sameness, from the loosest to the strictest: a word of the type (`isCalledAfterType`), a product that is
- * well-known (`isOfProduct`), one of its names that tell (`goesBy`), also its own name or its pod (`speaksAs`), the pod
- * that is there now (`isHolder`).
+ * Decides which names belong to one program. A program writes and reports under one name (a field manager, the
+ * component of an Event) and runs under others: of its workload, ServiceAccount, containers, commands and images.
  */
 
-/** Names that frameworks give to any controller. */
-const ANY_CONTROLLER = /^(?:manager|controller|controller-manager|operator|main|app|server)$/i;
+/** Names that frameworks give to every controller. */
+const FRAMEWORK_NAMES = /^(?:manager|controller|controller-manager|operator|main|app|server)$/i;
 
-/** Tools of people, and client libraries. */
-const ANYBODY =
+/** Field managers of tools for people, of client libraries and of Kubernetes itself. */
+const GENERIC_FIELD_MANAGERS =
   /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
 
-/** They apply what others have written, and look after objects of their own kinds only. */
-export const GITOPS =
+/** GitOps tools apply what others have written, and own objects of their own kinds only. */
+export const GITOPS_TOOLS =
   /^(?:argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*)$/i;
 
-/** Of kubelets and schedulers, which own no finalizers. */
-export const OF_NODES = /^(?:kubelet|.*scheduler)$/;
+/** Kubelets and schedulers, which own no finalizers. */
+export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 
-/** Of kube-controller-manager, as its controllers report (kubernetes pkg/controller, NewRecorder). */
-export const OF_KUBERNETES =
+/** Names under which controllers of kube-controller-manager report (kubernetes pkg/controller, NewRecorder). */
+export const KUBERNETES_CONTROLLERS =
   /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
-/** They write to the status of what is not theirs. */
-export const OF_NOBODY =
+/** Components that write the status of objects they do not own. */
+export const SHARED_STATUS_WRITERS =
   /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
 
-/** Whether a program's name says which one it is. */
-export function isTelling(name: string): boolean {
-  return name !== '' && !ANYBODY.test(name) && !isOfAnyController(name);
+/**
+ * Reports whether a name belongs to one program: neither a tool for people nor a framework's default. By default a field
+ * manager ends before the first slash; a name with one is that of a task (apiserver, managerOrUserAgent).
+ */
+export function identifiesProgram(name: string): boolean {
+  return (
+    name !== '' &&
+    !name.includes('/') &&
+    !GENERIC_FIELD_MANAGERS.test(name) &&
+    !isFrameworkName(name)
+  );
 }
 
-/** Whether the name is one that says only that a controller wrote. */
-export function isOfAnyController(manager: string): boolean {
-  return ANY_CONTROLLER.test(manager);
+/** Reports whether a framework gives this name to every controller. */
+export function isFrameworkName(name: string): boolean {
+  return FRAMEWORK_NAMES.test(name);
 }
 
-/** Without the hash of a revision (`provider-aws-s3-dc4dc9c3f5b1`) and the mark of Flux's toolkit (`gotk-…`). */
-function programOf(name: string): string {
+/** Returns the name without a revision's hash (`provider-aws-s3-dc4dc9c3f5b1`) and the prefix of Flux's toolkit. */
+function withoutHash(name: string): string {
   return name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, '').replace(/^gotk-/, '');
 }
 
-/** `PrometheusOperator` is what a program may call itself that is installed as `prometheus-operator`. */
-export function isSameProgram(a: string, b: string): boolean {
+/** Compares two names of a program: `WidgetOperator` and `widget-operator` are one. */
+export function isSameName(a: string, b: string): boolean {
   const [one, other] = [a, b].map((name) =>
-    programOf(name)
+    withoutHash(name)
       .toLowerCase()
       .replace(/[-_. ]/g, ''),
   );
   return one === other;
 }
 
-/** What a chart's own names have in front, where it is installed as a release. */
-function releasesOf({ annotations, labels }: Actor): (string | undefined)[] {
+/** Returns the names of the Helm release of a workload; charts put them in front of their own names. */
+function releaseNames({ annotations, labels }: Actor): (string | undefined)[] {
   return [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
 }
 
-/** Of what a chart makes, the name of the release is no part of its own; what is left is the chart's name. */
-export function namesOf(actor: Actor): string[] {
+const NAMES = new WeakMap<Actor, { names: string[]; programs: number }>();
+
+/** Returns every name that identifies the program of a workload, also without the name of its Helm release. */
+export function programNames(actor: Actor): string[] {
+  const known = NAMES.get(actor);
+  if (known?.programs === actor.programs.length) return known.names;
   const names = [...actor.programs, actor.account.name];
   const chart = actor.labels['app.kubernetes.io/name'];
-  const bare = releasesOf(actor)
+  const bare = releaseNames(actor)
     .flatMap((release) =>
       names
         .filter((name) => name.startsWith(`${release}-`))
         .map((name) => name.slice(`${release}-`.length)),
     )
     .filter((name) => chart === undefined || chart === name);
-  return [...names, ...bare].filter(isTelling).map(programOf);
+  const found = [...new Set([...names, ...bare].filter(identifiesProgram).map(withoutHash))];
+  NAMES.set(actor, { names: found, programs: actor.programs.length });
+  return found;
 }
 
-export function goesBy(actor: Actor, name: string): boolean {
-  return namesOf(actor).some((own) => isSameProgram(own, name));
+/** Reports whether the workload itself has this name, also behind the name of its Helm release. */
+export function isNamed(actor: Actor, name: string): boolean {
+  const bare = releaseNames(actor)
+    .filter((release) => actor.name.startsWith(`${release}-`))
+    .map((release) => actor.name.slice(`${release}-`.length));
+  return [actor.name, ...bare].some((own) => isSameName(own, name));
 }
 
-/** Whether these are words of its: by the name that it writes and reports by, or that of its pod. */
-export function speaksAs(actor: Actor, name: string, instance = ''): boolean {
-  const isItsOwn =
-    !isOfAnyController(name) &&
-    [actor.name, actor.account.name].some((own) => isSameProgram(own, name));
-  return isItsOwn || goesBy(actor, name) || ofInstance([actor], instance).length > 0;
+/** Reports whether one of the workload's names is this name. */
+export function matchesName(actor: Actor, name: string): boolean {
+  return programNames(actor).some((own) => isSameName(own, name));
 }
 
-/** Neither it nor its account is called so, only what it runs: that may be a framework (`kopf run handlers.py`). */
-export function isOnlyByProgram({ name, account }: Actor, manager: string): boolean {
-  const program = programOf(manager);
-  return ![name, account.name].some(
-    (own) => own.includes(program) || program.includes(own) || isSameProgram(own, manager),
-  );
+/** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
+export function matchesReporter(actor: Actor, name: string, instance = ''): boolean {
+  const isOwnName =
+    !isFrameworkName(name) && [actor.name, actor.account.name].some((own) => isSameName(own, name));
+  return isOwnName || matchesName(actor, name) || workloadsOfPod([actor], instance).length > 0;
+}
+
+/** Reports whether two workloads run one program: they share a name that identifies it. */
+export function isSameProgram(a: Actor, b: Actor): boolean {
+  return a.programs.some((name) => identifiesProgram(name) && matchesName(b, name));
 }
 
 /**
- * Whose pod it is: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname, which is the
- * pod's name. Where the pod is gone, those whose pods are called so.
+ * Returns the workloads of a pod: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname,
+ * which is the pod's name. Where the pod does not exist any more, generated names are compared.
  */
-export function ofInstance(actors: readonly Actor[], instance: string): Actor[] {
+export function workloadsOfPod(actors: readonly Actor[], instance: string): Actor[] {
   if (instance === '') return [];
   const seen = actors.filter(({ pods }) =>
     pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
@@ -108,45 +123,32 @@ export function ofInstance(actors: readonly Actor[], instance: string): Actor[] 
   return seen.length > 0 ? seen : actors.filter((actor) => isPodNameOf(actor, instance));
 }
 
-/** `widget-operator-7c9f8d6b5-x2x4z` of a pod that is gone: the workload's name and generated parts. */
+/** Recognizes `widget-operator-7c9f8d6b5-x2x4z`: the workload's name and generated parts. */
 function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
   if (kind === 'Pod') return podName === name;
   const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
   return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
 }
 
-/**
- * One of its pods holds the Lease: client-go adds an ID to the name, cert-manager words. Pods of a StatefulSet are
- * called as those before them: what was renewed last before a pod was made was another's.
- */
-export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
-  return pods.some(
-    ({ name, creationTimestamp }) =>
-      (holder === name || holder.startsWith(`${name}_`) || holder.startsWith(`${name}-`)) &&
-      !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
-  );
-}
-
-export function isOfProduct(known: CatalogueEntry, { name, programs }: Actor): boolean {
+/** Reports whether a workload has the name of a well-known product's workload, in any spelling of an installer. */
+export function hasProductName(known: CatalogueEntry, { name, programs }: Actor): boolean {
   return isWorkloadOf(known, name) || programs.some((program) => isExactly(known, program));
 }
 
 /**
- * The name of a release in front of the product's is seen beside it, or the product is at home:
- * `console-cert-manager` may be a console for it.
+ * Reports whether a workload is the well-known product itself. `console-cert-manager` may be a console for it: the
+ * prefix has to be the name of its Helm release, or the workload is in the product's own namespace.
  */
-export function isProductItself(known: CatalogueEntry, actor: Actor): boolean {
+export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
   const { namespace, name, programs } = actor;
-  return (
-    programs.some((program) => isExactly(known, program)) ||
-    known.workload.some(
-      (one) =>
-        isWorkloadOf({ workload: [one] }, name) &&
-        (one.name.includes('*') ||
-          namespace === one.namespace ||
-          [one.name, ...releasesOf(actor).map((release) => `${release}-${one.name}`)].includes(
-            name,
-          )),
-    )
+  if (programs.some((program) => isExactly(known, program))) return true;
+  return known.workload.some(
+    (one) =>
+      isWorkloadOf({ workload: [one] }, name) &&
+      (one.name.includes('*') ||
+        namespace === one.namespace ||
+        [one.name, ...releaseNames(actor).map((release) => `${release}-${one.name}`)].includes(
+          name,
+        )),
   );
 }

@@ -19,8 +19,8 @@ import {
   typesOf,
   valueIn,
 } from '../context.ts';
-import { catalogued, type Held, writerOf } from './held.ts';
-import { leaseHere } from './state.ts';
+import { type Held, knownFinalizer, writerOf } from './held.ts';
+import { leaseHere } from './leases.ts';
 
 /**
  * Something that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
@@ -114,7 +114,7 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
       .filter(({ type }) => isBuiltIn(type.group))
       .map((next) => ({ ...next, by }));
   });
-  const listedNeeds = catalogued(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
+  const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
   const named = [...direct, ...behind].flatMap((one): Need[] => {
     const object = isInside(context, one.namespace) ? objectNamed(context, one) : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
@@ -149,7 +149,7 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
 
 /** What the owner creates in the namespace: by the catalogue, by a template in the spec, by what it created before. */
 function neededToCreate(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  const known = catalogued(held)?.needs?.filter(({ action }) => action === 'create') ?? [];
+  const known = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'create') ?? [];
   const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
   return [
     ...known.map(

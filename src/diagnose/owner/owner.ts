@@ -1,9 +1,9 @@
 import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
-import { type FinalizerWriter, type LeaseFacts, trialKey } from '../../model/snapshot.ts';
+import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
-import { type CatalogueEntry, isWorkloadOf, productName } from '../catalogue.ts';
+import { productName } from '../catalogue.ts';
 import { cutText, isWaiting, linksInside, linksNamedIn } from '../chains.ts';
 import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
 import {
@@ -24,7 +24,6 @@ import {
   linksToHeld,
   listed,
   listNames,
-  listWords,
   type RuleResult,
   subjectOf,
   typeName,
@@ -32,7 +31,7 @@ import {
   wordsOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
+import { departedGrant, isRbacRead } from '../rights.ts';
 import {
   admissionResult,
   askedAbout,
@@ -43,21 +42,21 @@ import {
 } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
-import { type Attribution, attribute, type Candidate } from './attribute.ts';
-import { isFresh, leasesOf, leasesOfWriter, pointerText, writersOf } from './evidence.ts';
+import type { Excluded } from './exclusions.ts';
 import {
-  catalogued,
+  finalizerDomain,
   type Held,
   heldObject,
-  isByHand,
   isManaged,
   isOfControllerManager,
-  meantBy,
-  tellingWriter,
+  isSetByHand,
+  knownFinalizer,
+  specificFieldManager,
   writerOf,
 } from './held.ts';
+import { isHolder, isRenewed, leasesOfGroups, leasesOfProgram, lostLease } from './leases.ts';
 import { hasWord, isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
-import { goesBy, isHolder } from './names.ts';
+import { matchesName } from './names.ts';
 import { type Named, type Need, namedBy, needsOfOwner } from './needs.ts';
 import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
@@ -75,20 +74,19 @@ import {
   lastWarning,
   lostAgent,
   lostDefinition,
-  lostLease,
   pausedBy,
   type Refusal,
   refusalsFor,
   sayings,
 } from './state.ts';
+import { isPresent, type Suspect, suspectText } from './suspects.ts';
+import { findOwner, type Ownership } from './verdict.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
   /** What the held object waits for. */
   waitsFor: Link[];
   results: RuleResult[];
-  /** While there is one, no pattern reaches the finalizer, and nothing is proven permanent. */
-  reservations: string[];
   /** Nobody who lives will remove it: a person may. */
   isRemovable: boolean;
   /** In a forecast: it lives, nothing speaks against it, and so it is presumed to do its work. */
@@ -98,7 +96,6 @@ export interface OwnerResults {
 export const UNEXPECTED: OwnerResults = {
   waitsFor: [],
   results: [],
-  reservations: [],
   isRemovable: false,
   isExpected: false,
 };
@@ -121,7 +118,7 @@ export function ownerResults(
   behind: readonly string[] = [],
 ): OwnerResults {
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
-  const attribution = attribute(context, held);
+  const attribution = findOwner(context, held);
   const refusing = refusingFor(context, held);
   const obstacles = refusing.filter(isForEverybody);
   const removal = removalRemedies(context, held, siblings, refusing[0]?.subject);
@@ -165,7 +162,6 @@ export function ownerResults(
       ...linksTo(wakeless, 'it would refuse the pods of its owner'),
     ],
     results: [...others, ...extra, ...wakeless],
-    reservations: reservationsOf(attribution, first),
     isRemovable,
     isExpected: false,
   };
@@ -210,25 +206,6 @@ function heldByPartner(
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
 
-function reservationsOf(
-  { reservations, owner, certainty }: Attribution,
-  first: RuleResult,
-): string[] {
-  const actor = owner?.actor;
-  if (first.code === 'owner-missing' || first.code === 'owner-unknown' || actor === undefined) {
-    return reservations;
-  }
-  if (first.code === 'owner-scaled-to-zero') {
-    return certainty === 'proven'
-      ? reservations
-      : [...reservations, `${actorText(actor)} is only likely to be its owner`];
-  }
-  return [
-    ...reservations,
-    `${actorText(actor)} should remove it and ${isAlive(actor) ? 'runs' : 'is there'}`,
-  ];
-}
-
 /** How sure it is stands in the sentence, and what was not read stands beside it. */
 function shouldRemove(held: Held, certainty: Certainty, unread: readonly string[]): string {
   if (certainty === 'proven') return `should remove ${held.finalizer}`;
@@ -240,9 +217,9 @@ function notRead(labels: readonly string[]): string {
   return `${listNames(labels, 3)} could not be read`;
 }
 
-function evidenceFor({ evidence, rights, actor }: Candidate): string[] {
+function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   return [
-    ...evidence.map(({ text }) => text),
+    ...clues.map(({ text }) => text),
     ...(rights.because.length === 0 ? [] : [`RBAC: ${rights.because.slice(0, 3).join('; ')}`]),
     ...(actor === undefined || actor.isGone
       ? []
@@ -250,12 +227,12 @@ function evidenceFor({ evidence, rights, actor }: Candidate): string[] {
   ];
 }
 
-function evidenceOf(candidate: Candidate, { candidates, unread }: Attribution): string[] {
+function evidenceOf(candidate: Suspect, { suspects, unread }: Ownership): string[] {
   return [
     ...evidenceFor(candidate),
-    ...candidates
+    ...suspects
       .slice(0, 3)
-      .map((other) => `also points to ${pointerText(other)}: ${other.evidence[0]?.text}`),
+      .map((other) => `also points to ${suspectText(other)}: ${other.clues[0]?.text}`),
     ...(unread.length === 0 ? [] : [notRead(unread)]),
   ];
 }
@@ -264,7 +241,7 @@ function evidenceOf(candidate: Candidate, { candidates, unread }: Attribution): 
 interface Charge {
   context: Context;
   held: Held;
-  candidate: Candidate;
+  candidate: Suspect;
   actor: Actor;
   removal: Remedy[];
   /** What refuses the update that removes the finalizer. */
@@ -287,7 +264,7 @@ function told(
   return { ...common, ...more, code, message: duty + words, evidence, remedies };
 }
 
-function ofActor(attribution: Attribution, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
+function ofActor(attribution: Ownership, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
@@ -572,9 +549,7 @@ function running(charge: Charge): RuleResult[] {
     return [told(charge, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
   const isOver = isEnding(context, actor);
-  const lease = isOver
-    ? undefined
-    : lostLease(context, actor, leasesOf(context, meantBy(context, held)));
+  const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
   if (lease !== undefined) return [withoutLead(charge, lease)];
   if (isForeseen(context, held)) return needing(charge);
   if (isOver) {
@@ -651,7 +626,7 @@ function withoutLead(charge: Charge, lease: LeaseFacts): RuleResult {
     return told(charge, 'owner-running', words, [log, ...restartRemedies(context, actor, why)]);
   }
   const see = lookAt(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
-  if (isFresh(context, lease)) {
+  if (isRenewed(context, lease)) {
     const words = ` and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`;
     const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
     return told(charge, 'owner-running', words, [log, see, role('now', { text })]);
@@ -691,7 +666,7 @@ function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, he
  * what they write: whose status one has written is presumed to be looked after.
  */
 function isOfTheCloud(held: Held): boolean {
-  const known = catalogued(held);
+  const known = knownFinalizer(held);
   return (
     known !== undefined &&
     (isManaged(known) || known.workload.some(({ name }) => name === 'cloud-controller-manager')) &&
@@ -745,7 +720,7 @@ function needing(charge: Charge): RuleResult[] {
 function diedHere(
   context: Context,
   held: Held,
-  { account }: Candidate,
+  { account }: Suspect,
   refusal: Refusal | undefined,
 ): string | undefined {
   if (refusal === undefined) return undefined;
@@ -785,87 +760,43 @@ function diedHere(
 const ABSENT =
   /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
 
-/**
- * A binding by which an account of the product in this namespace could remove the finalizer, which outlives it:
- * there it ran. Of accounts in several namespaces any may have been the one.
- */
-function traceOf(context: Context, known: CatalogueEntry, { type }: Held): string | undefined {
-  const traces = listed(context.now.cluster.clusterRoleBindings).flatMap((binding) =>
-    binding.subjects
-      .filter(
-        ({ kind, namespace, name }) =>
-          kind === 'ServiceAccount' &&
-          isWorkloadOf(known, name) &&
-          rightsOf(context, { namespace, name }, type, []).change !== undefined,
-      )
-      .map(({ namespace }) => ({ binding: binding.name, namespace })),
-  );
-  const isHere = traces.every(({ namespace }) => isInside(context, namespace));
-  return isHere ? traces[0]?.binding : undefined;
-}
+const ELSEWHERE =
+  'a controller outside of the cluster (hosted control plane, parent cluster, k3s, a cloud) would not be visible';
 
 /** Remedies of the catalogue that say what "Install … again" says. */
 const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
 
-/** "The workload that is known to be gone; else the object's CRD; else the object itself." */
+/** No controller was found: about the workload that was deleted; else the object's CRD; else the object itself. */
 function missing(
   context: Context,
   held: Held,
-  { owner, reservations, certainty, wasDeletedWithNamespace }: Attribution,
+  { owner, suspects, others, certainty, wasDeletedWithNamespace }: Ownership,
   removal: Remedy[],
 ): RuleResult {
   const { finalizer } = held;
-  const known = catalogued(held);
+  const known = knownFinalizer(held);
   const gone = owner?.actor;
   const place = gone?.namespace ?? owner?.account?.namespace;
-  const trace =
-    owner === undefined && known !== undefined ? traceOf(context, known, held) : undefined;
-  const inside = trace !== undefined || isInside(context, place);
+  const inside = isInside(context, place);
+  const isForecast = isGoing(context, gone?.namespace);
   const definition = listed(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
-  const writer = writerOf(held);
-  const likely = certainty === 'likely' ? 'most likely ' : '';
-  const product = (): string => {
-    const name = known && productName(known);
-    if (name !== undefined) return name;
-    if (gone !== undefined) return actorText(gone);
-    if (definition !== undefined) return `the controller of ${held.subject.kind}`;
-    const manager = tellingWriter(held);
-    return `the program that set ${finalizer}${manager === '' ? '' : ` as field manager "${manager}"`}`;
-  };
-  const subject: Subject =
-    gone !== undefined
-      ? subjectOf(gone)
-      : definition !== undefined
-        ? definitionSubject(definition.name)
-        : held.subject;
   const message = (): string => {
     if (gone !== undefined) {
-      const fate = inside || isGoing(context, place) ? fateText(context, place) : 'was deleted';
-      return `${fate}, so ${likely}no controller is left to remove ${finalizer}`;
+      const fate = inside || isForecast ? fateText(context, place) : 'was deleted';
+      return `${fate}; ${otherText(suspects, others)} remove ${finalizer}`;
     }
-    if (owner?.account !== undefined) {
-      const who = accountText(owner.account);
-      const what = inside
-        ? `it ran in this namespace as ${who} and was deleted with it; no other controller in the cluster removes ${finalizer}`
-        : `nothing runs as ${who}, which may remove ${finalizer}`;
-      return `${likely}no longer has a controller: ${what}`;
-    }
-    const whose = known === undefined ? '' : `, which belongs to ${known.owner}`;
-    const where =
-      trace === undefined
+    const ran =
+      owner?.account === undefined || !inside
         ? ''
-        : `, which ran in this namespace: ClusterRoleBinding ${trace} is for its account here`;
-    return `${likely}has no controller in the cluster that would remove ${finalizer}${whose}${where}`;
+        : `: it may have run as ${accountText(owner.account)}, deleted with this namespace`;
+    const whose = known === undefined ? '' : `, a finalizer of ${known.owner}`;
+    return `has no controller that was found in this cluster${whose}${ran}; one outside of it would not be visible`;
   };
-  const circle =
-    gone !== undefined
-      ? `it ${fateText(context)}`
-      : 'its controller was in this namespace, in which nothing can be created any more';
   return {
     code: 'owner-missing',
-    subject,
+    subject: subjectForMissing(held, gone, definition?.name),
     finalizer,
     // A deleted workload is the subject itself.
     cause:
@@ -873,53 +804,85 @@ function missing(
         ? undefined
         : ((inside ? owner?.account?.name : owner?.account && accountText(owner.account)) ??
           known?.owner ??
-          (tellingWriter(held) || undefined)),
+          (specificFieldManager(held) || undefined)),
     message: message(),
     continuation:
       known === undefined
-        ? `${likely}no controller in the cluster would remove it`
-        : `it belongs to ${known.owner}, and no part of that runs in the cluster`,
+        ? `no controller that would remove it was found in this cluster`
+        : `it belongs to ${known.owner}, which was not found in this cluster`,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
-      ...(writer === undefined
-        ? []
-        : [
-            `${wroteText(writer)}${gone !== undefined || isThere(context, writer.manager) ? '' : ', and no workload has this name'}`,
-          ]),
+      ...writerText(context, held),
       ...purposeOf(held),
-      ...(gone !== undefined
-        ? []
-        : [
-            'no controller was found in this cluster; searched: workloads, pods of all accounts that may change the type, RBAC, Leases, webhooks, CRDs',
-          ]),
+      ...(isForecast ? [] : [`searched: ${SEARCHED}; ${ELSEWHERE}`]),
       ...staleLeases(context, held),
-      ...reservations,
+      ...others,
     ],
     scope: inside ? 'namespace' : 'cluster',
     certainty,
     wasDeletedWithNamespace: wasDeletedWithNamespace || undefined,
     remedies: [
-      ...((inside || isGoing(context, place)) && held.objects.length > 0
+      ...((inside || isForecast) && held.objects.length > 0
         ? orderRemedies(context, held, gone === undefined ? 'their controller' : actorText(gone))
         : []),
-      ...(isGoing(context, gone?.namespace)
+      ...(isForecast
         ? []
         : [
-            installRemedy(held, product(), inside, known && isManaged(known)),
+            installRemedy(
+              held,
+              productText(held, gone, definition !== undefined),
+              inside,
+              known && isManaged(known),
+            ),
             ...knownRemedies(held, 'or').filter(({ text }) => !RUNS_OWNER_AGAIN.test(text)),
             ...removal,
           ]),
     ],
-    waitsForNamespace: inside ? circle : undefined,
+    waitsForNamespace: inside
+      ? gone === undefined
+        ? 'nothing can be created in this namespace before it is gone, and its controller was in it'
+        : `it ${fateText(context)}`
+      : undefined,
   };
 }
 
-function wroteText({ manager, time }: FinalizerWriter): string {
-  return `field manager "${manager}" wrote the finalizer${time === undefined ? '' : ` at ${time}`}`;
+function otherText(suspects: readonly Suspect[], others: readonly string[]): string {
+  if (suspects.length > 0) return `${listNames(suspects.map(suspectText), 3)} may`;
+  return others.length > 0
+    ? 'others may'
+    : 'no other controller was found in this cluster that would';
+}
+
+const SEARCHED =
+  'workloads of every kind, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs';
+
+function subjectForMissing(held: Held, gone: Actor | undefined, definition?: string): Subject {
+  if (gone !== undefined) return subjectOf(gone);
+  return definition === undefined ? held.subject : definitionSubject(definition);
+}
+
+function productText(held: Held, gone: Actor | undefined, isDefined: boolean): string {
+  const known = knownFinalizer(held);
+  const name = known && productName(known);
+  if (name !== undefined) return name;
+  if (gone !== undefined) return actorText(gone);
+  if (isDefined) return `the controller of ${held.subject.kind}`;
+  const manager = specificFieldManager(held);
+  return manager === '' ? `the controller of ${held.finalizer}` : `"${manager}"`;
+}
+
+function writerText(context: Context, held: Held): string[] {
+  const writer = writerOf(held);
+  if (writer === undefined) return ['managedFields name no writer of the finalizer'];
+  const { manager, time } = writer;
+  const absent = absentWriter(context, held) === undefined ? '' : ', and no workload has this name';
+  return [
+    `field manager "${manager}" wrote the finalizer${time === undefined ? '' : ` at ${time}`} (managedFields)${absent}`,
+  ];
 }
 
 function purposeOf(held: Held): string[] {
-  const known = catalogued(held);
+  const known = knownFinalizer(held);
   return known === undefined
     ? []
     : [`${held.finalizer} protects: ${withoutPeriod(known.protects)}`];
@@ -927,8 +890,8 @@ function purposeOf(held: Held): string[] {
 
 function staleLeases(context: Context, held: Held): string[] {
   const leases = [
-    ...leasesOf(context, meantBy(context, held)),
-    ...leasesOfWriter(context, held, writersOf),
+    ...leasesOfGroups(context, finalizerDomain(context, held)),
+    ...leasesOfProgram(context, specificFieldManager(held)),
   ];
   return [...new Set(leases)].map(
     ({ namespace, name, holder, renewTime }) =>
@@ -936,65 +899,38 @@ function staleLeases(context: Context, held: Held): string[] {
   );
 }
 
-const MAX_CANDIDATES = 5;
+const MAX_SUSPECTS = 5;
 
+/** Several controllers could be the owner, or none that was found is likely enough. */
 function unknown(
   context: Context,
   held: Held,
-  { owner, candidates, reservations, unread }: Attribution,
+  ownership: Ownership,
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject } = held;
-  const known = catalogued(held);
-  const writer = writerOf(held);
-  const telling = candidates.filter(({ evidence }) => evidence.length > 0);
-  const shown = (telling.length > 0 ? telling : candidates).slice(0, MAX_CANDIDATES);
-  const lines = shown.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
-  const absent =
-    telling.length === 0 && known === undefined ? absentWriter(context, held) : undefined;
-  const why = (): string => {
-    if (unread.length > 0) return `its controller is unknown: ${notRead(unread)}`;
-    const departed = owner === undefined ? '' : departedText(owner);
-    if (known !== undefined) {
-      const where =
-        telling.length > 1
-          ? `${telling.length} workloads may be that`
-          : departed || 'where it runs is not visible in the cluster';
-      return `it belongs to ${known.owner}; ${where}`;
-    }
-    const names = listWords(shown.map(pointerText));
-    const [only, ...others] = telling;
-    if (others.length > 0) {
-      return `its controller is unknown: the evidence points to ${names}`;
-    }
-    if (only !== undefined && only.rights.change === undefined) {
-      return `its controller is unknown: the evidence points to ${names}, which has no permission to remove it now; a RoleBinding in this namespace that granted it would have been deleted`;
-    }
-    if (departed !== '') return `${departed}; another controller may remove it`;
-    if (absent !== undefined) {
-      return `field manager "${absent}" set it, and no workload in the cluster has this name`;
-    }
-    if (isByHand(held)) return `it was set by hand, with "${writer?.manager}"`;
-    const nobody = 'nothing in the cluster shows which controller should remove it';
-    return candidates.length > 0 ? `${nobody}; by its permissions, ${names} could` : nobody;
-  };
+  const { suspects, excluded, others } = ownership;
+  const known = knownFinalizer(held);
+  const lines = suspects
+    .slice(0, MAX_SUSPECTS)
+    .flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
+  const absent = suspects.length === 0 && known === undefined && absentWriter(context, held);
+  const why = whyUnknown(context, held, ownership);
   return {
     code: 'owner-unknown',
     subject,
     finalizer,
-    cause: telling.length > 0 ? undefined : (known?.owner ?? absent),
-    message: `has finalizer ${finalizer}, and ${why()}`,
-    continuation: why(),
+    cause: suspects.length > 0 ? undefined : (known?.owner ?? (absent || undefined)),
+    message: `has finalizer ${finalizer}, and ${why}`,
+    continuation: why,
     evidence: [
-      writer === undefined
-        ? 'managedFields name no writer of the finalizer'
-        : `${wroteText(writer)} (managedFields)`,
-      ...shown.map(
-        (candidate) =>
-          `${pointerText(candidate)} may be its controller: ${evidenceFor(candidate).join('; ') || 'only by its permissions'}`,
-      ),
+      ...writerText(context, held),
+      ...suspects
+        .slice(0, MAX_SUSPECTS)
+        .map((one) => `suspect ${suspectText(one)}: ${evidenceFor(one).join('; ')}`),
+      ...excludedTexts(excluded),
       ...logEvidence(context, lines),
-      ...reservations,
+      ...others,
       ...(known === undefined
         ? ['not a well-known finalizer']
         : [`well-known finalizer of ${known.owner}`, ...purposeOf(held)]),
@@ -1006,9 +942,7 @@ function unknown(
     ...(lines.length > 0 && { ownerLog: quotedLines(lines) }),
     remedies: [
       ...knownRemedies(held, 'now'),
-      ...(absent === undefined
-        ? []
-        : [role('now', { text: `Restart the program that ran as "${absent}"` })]),
+      ...(absent ? [role('now', { text: `Restart the program that ran as "${absent}"` })] : []),
       look(
         `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
         kubectl(
@@ -1021,21 +955,54 @@ function unknown(
   };
 }
 
-function departedText({ actor, account }: Candidate): string {
+/** Exclusions are shown, for workloads that a clue other than a permission points to. */
+function excludedTexts(excluded: readonly Excluded[]): string[] {
+  return excluded
+    .slice(0, MAX_SUSPECTS)
+    .map(({ suspect, reason }) => `ruled out ${suspectText(suspect)}: ${reason}`);
+}
+
+function whyUnknown(
+  context: Context,
+  held: Held,
+  { owner, suspects, excluded, unread }: Ownership,
+): string {
+  if (unread.length > 0) return `who should remove it cannot be told: ${notRead(unread)}`;
+  const known = knownFinalizer(held);
+  const whose = known === undefined ? '' : `it belongs to ${known.owner}; `;
+  if (suspects.length > 0) {
+    const names = listNames(suspects.map(suspectText), MAX_SUSPECTS);
+    return suspects.length > 1
+      ? `${whose}several controllers could remove it: ${names}`
+      : `${whose}${names} could remove it, but nothing shows that it should`;
+  }
+  const departed = owner === undefined ? '' : departedText(owner);
+  if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
+  const [lost] = excluded.filter(({ suspect }) => isPresent(suspect));
+  if (lost !== undefined) {
+    return `${whose}clues point to ${suspectText(lost.suspect)}, but ${lost.reason}`;
+  }
+  if (known !== undefined) return `${whose}where that runs could not be seen`;
+  const absent = absentWriter(context, held);
+  if (absent !== undefined) {
+    return `field manager "${absent}" has set it, and no workload in the cluster has this name`;
+  }
+  if (isSetByHand(held)) return `a person has set it, with "${writerOf(held)?.manager}"`;
+  return 'nothing in the cluster shows who should remove it';
+}
+
+function departedText({ actor, account }: Suspect): string {
   if (actor !== undefined) return `${actorText(actor)}, which may remove it, was deleted`;
   return account === undefined
     ? ''
     : `nothing runs as ${accountText(account)}, which may remove it`;
 }
 
-/** It has a name of its own, which nobody who is there has. */
+/** Returns the finalizer's field manager if it identifies a program and no workload in the cluster has its name. */
 function absentWriter(context: Context, held: Held): string | undefined {
-  const name = tellingWriter(held);
-  return name === '' || isThere(context, name) ? undefined : name;
-}
-
-function isThere(context: Context, name: string): boolean {
-  return actorsOf(context).some((actor) => !actor.isGone && goesBy(actor, name));
+  const name = specificFieldManager(held);
+  const isPresent = actorsOf(context).some((actor) => !actor.isGone && matchesName(actor, name));
+  return name === '' || isPresent ? undefined : name;
 }
 
 /** A claim may wait for its volume to be detached. */
@@ -1108,7 +1075,7 @@ function admissionOf(context: Context, held: Held): string[] {
 /** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
 function ofControllerManager(context: Context, held: Held): OwnerResults {
   const manager = controllerManager(context);
-  const name = catalogued(held)?.owner ?? 'kube-controller-manager';
+  const name = knownFinalizer(held)?.owner ?? 'kube-controller-manager';
   const { links, names: users } = usersOf(context, held);
   const children = [
     ...links,
@@ -1121,7 +1088,6 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       waitsFor: linksTo([result], BECAUSE),
       results: [result],
       // It is not gone: another one takes over, and then it removes what is its own.
-      reservations: ['kube-controller-manager should remove it, and is not running'],
     };
   }
   const obstacles = refusingFor(context, held).filter(isForEverybody);
@@ -1169,6 +1135,5 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
     ...UNEXPECTED,
     waitsFor: isWaiting ? children : linksTo([result], BECAUSE),
     results: isWaiting ? [] : [result, ...obstacles],
-    reservations: ['kube-controller-manager should remove it'],
   };
 }

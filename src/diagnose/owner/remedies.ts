@@ -16,10 +16,10 @@ import {
 } from '../commands.ts';
 import { type Context, inShort, listNames, listWords, typeName } from '../context.ts';
 import { waysToChange } from '../rights.ts';
-import type { Candidate } from './attribute.ts';
-import { catalogued, type Held } from './held.ts';
-import { goesBy, isTelling } from './names.ts';
+import { type Held, knownFinalizer } from './held.ts';
+import { identifiesProgram, matchesName } from './names.ts';
 import { invalidity, leaseSeconds, type Refusal } from './state.ts';
+import type { Suspect } from './suspects.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -29,7 +29,11 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
   const who = actorText(actor);
   const manager = scaledBy?.manager ?? '';
   const scalers = actorsOf(context).filter(
-    (other) => other !== actor && isAlive(other) && isTelling(manager) && goesBy(other, manager),
+    (other) =>
+      other !== actor &&
+      isAlive(other) &&
+      identifiesProgram(manager) &&
+      matchesName(other, manager),
   );
   const undone =
     owner?.controller === true
@@ -134,7 +138,7 @@ export function installRemedy(
 }
 
 export function cureRemedies(
-  given: { context: Context; held: Held; candidate: Candidate; actor: Actor },
+  given: { context: Context; held: Held; candidate: Suspect; actor: Actor },
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
@@ -362,13 +366,13 @@ function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
 
 /** What removing the finalizer by hand costs. */
 function leakText(held: Held): string {
-  const known = catalogued(held);
+  const known = knownFinalizer(held);
   return known === undefined
     ? 'external resources that its controller would have deleted may be leaked; the cluster does not show which'
     : withoutPeriod(known.leakIfRemoved);
 }
 
 export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
-  const known = catalogued(held);
+  const known = knownFinalizer(held);
   return known === undefined ? [] : [role(when, { text: withoutPeriod(known.remedy) })];
 }

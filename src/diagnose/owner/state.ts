@@ -1,7 +1,6 @@
 import { escapeForRegExp } from '../../base/text.ts';
 import {
   type EventFacts,
-  type LeaseFacts,
   type ObjectDetail,
   type ObjectFacts,
   partnerKey,
@@ -16,16 +15,14 @@ import {
   eventsAbout,
   groupOf,
   isBuiltIn,
-  isInside,
   listed,
   typeName,
   typesOf,
 } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
-import { isFresh } from './evidence.ts';
 import type { Held } from './held.ts';
 import { logLinesAbout } from './logs.ts';
-import { isHolder, namesOf, OF_KUBERNETES, OF_NODES, speaksAs } from './names.ts';
+import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS, programNames } from './names.ts';
 import { parentsOf } from './partners.ts';
 
 /** Something that the owner, or the API server for it, said it cannot do. */
@@ -81,11 +78,12 @@ function isOfAnother(
   component: string,
   instance = '',
 ): boolean {
-  if (OF_NODES.test(component)) return true;
-  const isOf = (actor: Actor): boolean => speaksAs(actor, component, instance);
+  if (NODE_COMPONENTS.test(component)) return true;
+  const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
   if (owner === undefined || isOf(owner)) return false;
   return (
-    OF_KUBERNETES.test(component) || actorsOf(context).some((one) => isAlive(one) && isOf(one))
+    KUBERNETES_CONTROLLERS.test(component) ||
+    actorsOf(context).some((one) => isAlive(one) && isOf(one))
   );
 }
 
@@ -427,7 +425,7 @@ export function leaseSeconds({ now }: Context, actor: Actor): number {
 }
 
 function isOfActor(actor: Actor, lease: string): boolean {
-  return namesOf(actor).some((name) => name.includes('-') && lease.includes(name));
+  return programNames(actor).some((name) => name.includes('-') && lease.includes(name));
 }
 
 /** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
@@ -451,77 +449,4 @@ function isPause(key: string, value: string): boolean {
     return value !== 'false' && value !== '';
   }
   return /^reconcil(?:e|iation)$/.test(name) && /^(?:disabled?|false|paused?|off)$/i.test(value);
-}
-
-/**
- * A Lease of the owner's that says that it does not lead: somebody else holds it, or held it last, or its own
- * pod holds it and renews it no more. A Lease is the owner's where it is called after it or after the group, unless
- * another one fits better.
- */
-export function lostLease(
-  context: Context,
-  actor: Actor,
-  leases: readonly LeaseFacts[],
-): LeaseFacts | undefined {
-  const { namespace: home } = actor;
-  // kube-system is where many lead that run somewhere else (cert-manager, cloud controllers).
-  const near = listed(context.now.cluster.leases).filter(({ namespace }) =>
-    [home, 'kube-system'].includes(namespace),
-  );
-  const others = actorsOf(context).filter((other) => other !== actor && other.namespace === home);
-  const isOfGroup = ({ namespace, name }: LeaseFacts): boolean =>
-    namespace === home && leases.some((one) => one.namespace === home && one.name === name);
-  // Of a name that any program may have, only where nobody else at home has it.
-  const isOnlyWriter = ({ namespace, writers = [] }: LeaseFacts): boolean =>
-    namespace === home &&
-    writers.some(
-      (writer) =>
-        actor.programs.includes(writer) &&
-        others.every(({ programs }) => !programs.includes(writer)),
-    );
-  const own = near.filter((lease) => {
-    const fit = fitOf(actor, lease);
-    // `widget-operator-webhook` is that of another workload, if there is one of this name.
-    const isBest = others.every((other) => fitOf(other, lease) <= fit);
-    return isBest && (fit > 0 || isOfGroup(lease) || isOnlyWriter(lease));
-  });
-  if (
-    actor.pods.length === 0 ||
-    own.some((lease) => isHolder(actor, lease) && isFresh(context, lease))
-  ) {
-    return undefined;
-  }
-  return (
-    own.find((lease) => isHolder(actor, lease)) ?? own.find(({ holder }) => holder !== undefined)
-  );
-}
-
-/**
- * How much of a Lease's name is that of a workload or its program; `acme-x-manager` leads by `x-manager` as well. A
- * name of one word tells nothing but at home. It is more to have written it: a storage sidecar's Lease is called after
- * the driver.
- */
-function fitOf(actor: Actor, lease: LeaseFacts): number {
-  const isWriter = lease.writers?.some((writer) => speaksAs(actor, writer)) === true;
-  const names = namesOf(actor).filter((name) => name.includes('-'));
-  if (lease.namespace === actor.namespace) names.push(actor.name);
-  const shared = names.map((name) =>
-    lease.name.includes(name)
-      ? name.length
-      : name.endsWith(`-${lease.name}`)
-        ? lease.name.length
-        : 0,
-  );
-  return Math.max(0, ...shared) + (isWriter ? WRITTEN : 0);
-}
-
-/** More than any name. */
-const WRITTEN = 1_000;
-
-/** The Lease in this namespace by which somebody elsewhere leads: it goes with the namespace and cannot be made again. */
-export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
-  if (isInside(context, actor.namespace)) return undefined;
-  return listed(context.now.cluster.leases).find(
-    (lease) => isInside(context, lease.namespace) && isHolder(actor, lease),
-  );
 }

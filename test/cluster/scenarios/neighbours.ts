@@ -419,10 +419,10 @@ const rights: Scenario[] = [
       await world.createAll(grant(metadata, [subject], operatorRules(operator)));
     },
     expect: (world, operator) => ({
-      ...either((there, one) => ({ ...nobodyKnown(there, one), says: [/no permission/] }))(
-        world,
-        operator,
-      ),
+      ...either((there, one) => ({
+        ...nobodyKnown(there, one),
+        says: [/may neither update nor patch/],
+      }))(world, operator),
       never: [NOBODY_IS_MISSING],
     }),
   }),

@@ -10,7 +10,15 @@ import {
 } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref, stuck } from './links.ts';
+import {
+  deploymentRef,
+  objectFinalizer,
+  ownerMissing,
+  ownerUnknown,
+  podRef,
+  ref,
+  stuck,
+} from './links.ts';
 import {
   createGuarded,
   install,
@@ -72,7 +80,8 @@ const namesake: Scenario = {
     const gadget = operatorOf(world, { group: 'example.org', kind: 'Gadget' });
     const finalizer = `${gadget.group}/cleanup`;
     const held = ref(`${gadget.group}/v1`, 'Gadget', world.namespace, GUARDED);
-    return stuck([objectFinalizer(held, finalizer), { ...nobodyLeft(gadget), finalizer }]);
+    // A living program with the writer's name never leads to "missing": its permission may have been taken away.
+    return stuck([objectFinalizer(held, finalizer), ownerUnknown(held, finalizer)]);
   },
 };
 
@@ -135,7 +144,12 @@ async function setUpNeighbour(world: World): Promise<void> {
 }
 
 /** An operator elsewhere may act here by a RoleBinding of this namespace, which goes with it. */
-const grantedHere = (id: string, inside: OperatorOptions, title: string): Scenario =>
+const grantedHere = (
+  id: string,
+  inside: OperatorOptions,
+  owner: 'owner-failing' | 'owner-unknown',
+  title: string,
+): Scenario =>
   situation({
     id,
     own: true,
@@ -155,7 +169,7 @@ const grantedHere = (id: string, inside: OperatorOptions, title: string): Scenar
     afterwards: async (world) => {
       await install(world, { type: false, ...inside, namespace: world.namespace });
     },
-    owner: 'owner-unknown',
+    owner,
     expect: (world) => ({ mutations: [`delete namespaces/${world.namespace}`] }),
     cure: releaseGuarded,
   });
@@ -164,11 +178,13 @@ const granted = [
   grantedHere(
     'granted-here',
     { name: 'shop', scope: 'cluster' },
+    'owner-failing',
     'an operator elsewhere had its right here; an app that may do as much went with the namespace',
   ),
   grantedHere(
     'granted-here-namesake',
     { replicas: 0, scope: 'namespace' },
+    'owner-unknown',
     'the same, and what went is an older one of the same name',
   ),
 ];

@@ -15,7 +15,6 @@ import {
   forcesByPattern,
   GUARDED,
   HANGS,
-  heldBy,
   missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
@@ -158,7 +157,8 @@ const appliedByGitOps: Scenario = {
     const operator = operatorOf(world);
     return {
       outcome: 'stuck',
-      chains: [[heldBy(world, operator), nobodyLeft(operator)]],
+      // The tool may change everything, and watches: it could be the owner.
+      ...missingOrUnknown(world, operator),
       never: [
         { kind: 'Deployment', namespace: world.name('flux-system'), name: 'helm-controller' },
       ],
@@ -228,7 +228,7 @@ const accountLeft = situation({
   owner: (world, operator) => [
     {
       ...nobodyKnown(world, operator),
-      says: [/nothing runs as ServiceAccount \S+\/widget-operator, which may remove it/],
+      says: [/console could remove it/],
     },
   ],
   cure: releaseGuarded,
@@ -240,7 +240,10 @@ const watchesOnly = situation({
   operator: { ...NAMELESS, verbs: READ },
   behaviour: HANGS,
   owner: (world, operator) => [
-    { ...nobodyKnown(world, operator), says: [/widget-operator, which has no permission/] },
+    {
+      ...nobodyKnown(world, operator),
+      says: [/widget-operator, but it may neither update nor patch/],
+    },
   ],
   cure: releaseGuarded,
 });

@@ -1,0 +1,528 @@
+import type { EventFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
+import type { Actor } from '../actors.ts';
+import { actorsBehind } from '../backends.ts';
+import { domainOf, isWorkloadOf, productsOf } from '../catalogue.ts';
+import {
+  type Context,
+  calling,
+  conversionsOf,
+  definitionsOf,
+  eventsAbout,
+  inShort,
+  isBuiltIn,
+  isInside,
+  listed,
+  serversOf,
+  serviceText,
+  typeName,
+  webhooksOf,
+  wordsOf,
+} from '../context.ts';
+import { type Account, ableAccounts, isSameAccount } from '../rights.ts';
+import {
+  type FinalizerDomain,
+  finalizerDomain,
+  type Held,
+  identifiesController,
+  isNamedAfterType,
+  isSetByHand,
+  knownFinalizer,
+  lateWriters,
+  specificFieldManager,
+  statusManagers,
+  typesOfDomain,
+  writerOf,
+} from './held.ts';
+import { holderOf, isRenewed, leasesOfGroups } from './leases.ts';
+import { logLinesNaming } from './logs.ts';
+import {
+  GITOPS_TOOLS,
+  hasProductName,
+  identifiesProgram,
+  isExactProduct,
+  isFrameworkName,
+  isNamed,
+  isSameName,
+  matchesName,
+  matchesReporter,
+  programNames,
+  workloadsOfPod,
+} from './names.ts';
+import type { OwnerQuestion, Pointer } from './suspects.ts';
+
+/** One kind of evidence about who owns a finalizer. */
+interface ClueRow {
+  kind: string;
+  /** A clue about the object is direct: it is about this finalizer or this object. */
+  about: 'object' | 'type';
+  /** The sentence that the report shows about the suspect. */
+  text: string;
+  pointsTo: (question: OwnerQuestion) => Pointer[];
+}
+
+/** Every clue, in the order in which they count. No rule about who the owner is exists outside of this and EXCLUSIONS. */
+export const CLUES = [
+  {
+    kind: 'log',
+    about: 'object',
+    text: 'its log names the object',
+    pointsTo: ({ context, held, actors }) =>
+      actors.flatMap((actor) =>
+        logLinesNaming(context, held, actor)
+          .slice(0, 1)
+          .flatMap(({ pod, text }) => pointers([actor], `log of ${pod}: ${inShort(text)}`)),
+      ),
+  },
+  {
+    kind: 'quoted',
+    about: 'object',
+    text: 'the object, or an Event about it, names its ServiceAccount',
+    pointsTo: quotedAccounts,
+  },
+  {
+    kind: 'catalogue',
+    about: 'object',
+    text: 'the finalizer is well known, and this is its workload',
+    pointsTo: knownWorkloads,
+  },
+  {
+    kind: 'writer',
+    about: 'object',
+    text: 'it wrote this finalizer (managedFields)',
+    pointsTo: finalizerWriter,
+  },
+  {
+    kind: 'event',
+    about: 'object',
+    text: 'it reported an Event about the object, in its own name or that of the finalizer',
+    pointsTo: (question) => reporters(question, 'object'),
+  },
+  {
+    kind: 'status',
+    about: 'object',
+    text: 'it writes the status of the object (managedFields)',
+    pointsTo: statusWriters,
+  },
+  {
+    kind: 'package',
+    about: 'type',
+    text: 'it was installed by the same OLM package as the type',
+    pointsTo: samePackage,
+  },
+  {
+    kind: 'release',
+    about: 'type',
+    text: 'it was installed by the same Helm release as the CRD',
+    pointsTo: sameRelease,
+  },
+  {
+    kind: 'lease',
+    about: 'type',
+    text: 'it leads by a Lease named after the API group',
+    pointsTo: leaders,
+  },
+  {
+    kind: 'author',
+    about: 'type',
+    text: 'it created the object together with this finalizer, or has a name like its writer',
+    pointsTo: authors,
+  },
+  {
+    kind: 'labels',
+    about: 'type',
+    text: 'it has the same app.kubernetes.io labels as the CRD, or is named after the type',
+    pointsTo: namesakesOfType,
+  },
+  {
+    kind: 'product',
+    about: 'type',
+    text: 'it is named like the well-known owner of the finalizer',
+    pointsTo: productNames,
+  },
+  {
+    kind: 'reports',
+    about: 'type',
+    text: 'it reports Events about objects of the type',
+    pointsTo: (question) => reporters(question, 'type'),
+  },
+  {
+    kind: 'serves',
+    about: 'type',
+    text: 'it serves the type',
+    pointsTo: servers,
+  },
+  {
+    kind: 'active',
+    about: 'type',
+    text: 'it has written the status of the object since the deletion began',
+    pointsTo: lateStatusWriters,
+  },
+  {
+    kind: 'permission',
+    about: 'type',
+    text: 'RBAC names the type for it, to list, watch and change',
+    pointsTo: permitted,
+  },
+] as const satisfies readonly ClueRow[];
+
+export type ClueKind = (typeof CLUES)[number]['kind'];
+
+function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
+  return actors.map((actor) => ({ actor, account: actor.account, detail }));
+}
+
+/** The workload that wrote the finalizer, or the program of that name where no workload has it. */
+function finalizerWriter(question: OwnerQuestion): Pointer[] {
+  const { held, actors } = question;
+  const manager = specificFieldManager(held);
+  if (manager === '' || isSetForAnother(held, manager)) return [];
+  const detail = `field manager "${manager}"`;
+  const accounts = unusedAccounts(question)
+    .filter(({ name }) => isSameName(name, manager))
+    .map((account) => ({ actor: undefined, account, detail }));
+  const named = [...pointers(workloadsNamed(question, manager), detail), ...accounts];
+  if (named.length > 0) return named;
+  const programs = actors.filter((actor) => matchesName(actor, manager));
+  if (programs.length === 0) {
+    return [{ actor: undefined, account: undefined, program: manager, detail }];
+  }
+  return isNamedAfterType(held, manager) && !GITOPS_TOOLS.test(manager)
+    ? pointers(programs, detail)
+    : [];
+}
+
+/**
+ * Workloads of this name, or else those whose ServiceAccount has it. A container or command of this name may be a
+ * framework (`kopf run handlers.py`). A GitOps tool is meant where RBAC names the type for it.
+ */
+function workloadsNamed({ actors, rightsOf }: OwnerQuestion, manager: string): Actor[] {
+  const isMeant = ({ account }: Actor): boolean => {
+    const { change, worksElsewhere } = rightsOf(account);
+    return !GITOPS_TOOLS.test(manager) || change === 'named' || !worksElsewhere;
+  };
+  const byName = actors.filter((actor) => isNamed(actor, manager) && isMeant(actor));
+  if (byName.length > 0) return byName;
+  return actors.filter((actor) => isSameName(actor.account.name, manager) && isMeant(actor));
+}
+
+/** Accounts of this namespace that no workload uses: what ran as they was deleted with it. */
+function unusedAccounts({ context, held, actors }: OwnerQuestion): Account[] {
+  return ableAccounts(context, held.type).accounts.filter(
+    (account) =>
+      isInside(context, account.namespace) &&
+      !actors.some(({ account: used }) => isSameAccount(used, account)),
+  );
+}
+
+/** One program of a product may set what another one removes: snapshot-controller and csi-snapshotter. */
+function isSetForAnother(held: Held, manager: string): boolean {
+  const known = knownFinalizer(held);
+  return (
+    known !== undefined &&
+    known.workload.length > 0 &&
+    known.workload.every(({ name }) => name !== manager) &&
+    productsOf(manager).some(({ match }) => domainOf(match) === domainOf(known.match))
+  );
+}
+
+/** Who made the whole object, and programs whose name is how the writer's begins (`cert-manager-acmechallenges`). */
+function authors({ held, actors, domain }: OwnerQuestion): Pointer[] {
+  const { manager = '' } = writerOf(held) ?? {};
+  const detail = `field manager "${manager}"`;
+  if (isFrameworkName(manager)) {
+    return pointers(
+      actors.filter(({ programs }) => domain.relation !== 'unclear' && programs.includes(manager)),
+      detail,
+    );
+  }
+  if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
+  const named = actors.filter((actor) => matchesName(actor, manager));
+  const similar = actors.filter((actor) =>
+    programNames(actor).some((name) => name.includes('-') && manager.startsWith(`${name}-`)),
+  );
+  return pointers(named.length > 0 ? named : similar, detail);
+}
+
+/**
+ * A program writes under one name: who writes the status under another one than the finalizer's writer did not write the
+ * finalizer. What a manifest or a tool wrote says nothing about that.
+ */
+function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
+  if (domain.relation !== 'own' || isSetByHand(held)) return [];
+  const { manager: writer = '', isAuthor } = writerOf(held) ?? {};
+  const isOther = (manager: string): boolean =>
+    isAuthor !== true &&
+    (isFrameworkName(writer) || identifiesController(held, writer)) &&
+    !isSameName(manager, writer);
+  const managers = statusManagers(held).filter((manager) => !isOther(manager));
+  return managers.flatMap((manager) =>
+    pointers(
+      actors.filter((actor) => matchesName(actor, manager)),
+      `field manager "${manager}"`,
+    ),
+  );
+}
+
+function lateStatusWriters({ held, actors }: OwnerQuestion): Pointer[] {
+  return lateWriters(held).flatMap(({ manager }) =>
+    pointers(
+      actors.filter((actor) => matchesReporter(actor, manager)),
+      `field manager "${manager}"`,
+    ),
+  );
+}
+
+/** Names of the account in what the object or an Event says: it tried, even if RBAC grants it nothing any more. */
+function quotedAccounts({ context, held, actors }: OwnerQuestion): Pointer[] {
+  const manager = specificFieldManager(held);
+  const said = [
+    ...held.objects.flatMap((object) =>
+      wordsOf(context, object).map((text) => ({
+        text,
+        by: object.statusWriters.map((writer) => writer.manager),
+      })),
+    ),
+    ...eventsAbout(context, held).map(({ message, component }) => ({
+      text: message,
+      by: [component],
+    })),
+  ];
+  return said.flatMap(({ text, by }) => {
+    const speakers = by.filter(identifiesProgram);
+    // Another program than the one that wrote the finalizer may have tried something of its own.
+    const isByWriter = manager === '' || speakers.some((name) => isSameName(name, manager));
+    if (speakers.length > 0 && !isByWriter) return [];
+    return accountsIn(text).flatMap(({ namespace, name }): Pointer[] => {
+      const detail = `${namespace}/${name}`;
+      const own = actors.filter(({ account }) => isSameAccount(account, { namespace, name }));
+      if (own.length === 0) return [{ actor: undefined, account: { namespace, name }, detail }];
+      // The speaker may have acted as the account of another workload, by impersonation.
+      const speaking = actors.filter(
+        (actor) => !actor.isGone && speakers.some((speaker) => matchesReporter(actor, speaker)),
+      );
+      return pointers(
+        own.filter((actor) => speaking.length === 0 || speaking.includes(actor)),
+        detail,
+      );
+    });
+  });
+}
+
+function accountsIn(text: string): { namespace: string; name: string }[] {
+  return [...text.matchAll(/system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])/g)].map(
+    ([, namespace = '', name = '']) => ({ namespace, name }),
+  );
+}
+
+function knownWorkloads(question: OwnerQuestion): Pointer[] {
+  const known = knownFinalizer(question.held);
+  if (known === undefined) return [];
+  const accounts = unusedAccounts(question).filter(({ name }) => isWorkloadOf(known, name));
+  return [
+    ...pointers(
+      question.actors.filter((actor) => isExactProduct(known, actor)),
+      known.owner,
+    ),
+    ...accounts.map((account) => ({ actor: undefined, account, detail: known.owner })),
+  ];
+}
+
+function productNames({ held, actors }: OwnerQuestion): Pointer[] {
+  const known = knownFinalizer(held);
+  if (known === undefined) return [];
+  return pointers(
+    actors.filter((actor) => hasProductName(known, actor) && !isExactProduct(known, actor)),
+    known.owner,
+  );
+}
+
+/** Words that any finalizer's name may have after its slash. */
+const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
+
+/**
+ * Reporters of Events about the object. Policy engines and schedulers report about everything, so the component has to
+ * have the name of the finalizer's domain, task or writer; with the type's name alone it may be an auditor.
+ */
+function reporters(question: OwnerQuestion, about: ClueRow['about']): Pointer[] {
+  const { context, held, actors } = question;
+  return eventsAbout(context, held)
+    .filter((event) => subjectOfReporter(question, event) === about)
+    .flatMap(({ component, instance }) =>
+      pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
+    );
+}
+
+function subjectOfReporter(
+  { held, domain }: OwnerQuestion,
+  { component }: EventFacts,
+): ClueRow['about'] | undefined {
+  const name = component.toLowerCase();
+  const [group = '', task = ''] = held.finalizer.toLowerCase().split('/');
+  const tasks = task.split(/[^a-z]+/).filter((word) => !ANY_TASK.test(word));
+  const managers = [specificFieldManager(held), ...statusManagers(held)].filter(Boolean);
+  const isNamed = (words: readonly string[]): boolean =>
+    words.some((word) => word.length > 3 && name.includes(word));
+  if (
+    (group.includes('.') && name.includes(group)) ||
+    isNamed(tasks) ||
+    managers.some((manager) => isSameName(manager, component))
+  ) {
+    return 'object';
+  }
+  const isOwnType = domain.relation === 'own' && !isBuiltIn(held.type.group);
+  const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
+  return isOwnType && isNamed(words) ? 'type' : undefined;
+}
+
+function leaders({ context, domain, rightsOf }: OwnerQuestion): Pointer[] {
+  return leasesOfGroups(context, domain).flatMap((lease) => {
+    const holder = holderOf(context, lease);
+    if (holder === undefined) return [];
+    const { namespace, name } = lease;
+    // The domain behind a hash is often that of a company with many operators.
+    const isOfGroup = domain.groups.some((group) => name.includes(group));
+    if (!isOfGroup && rightsOf(holder.account).change !== 'named') return [];
+    const renewed = isRenewed(context, lease) ? 'renewed' : 'no longer renewed';
+    return pointers([holder], `${namespace}/${name}, ${renewed} by ${lease.holder}`);
+  });
+}
+
+function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
+  const types = typesOfDomain(context, held, domain).map(typeName);
+  return listed(context.now.cluster.clusterServiceVersions)
+    .filter(({ owned }) => owned.some((name) => types.includes(name)))
+    .flatMap(({ namespace, name, deployments }) =>
+      pointers(
+        actors.filter((actor) => actor.namespace === namespace && deployments.includes(actor.name)),
+        `ClusterServiceVersion ${namespace}/${name}`,
+      ),
+    );
+}
+
+function definitionsFor({ context, held, domain }: OwnerQuestion) {
+  const types = typesOfDomain(context, held, domain).map(typeName);
+  return listed(context.now.cluster.definitions).filter(({ name }) => types.includes(name));
+}
+
+function sameRelease(question: OwnerQuestion): Pointer[] {
+  return definitionsFor(question).flatMap(({ name, annotations }) => {
+    const release = releaseOf(annotations);
+    return release === undefined
+      ? []
+      : pointers(
+          question.actors.filter((actor) => releaseOf(actor.annotations) === release),
+          `release ${release}, CRD ${name}`,
+        );
+  });
+}
+
+function releaseOf(annotations: Record<string, string>): string | undefined {
+  const name = annotations['meta.helm.sh/release-name'];
+  const namespace = annotations['meta.helm.sh/release-namespace'];
+  return name === undefined || namespace === undefined ? undefined : `${namespace}/${name}`;
+}
+
+const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
+
+function namesakesOfType(question: OwnerQuestion): Pointer[] {
+  const { held, domain, actors } = question;
+  const valuesOf = (labels: Record<string, string>): string[] =>
+    LABELS.flatMap((key) => labels[key] ?? []);
+  const labelled = definitionsFor(question).flatMap(({ labels }) => valuesOf(labels));
+  if (domain.relation !== 'own') return [];
+  return pointers(
+    actors.filter(
+      (actor) =>
+        !sharesAccount(actors, actor) &&
+        (valuesOf(actor.labels).some((value) => labelled.includes(value)) ||
+          isNamedAfterType(held, actor.name)),
+    ),
+  );
+}
+
+/** Services that convert, serve or guard types of the domain's groups. */
+function servicesOf(
+  context: Context,
+  { groups }: FinalizerDomain,
+): { service: ServiceRef; detail: string }[] {
+  const isMeant = ({ group }: { group: string }): boolean => groups.includes(group);
+  return [
+    ...conversionsOf(definitionsOf(context))
+      .filter(isMeant)
+      .map(({ name, service }) => ({ service, detail: `conversion of ${name}` })),
+    ...serversOf(context)
+      .filter(isMeant)
+      .map(({ name, service }) => ({ service, detail: `APIService ${name}` })),
+    ...calling(webhooksOf(context))
+      .filter((webhook) => isWebhookOfGroups(context, webhook, groups))
+      .map(({ configuration, service }) => ({
+        service,
+        detail: `webhook of this API group, ${configuration.name}`,
+      })),
+  ].map(({ service, detail }) => ({ service, detail: `${detail}, ${serviceText(service)}` }));
+}
+
+/** Policy engines and gateways list foreign groups; a configuration that names no other group is the type's own. */
+function isWebhookOfGroups(
+  context: Context,
+  { configuration }: WebhookFacts,
+  groups: readonly string[],
+): boolean {
+  const all = webhooksOf(context)
+    .filter((other) => other.configuration.uid === configuration.uid)
+    .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups));
+  return (
+    all.some((group) => groups.includes(group)) &&
+    all.every((group) =>
+      groups.some((own) => group === own || group.endsWith(`.${own}`) || own.endsWith(`.${group}`)),
+    )
+  );
+}
+
+/** Workloads behind those Services. A workload that shares its account shows the installation, not the controller. */
+function servers({ context, domain, actors }: OwnerQuestion): Pointer[] {
+  return servicesOf(context, domain).flatMap(({ service, detail }) =>
+    pointers(
+      actorsBehind(context, service).filter((actor) => !sharesAccount(actors, actor)),
+      detail,
+    ),
+  );
+}
+
+function sharesAccount(actors: readonly Actor[], actor: Actor): boolean {
+  return actors.some(
+    (other) =>
+      !(
+        other.namespace === actor.namespace &&
+        other.kind === actor.kind &&
+        other.name === actor.name
+      ) &&
+      isSameAccount(other.account, actor.account) &&
+      ['Deployment', 'StatefulSet', 'DaemonSet'].includes(other.kind),
+  );
+}
+
+/** Returns the namespaces of Services that serve the type: their pods have to be read. */
+export function placesOfServers(context: Context, held: Held): string[] {
+  return servicesOf(context, finalizerDomain(context, held)).map(
+    ({ service }) => service.namespace,
+  );
+}
+
+/** Workloads, and accounts that no workload uses, that RBAC names the type for as for its reconciler. */
+function permitted(question: OwnerQuestion): Pointer[] {
+  const { actors, rightsOf } = question;
+  const isReconciler = (account: Pointer['account']): boolean => {
+    const rights = account && rightsOf(account);
+    return rights?.change === 'named' && rights.watch !== undefined;
+  };
+  const unused = unusedAccounts(question);
+  const because = (account: NonNullable<Pointer['account']>): string =>
+    rightsOf(account).because.slice(0, 3).join('; ');
+  return [
+    ...actors.map((actor) => ({ actor, account: actor.account })),
+    ...unused.map((account) => ({ actor: undefined, account })),
+  ]
+    .filter(({ account }) => isReconciler(account))
+    .map((one) => ({ ...one, detail: because(one.account) }));
+}

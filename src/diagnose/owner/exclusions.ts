@@ -1,0 +1,89 @@
+import type { Actor } from '../actors.ts';
+import { isBuiltIn } from '../context.ts';
+import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
+import { typesOfDomain } from './held.ts';
+import { hasClue, type OwnerQuestion, type Suspect } from './suspects.ts';
+
+/** A reason why a suspect cannot be the owner, whatever points to it. */
+interface Exclusion {
+  /** The sentence that the report shows about the suspect. */
+  reason: string;
+  excludes: (suspect: Suspect, question: OwnerQuestion) => boolean;
+}
+
+/** Every exclusion, in the order in which they are tried. */
+const EXCLUSIONS: readonly Exclusion[] = [
+  {
+    reason: 'its arguments or environment restrict it to other namespaces',
+    excludes: ({ actor }, question) => actor !== undefined && !watchesNamespace(actor, question),
+  },
+  {
+    reason: 'it is an operand: the workload belongs to an object of the type',
+    excludes: ({ actor }, question) => actor !== undefined && isOperandOf(actor, question),
+  },
+  {
+    reason: 'it may neither update nor patch the object, and nothing shows that it tried',
+    excludes: (suspect, { context }) =>
+      isRbacRead(context) &&
+      !suspect.actor?.isGone &&
+      suspect.program === undefined &&
+      suspect.rights.change === undefined &&
+      !suspect.rights.impersonates &&
+      !triedToAct(suspect) &&
+      (suspect.account === undefined || departedGrant(context, suspect.account) === undefined),
+  },
+  {
+    reason: 'the domain of the finalizer is another API group, on which it has no permission',
+    excludes: ({ account, program }, question) => {
+      const { context, held, domain } = question;
+      if (domain.relation !== 'other' || domain.groups.length === 0) return false;
+      return (
+        program === undefined &&
+        account !== undefined &&
+        typesOfDomain(context, held, domain).every((type) => {
+          const { change, watch } = rightsOf(context, account, type, []);
+          return change === undefined && watch === undefined;
+        })
+      );
+    },
+  },
+];
+
+/** A suspect that cannot be the owner, and why. */
+export interface Excluded {
+  suspect: Suspect;
+  reason: string;
+}
+
+/** Separates the suspects that an exclusion rules out. */
+export function exclude(
+  suspects: readonly Suspect[],
+  question: OwnerQuestion,
+): { left: Suspect[]; excluded: Excluded[] } {
+  const left: Suspect[] = [];
+  const excluded: Excluded[] = [];
+  for (const suspect of suspects) {
+    const by = EXCLUSIONS.find(({ excludes }) => excludes(suspect, question));
+    if (by === undefined) left.push(suspect);
+    else excluded.push({ suspect, reason: by.reason });
+  }
+  return { left, excluded };
+}
+
+/** A refusal names it; or a clue is about this object and it still watches the type, so it has lost a permission. */
+function triedToAct(suspect: Suspect): boolean {
+  const { watch, servesGroup } = suspect.rights;
+  const isDirect = suspect.clues.some(({ about }) => about === 'object');
+  return hasClue(suspect, 'quoted') || (isDirect && (watch !== undefined || servesGroup));
+}
+
+export function watchesNamespace({ watches }: Actor, { context, held }: OwnerQuestion): boolean {
+  return !held.type.namespaced || watches?.includes(context.now.namespace.name) !== false;
+}
+
+export function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
+  if (isBuiltIn(type.group)) return false;
+  return [actor, actor.owner].some(
+    (one) => one?.kind === type.kind && one.apiVersion.startsWith(`${type.group}/`),
+  );
+}

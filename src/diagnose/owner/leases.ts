@@ -1,0 +1,118 @@
+import { escapeForRegExp } from '../../base/text.ts';
+import type { LeaseFacts } from '../../model/snapshot.ts';
+import { type Actor, actorsOf } from '../actors.ts';
+import { type Context, isInside, listed } from '../context.ts';
+import type { FinalizerDomain } from './held.ts';
+import { isSameName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
+
+/** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
+
+/** Reports whether the holder still leads: after the Lease's duration any other replica may take over (client-go). */
+export function isRenewed({ nowMs }: Context, { renewTime, durationSeconds }: LeaseFacts): boolean {
+  return nowMs - Date.parse(renewTime ?? '') <= 1_000 * (durationSeconds ?? 15) + 5_000;
+}
+
+/** Returns the Leases named after the groups of a domain, or after a hash in front of their parent domain. */
+export function leasesOfGroups({ now }: Context, { groups }: FinalizerDomain): LeaseFacts[] {
+  return listed(now.cluster.leases).filter(({ name }) =>
+    groups.some((group) => {
+      const parent = group.split('.').slice(1).join('.');
+      return (
+        name.includes(group) ||
+        (parent.includes('.') &&
+          new RegExp(`^[a-f0-9]{6,}\\.${escapeForRegExp(parent)}$`).test(name))
+      );
+    }),
+  );
+}
+
+/** Returns the Leases that a program has written. `orNamed`: also those that are named after it. */
+export function leasesOfProgram({ now }: Context, program: string, orNamed = false): LeaseFacts[] {
+  if (program === '') return [];
+  return listed(now.cluster.leases).filter(({ name, writers = [] }) =>
+    [...(orNamed ? [name] : []), ...writers].some((one) => isSameName(one, program)),
+  );
+}
+
+/** Returns the workload whose pod holds the Lease; client-go makes the holder `<pod>_<uuid>`. */
+export function holderOf(context: Context, { namespace, holder }: LeaseFacts): Actor | undefined {
+  const pod = (holder ?? '').replace(/_[^_]*$/, '');
+  const near = actorsOf(context).filter((actor) => actor.namespace === namespace);
+  return workloadsOfPod(near, pod)[0];
+}
+
+/**
+ * Reports whether one of the workload's pods holds the Lease: client-go adds an ID to the name, cert-manager words.
+ * Pods of a StatefulSet have the names of those before them, so a Lease last renewed before the pod existed is not its.
+ */
+export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
+  return pods.some(
+    ({ name, creationTimestamp }) =>
+      (holder === name || holder.startsWith(`${name}_`) || holder.startsWith(`${name}-`)) &&
+      !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
+  );
+}
+
+/** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
+export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
+  if (isInside(context, actor.namespace)) return undefined;
+  return listed(context.now.cluster.leases).find(
+    (lease) => isInside(context, lease.namespace) && isHolder(actor, lease),
+  );
+}
+
+/**
+ * Returns a Lease which shows that the workload does not lead: another process holds it, or held it last, or the
+ * workload's own pod holds it and does not renew it. A Lease belongs to the workload whose name fits it best, or
+ * whose group it is named after.
+ */
+export function lostLease(
+  context: Context,
+  actor: Actor,
+  domain: FinalizerDomain,
+): LeaseFacts | undefined {
+  if (actor.pods.length === 0) return undefined;
+  const others = actorsOf(context).filter(
+    (other) => other !== actor && other.namespace === actor.namespace,
+  );
+  const ofGroup = leasesOfGroups(context, domain);
+  const isAtHome = ({ namespace }: LeaseFacts): boolean => namespace === actor.namespace;
+  // A framework's default name counts where no other workload of the namespace has it.
+  const isOnlyWriter = ({ writers = [] }: LeaseFacts): boolean =>
+    writers.some(
+      (writer) =>
+        actor.programs.includes(writer) &&
+        others.every(({ programs }) => !programs.includes(writer)),
+    );
+  // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
+  const own = listed(context.now.cluster.leases).filter((lease) => {
+    if (!isAtHome(lease) && lease.namespace !== 'kube-system') return false;
+    const fit = fitOf(actor, lease);
+    // `widget-operator-webhook` belongs to another workload, if there is one of this name.
+    const isBest = others.every((other) => fitOf(other, lease) <= fit);
+    return (
+      isBest && (fit > 0 || (isAtHome(lease) && (ofGroup.includes(lease) || isOnlyWriter(lease))))
+    );
+  });
+  const held = own.filter((lease) => isHolder(actor, lease));
+  if (held.some((lease) => isRenewed(context, lease))) return undefined;
+  return held[0] ?? own.find(({ holder }) => holder !== undefined);
+}
+
+/** A Lease's writer says more than any name: a storage sidecar's Lease is named after the driver. */
+const WRITTEN = 1_000;
+
+/** Returns how many letters of the Lease's name are a name of the workload. */
+function fitOf(actor: Actor, lease: LeaseFacts): number {
+  const names = programNames(actor).filter((name) => name.includes('-'));
+  if (lease.namespace === actor.namespace) names.push(actor.name);
+  const shared = names.map((name) =>
+    lease.name.includes(name)
+      ? name.length
+      : name.endsWith(`-${lease.name}`)
+        ? lease.name.length
+        : 0,
+  );
+  const isWriter = lease.writers?.some((writer) => matchesReporter(actor, writer)) === true;
+  return Math.max(0, ...shared) + (isWriter ? WRITTEN : 0);
+}

@@ -1,0 +1,135 @@
+import { type Actor, accountText, actorsOf, actorText, isAlive, isStatic } from '../actors.ts';
+import { type Context, isInside, listed } from '../context.ts';
+import { type Account, NO_RIGHTS, type Rights, rightsOf } from '../rights.ts';
+import { CLUES, type ClueKind } from './clues.ts';
+import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
+
+/** Everything that clues and exclusions read about one held finalizer, computed once. */
+export interface OwnerQuestion {
+  context: Context;
+  held: Held;
+  domain: FinalizerDomain;
+  actors: readonly Actor[];
+  /** What RBAC lets an account do with the held objects. */
+  rightsOf: (account: Account) => Rights;
+}
+
+/** A clue that was found, with the sentence that the report shows. */
+export interface Clue {
+  kind: ClueKind;
+  about: 'object' | 'type';
+  text: string;
+}
+
+/** A controller that may own the finalizer. */
+export interface Suspect {
+  /** Undefined: an account that no workload uses, or a program that no workload is named after. */
+  actor: Actor | undefined;
+  account: Account | undefined;
+  /** How a program calls itself that no workload in the cluster matches. */
+  program?: string | undefined;
+  clues: Clue[];
+  rights: Rights;
+}
+
+/** Whom a clue points to. */
+export type Pointer = Pick<Suspect, 'actor' | 'account' | 'program'> & { detail: string };
+
+export function questionAbout(context: Context, held: Held): OwnerQuestion {
+  const names =
+    held.objects.length === 0 ? [held.subject.name] : held.objects.map(({ name }) => name);
+  const subresource = held.isInSpec === true ? 'finalize' : undefined;
+  const known = new Map<string, Rights>();
+  const rights = (account: Account): Rights => {
+    const key = accountText(account);
+    const found = known.get(key) ?? rightsOf(context, account, held.type, names, subresource);
+    known.set(key, found);
+    return found;
+  };
+  return {
+    context,
+    held,
+    domain: finalizerDomain(context, held),
+    actors: actorsOf(context),
+    rightsOf: rights,
+  };
+}
+
+/** Returns everybody to whom a clue points, with all clues. */
+export function suspectsFor(question: OwnerQuestion): Suspect[] {
+  const found = new Map<string, Suspect>();
+  for (const { kind, about, text, pointsTo } of CLUES) {
+    for (const { actor, account, program, detail } of pointsTo(question)) {
+      const key = actor
+        ? `${actorText(actor)} ${actor.isGone}`
+        : JSON.stringify([account, program]);
+      const suspect = found.get(key) ?? {
+        ...{ actor, account, program },
+        clues: [],
+        rights: rightsOfSuspect(question, actor, account),
+      };
+      found.set(key, suspect);
+      const clue = { kind, about, text: detail === '' ? text : `${text}: ${detail}` };
+      if (suspect.clues.every((other) => other.text !== clue.text)) suspect.clues.push(clue);
+    }
+  }
+  return [...found.values()];
+}
+
+function rightsOfSuspect(
+  question: OwnerQuestion,
+  actor: Actor | undefined,
+  account: Account | undefined,
+): Rights {
+  // A static pod acts by credentials of its own, which RBAC does not show.
+  if (actor !== undefined && isStatic(actor)) return { ...NO_RIGHTS, impersonates: true };
+  return account === undefined ? NO_RIGHTS : question.rightsOf(account);
+}
+
+/** "Deployment ops/widget-operator", or the account that no workload uses. */
+export function suspectText({
+  actor,
+  account,
+  program,
+}: Omit<Suspect, 'clues' | 'rights'>): string {
+  if (actor !== undefined) return actorText(actor);
+  if (account !== undefined) return accountText(account);
+  return `a program that calls itself "${program}"`;
+}
+
+/** Reports whether a workload exists, whether or not it has replicas. */
+export function isPresent({ actor }: Suspect): boolean {
+  return actor !== undefined && !actor.isGone;
+}
+
+export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
+  return clues.some(({ kind }) => kinds.includes(kind));
+}
+
+/** Reports whether it runs, or has replicas that should run. */
+export function mayRun(actor: Actor): boolean {
+  return isAlive(actor) || (!actor.isGone && actor.wanted > 0);
+}
+
+/**
+ * Reports whether the gate saw the workload deleted together with this namespace: it was in the baseline, or its own
+ * namespace is terminating, and no pod of it runs any more. Nothing else proves that an owner is missing.
+ */
+export function wasDeletedWithNamespace(
+  { context, actors }: OwnerQuestion,
+  { actor }: Suspect,
+): boolean {
+  if (actor === undefined || !actor.isGone) return false;
+  const { baseline, cluster } = context.now;
+  const wasHere =
+    isInside(context, actor.namespace) &&
+    listed(baseline?.workloads).some(({ uid }) => uid === actor.uid);
+  const home = listed(cluster.namespaces).find(({ name }) => name === actor.namespace);
+  const stillRuns = actors.some(
+    ({ namespace, pods, programs }) =>
+      namespace === actor.namespace &&
+      pods.some(({ phase }) => phase === 'Running') &&
+      programs.some((program) => actor.programs.includes(program)),
+  );
+  return (wasHere || home?.deletionTimestamp !== undefined) && !stillRuns;
+}
