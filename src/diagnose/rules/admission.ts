@@ -497,7 +497,10 @@ export function askedAbout(
   const { cluster, namespace } = context.now;
   const isElsewhere = type.namespaced && object.namespace !== namespace.name;
   if (isElsewhere || ADMISSION.some((key) => cluster[key]?.ok !== true)) return undefined;
-  const requests = realRequests(context, operation, type, object);
+  // A snapshot has only some of the annotations: a condition about them is unknown, not false.
+  const { name, labels } = object;
+  const known = { name, labels, namespace: object.namespace };
+  const requests = realRequests(context, operation, type, known);
   const meets = ({ matchConditions = [] }: WebhookFacts | PolicyFacts): boolean | undefined => {
     const results = requests.map((request) => meetsConditions(matchConditions, request));
     return results.every((result) => result === results[0]) ? results[0] : undefined;
