@@ -83,7 +83,7 @@ describe('a comment over time', () => {
     const green = await say(GREEN, 2);
     expect(headline(green)).toContain('✅');
     expect(green).toMatch(
-      /\[Run 1\]\(\S+\/9001\/attempts\/1\) hung 5m 02s on <code>Widget db<\/code>; gone since \[run 2\]\(\S+\/9002\//,
+      /\[Run 1\]\(\S+\/9001\/attempts\/1\) hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 2\]\(\S+\/9002\//,
     );
     expect(headline(await say(RED, 3))).toContain('🔴');
     expect(await say(GREEN, 4)).toContain('🔴 5m 02s stuck · ✅ 38 s ← this run');
@@ -117,7 +117,7 @@ describe('a comment over time', () => {
     const told = body(github);
     await report(github, GREEN, { run: { id: 9_001, number: 1 } });
     expect(headline(body(github))).toBe(headline(told));
-    expect(body(github)).toContain('is stuck: not gone after 5m 02s');
+    expect(body(github)).toContain('is stuck: still there after 5m 02s');
     expect(teardownsIn(body(github)).map(({ number }) => number)).toEqual(['1', '2']);
   });
 
@@ -139,7 +139,7 @@ describe('two clusters, jobs or gates in one comment', () => {
     expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
     expect(both.indexOf('uid-a')).toBeLessThan(both.indexOf('uid-b'));
     // Its story is still there, and open.
-    expect(both).toContain('is stuck: not gone after 5m 02s');
+    expect(both).toContain('is stuck: still there after 5m 02s');
     await report(github, on('uid-a', GREEN), { run: { id: 3 } });
     expect(headline(body(github))).toContain('✅');
     expect(teardownsIn(body(github))).toHaveLength(3);
@@ -195,7 +195,7 @@ describe('two clusters, jobs or gates in one comment', () => {
       const both = body(github);
       expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
       expect(both).toContain('<code>preview / teardown &#40;us&#41;</code>');
-      expect(both).toContain('is stuck: not gone after 5m 02s');
+      expect(both).toContain('is stuck: still there after 5m 02s');
       expect(teardownsIn(both)).toHaveLength(2);
     }
   });
@@ -212,11 +212,11 @@ describe('two clusters, jobs or gates in one comment', () => {
     await report(github, FAILED, { commentKey, job: 'c' });
     const text = body(github);
     expect(headline(text)).toBe('🔴 3 of 3 teardowns did not finish');
-    for (const said of ['preview-pr-42', 'preview-pr-57', 'This run could not look']) {
+    for (const said of ['preview-pr-42', 'preview-pr-57', 'The teardown gate could not work']) {
       expect(text).toContain(said);
     }
     const open = text.replace(/<details>[\s\S]*?<\/details>/g, '');
-    expect(open).not.toContain('This run could not look');
+    expect(open).not.toContain('The teardown gate could not work');
   });
 
   test('without a key every job has its own comment', async () => {
@@ -250,7 +250,7 @@ describe('two clusters, jobs or gates in one comment', () => {
       expect(headline(body(github))).toContain('🔴');
     }
     await say(on('uid-b', GREEN), 'new', 4);
-    expect(headline(body(github))).toBe('🟡 No word of 1 of 2 for some time');
+    expect(headline(body(github))).toBe('🟡 1 of 2 has not reported for some time');
     expect(body(github)).toMatch(
       /\| ⚪ \| .*no later run has looked here; it was 🔴 stuck after 5m 02s/,
     );
@@ -265,8 +265,8 @@ describe('a run that could not look', () => {
     await report(github, on('uid-a', RED), { run: { id: 1, number: 1 } });
     await report(github, FAILED, { run: { id: 2, number: 2 } });
     const text = body(github);
-    expect(headline(text)).toMatch(/^🔴 .* is stuck: not gone after 5m 02s/);
-    expect(text).toContain('This run could not look');
+    expect(headline(text)).toMatch(/^🔴 .* is stuck: still there after 5m 02s/);
+    expect(text).toContain('The teardown gate could not work');
     expect(text).not.toMatch(/@octocat|<img/);
     await report(github, on('uid-a', GREEN), { run: { id: 3, number: 3 } });
     expect(headline(body(github))).toContain('✅');
@@ -281,18 +281,18 @@ describe('a run that could not look', () => {
     for (const id of [2, 3, 4, 5]) {
       await say(FAILED, id);
       expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
-      expect(body(github)).toContain('This run could not look');
+      expect(body(github)).toContain('The teardown gate could not work');
     }
     await say(on('uid-a', GREEN), 6);
     expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
-    expect(body(github)).toMatch(/hung 5m 02s on <code>Widget db<\/code>; gone since \[run 6\]/);
+    expect(body(github)).toMatch(/hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 6\]/);
   });
 
   test('after a green one leaves nothing green', async () => {
     const github = await serveGithub();
     await report(github, on('uid-a', GREEN), { mode: 'always', run: { id: 1 } });
     await report(github, FAILED, { run: { id: 2 } });
-    expect(headline(body(github))).toBe('🔴 This run could not look: the gate could not work');
+    expect(headline(body(github))).toBe('🔴 The teardown gate could not work');
   });
 
   test('whose inputs were wrong is forgotten once they are right', async () => {
@@ -581,7 +581,7 @@ describe('writers at the same time', () => {
     await report(github, RED, { commentKey: 'all', job: 'red' });
     expect(lists).toBeGreaterThan(1);
     expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
-    expect(body(github)).toContain('is stuck: not gone after 5m 02s');
+    expect(body(github)).toContain('is stuck: still there after 5m 02s');
   });
 
   test('a green one puts back the red row that it has read', async () => {
@@ -603,7 +603,7 @@ describe('writers at the same time', () => {
     await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
     expect(isLost).toBe(true);
     expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
-    expect(body(github)).toContain('is stuck: not gone after 5m 02s');
+    expect(body(github)).toContain('is stuck: still there after 5m 02s');
   });
 
   test('give up in words when nobody lets them write', async () => {

@@ -58,7 +58,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           { kind: 'Widget', result: 'deletion requested' },
           { kind: 'Widget', result: 'deletion requested' },
         ]);
-        expect(text).toContain('was gone');
+        expect(text).toContain('was deleted');
         expect(
           writes.map(({ verb, resource, name }) => `${verb} ${resource}/${name}`).sort(),
         ).toEqual([`delete namespaces/${world.namespace}`, 'delete widgets/a', 'delete widgets/b']);

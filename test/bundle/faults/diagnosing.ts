@@ -54,7 +54,7 @@ function discovery(fault: string, what: Fault, more: Partial<FaultRow>): FaultRo
     phase: 'diagnosing',
     rules: [{ request: DISCOVERY, fault: what }],
     outcome: 'inconclusive',
-    says: /preview-pr-42 is not gone.*, and we could not see why/,
+    says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /./,
     ...more,
   };
@@ -77,7 +77,7 @@ export const DIAGNOSING: readonly FaultRow[] = [
     phase: 'diagnosing',
     rules: [{ request: LISTS, fault: blackHole }],
     outcome: 'inconclusive',
-    says: /preview-pr-42 is not gone.*, and we could not see why/,
+    says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /configmaps/,
     // The timeout, and the time of one diagnosis.
     check: ({ run }) => (run.elapsedMs < 75_000 ? [] : [`took ${run.elapsedMs} ms`]),
@@ -148,7 +148,7 @@ export const DIAGNOSING: readonly FaultRow[] = [
     phase: 'diagnosing',
     rules: [{ request: LISTS, fault: tooManyRequests('3600') }],
     outcome: 'inconclusive',
-    says: /preview-pr-42 is not gone.*, and we could not see why/,
+    says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /429/,
   },
   {
@@ -158,7 +158,7 @@ export const DIAGNOSING: readonly FaultRow[] = [
       { request: /^GET (?!\/api\/v1\/namespaces[/?][^/]*$|\/version)/, fault: internalError },
     ],
     outcome: 'inconclusive',
-    says: /preview-pr-42 is not gone.*, and we could not see why/,
+    says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /500/,
   },
   discovery('is forbidden', failure(403, 'Forbidden', 'forbidden'), { notInspected: /403/ }),

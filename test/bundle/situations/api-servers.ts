@@ -83,7 +83,7 @@ export const API_SERVERS: readonly Situation[] = [
     },
     outcome: 'deleted',
     chains: [],
-    says: [`${EMPTY} was gone`],
+    says: [`${EMPTY} was deleted`],
     saysNot: ['is stuck'],
   },
   {

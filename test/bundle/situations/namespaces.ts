@@ -126,7 +126,7 @@ export const NAMESPACES: readonly Situation[] = [
     },
     outcome: 'deleted',
     chains: [],
-    says: [`${HELD} was gone`],
+    says: [`${HELD} was deleted`],
     saysNot: ['is stuck', 'cannot delete', 'The system is ensuring'],
   },
   protectedFrom('plan'),

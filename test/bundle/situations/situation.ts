@@ -32,7 +32,7 @@ export interface Situation {
   chains: readonly (readonly FindingCode[])[];
   /** Each is part of a line of the log. */
   says: readonly string[];
-  /** None of these is said anywhere, besides that it was gone or empty. */
+  /** None of these is said anywhere, besides that it was deleted or empty. */
   saysNot?: readonly string[];
   /** What the gate may change; nothing unless given. */
   mutations?: readonly string[];
