@@ -33,7 +33,9 @@ describe('a situation', () => {
       const log = shownLines(run).join('\n');
       const told = [log, run.summary, JSON.stringify([run.report, run.outputs])].join('\n');
       const never =
-        expected.outcome === 'deleted' ? [] : [`${namespace?.name} was deleted`, 'namespace is empty'];
+        expected.outcome === 'deleted'
+          ? []
+          : [`${namespace?.name} was deleted`, 'namespace is empty'];
 
       expect(run.outputs['outcome'], log).toBe(expected.outcome);
       expect(run.exitCode).toBe(expected.outcome === 'deleted' ? 0 : 1);
