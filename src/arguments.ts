@@ -12,7 +12,7 @@ import {
 } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
-const STATS_FORMATS = ['text', 'markdown', 'csv'] as const;
+const STATS_FORMATS = ['text', 'markdown', 'csv', 'prometheus'] as const;
 
 /** What the arguments ask for, as a value; running it is the terminal's. */
 export type Command =

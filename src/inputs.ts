@@ -110,7 +110,7 @@ export const INPUTS = {
   'report-dir': {
     default: '',
     description:
-      'Folder for report.json, report.md and report.xml (JUnit); in the action a folder under RUNNER_TEMP unless given',
+      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; in the action a folder under RUNNER_TEMP unless given',
     value: 'FOLDER',
   },
   comment: {

@@ -1,5 +1,6 @@
 import { renderJunit } from './junit.ts';
 import { type RenderContext, renderMarkdownReport } from './markdown.ts';
+import { renderMetrics } from './open-metrics.ts';
 import { reportJson } from './report-json.ts';
 import type { View } from './view.ts';
 
@@ -10,6 +11,7 @@ export const REPORT_FILES = {
   'report.json': reportJson,
   'report.md': renderMarkdownReport,
   'report.xml': renderJunit,
+  'metrics.prom': renderMetrics,
 } as const satisfies Record<string, Renderer>;
 
 export type ReportFile = keyof typeof REPORT_FILES;

@@ -4,6 +4,7 @@ import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { type Cause, causesOf, namespacesOf } from './causes.ts';
 import { table } from './markdown.ts';
+import { statisticsMetrics } from './open-metrics.ts';
 import type { Report, ReportNamespace } from './report-json.ts';
 import {
   counted,
@@ -119,7 +120,7 @@ function whatOf({ finalizer, subject }: Finding, home: string): string {
     : `${subject.kind} ${subject.name}`;
 }
 
-type Statistics = ReturnType<typeof summarizeReports>;
+export type Statistics = ReturnType<typeof summarizeReports>;
 type CauseCount = Statistics['causes'][number];
 
 function countBy(values: readonly string[]) {
@@ -134,7 +135,12 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }
 
-const FORMATS = { text: statisticsText, markdown: statisticsMarkdown, csv: statisticsCsv };
+const FORMATS = {
+  text: statisticsText,
+  markdown: statisticsMarkdown,
+  csv: statisticsCsv,
+  prometheus: statisticsMetrics,
+};
 
 export function renderStatistics(statistics: Statistics, format: keyof typeof FORMATS): string {
   return FORMATS[format](statistics);

@@ -25,6 +25,7 @@ describe('publishing', () => {
     expect(schemaErrors(JSON.parse(read('not/there/yet/report.json')))).toEqual([]);
     expect(read('not/there/yet/report.md')).toContain('is stuck');
     expect(read('not/there/yet/report.xml')).toContain('<failure ');
+    expect(read('not/there/yet/metrics.prom')).toContain('teardown_outcome');
     expect(read('summary.md')).toContain('run 812, attempt 1');
     expect(said).toEqual([]);
   });
@@ -86,6 +87,7 @@ describe('publishing', () => {
       expect.stringMatching(/report\.json: ENOENT.*report-dir/),
       expect.stringMatching(/report\.md: ENOENT.*report-dir/),
       expect.stringMatching(/report\.xml: ENOENT.*report-dir/),
+      expect.stringMatching(/metrics\.prom: ENOENT.*report-dir/),
     ]);
     expect(read('summary.md')).toContain('is stuck');
   });

@@ -1,0 +1,153 @@
+import { plainText, shorten } from '../base/text.ts';
+import type { Finding } from '../model/finding.ts';
+import { OUTCOMES } from '../model/outcome.ts';
+import { isHeld } from './causes.ts';
+import { terminatingFor } from './sentences.ts';
+import type { Statistics } from './statistics.ts';
+import type { View } from './view.ts';
+
+/** Namespaces with series of their own, the worst first; the rest are only counted in `teardown_namespaces`. */
+const MAX_NAMESPACES = 1_000;
+const MAX_CAUSES = 200;
+const MAX_LABEL_CHARS = 120;
+
+interface Sample {
+  labels?: Record<string, string>;
+  value: number;
+}
+
+interface Family {
+  /** Ends with its unit, where it has one: OpenMetrics requires it. */
+  name: string;
+  unit?: 'seconds';
+  help: string;
+  samples: readonly Sample[];
+}
+
+/** Renders metrics.prom in the OpenMetrics text format; the textfile collector of node_exporter reads it as well. */
+export function renderMetrics({ run, namespaces }: View): string {
+  const shown = namespaces.slice(0, MAX_NAMESPACES);
+  return familiesText([
+    {
+      name: 'namespace_terminating_seconds',
+      unit: 'seconds',
+      help: 'Time since the deletion of a namespace that is still terminating was requested.',
+      samples: shown.flatMap((namespace) => {
+        const ms = isHeld(namespace) ? terminatingFor(namespace, run) : undefined;
+        if (ms === undefined) return [];
+        const { findings = [], rootCauses = [] } = namespace.diagnosis ?? {};
+        const root = findings.find(({ id }) => id === rootCauses[0]);
+        const labels = {
+          namespace: namespace.name,
+          cause: root?.code ?? '',
+          owner: root === undefined ? '' : provenOwner(root),
+        };
+        return [{ labels, value: Math.max(0, ms) / 1_000 }];
+      }),
+    },
+    {
+      name: 'teardown_duration_seconds',
+      unit: 'seconds',
+      help: 'Time that the gate waited for a namespace.',
+      samples:
+        run.kind === 'forecast'
+          ? []
+          : shown.map(({ name, elapsedMs }) => ({
+              labels: { namespace: name },
+              value: elapsedMs / 1_000,
+            })),
+    },
+    {
+      name: 'teardown_outcome',
+      help: 'Outcome of the run for a namespace; always 1.',
+      samples: shown.map(({ name, outcome }) => ({
+        labels: { namespace: name, outcome },
+        value: 1,
+      })),
+    },
+    {
+      name: 'teardown_namespaces',
+      help: 'Namespaces of the run by outcome, also those without series of their own.',
+      samples: OUTCOMES.map((outcome) => ({
+        labels: { outcome },
+        value: namespaces.filter((one) => one.outcome === outcome).length,
+      })),
+    },
+  ]);
+}
+
+/** Renders the statistics over many reports in the same format. */
+export function statisticsMetrics({
+  reports,
+  outcomes,
+  deletionSeconds,
+  causes,
+}: Statistics): string {
+  const quantiles = Object.entries({
+    '0.5': deletionSeconds?.median,
+    '0.9': deletionSeconds?.p90,
+    '1': deletionSeconds?.longest,
+  }).flatMap(([quantile, value]) => (value === undefined ? [] : { labels: { quantile }, value }));
+  const ofCauses = (value: (cause: (typeof causes)[number]) => number): Sample[] =>
+    causes
+      .slice(0, MAX_CAUSES)
+      .map((cause) => ({ labels: { cause: cause.code, what: cause.what }, value: value(cause) }));
+  return familiesText([
+    { name: 'teardown_reports', help: 'Reports that were read.', samples: [{ value: reports }] },
+    {
+      name: 'teardowns',
+      help: 'Teardowns in the reports by outcome.',
+      samples: outcomes.map(({ outcome, count }) => ({ labels: { outcome }, value: count })),
+    },
+    {
+      name: 'teardown_deletion_seconds',
+      unit: 'seconds',
+      help: 'Quantiles of the time until a namespace was deleted.',
+      samples: quantiles,
+    },
+    {
+      name: 'teardown_cause_hangs',
+      help: 'Teardowns in which this was a root cause.',
+      samples: ofCauses(({ hangs }) => hangs),
+    },
+    {
+      name: 'teardown_cause_wait_seconds',
+      unit: 'seconds',
+      help: 'Median time that the gate waited in these teardowns.',
+      samples: ofCauses(({ medianSeconds }) => medianSeconds),
+    },
+  ]);
+}
+
+/** The workload that should act, only where that is proven: a label has no room for "likely". */
+function provenOwner({ code, certainty, subject }: Finding): string {
+  const isWorkload = /^(apps|batch)\//.test(subject.apiVersion) || subject.kind === 'Pod';
+  const isOwner = code.startsWith('owner-') && certainty === 'proven' && isWorkload;
+  return isOwner ? `${subject.kind} ${subject.namespace ?? ''}/${subject.name}` : '';
+}
+
+function familiesText(families: readonly Family[]): string {
+  const lines = families.flatMap(({ name, unit, help, samples }) => [
+    `# TYPE ${name} gauge`,
+    ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),
+    `# HELP ${name} ${help}`,
+    ...[...onePerLabels(samples)].map(([labels, value]) => `${name}${labels} ${value}`),
+  ]);
+  return `${[...lines, '# EOF'].join('\n')}\n`;
+}
+
+/** Two samples with the same labels are an error, and labels are cut: the last one stays. */
+function onePerLabels(samples: readonly Sample[]): Map<string, number> {
+  return new Map(samples.map(({ labels = {}, value }) => [labelsText(labels), value]));
+}
+
+function labelsText(labels: Record<string, string>): string {
+  const parts = Object.entries(labels).map(([name, value]) => `${name}="${labelValue(value)}"`);
+  return parts.length === 0 ? '' : `{${parts.join(',')}}`;
+}
+
+function labelValue(value: string): string {
+  return shorten(plainText(value.toWellFormed()), MAX_LABEL_CHARS)
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', '\\"');
+}

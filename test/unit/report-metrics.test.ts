@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { renderMetrics } from '../../src/report/open-metrics.ts';
+import { buildReport } from '../../src/report/report-json.ts';
+import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
+import { viewOf } from '../../src/report/view.ts';
+import { NASTY_TEXTS } from '../stub/nasty.ts';
+import { poison } from '../stub/poison.ts';
+import {
+  deadApiService,
+  deadlock,
+  diagnosis,
+  finding,
+  foretold,
+  gone,
+  namespaceResult,
+  notSeen,
+  runOf,
+} from '../stub/results.ts';
+
+const metrics = (...given: Parameters<typeof runOf>): string =>
+  renderMetrics(viewOf(runOf(...given)));
+
+const NAME = '[a-z_]+';
+const LABEL = String.raw`[a-z_]+="(?:[^"\\\n]|\\["\\n])*"`;
+/** The grammar of OpenMetrics 1.0, as far as gauges need it. */
+const LINES = [
+  new RegExp(`^# (?:TYPE ${NAME} gauge|UNIT ${NAME} [a-z]+|HELP ${NAME} .*)$`, 'u'),
+  new RegExp(String.raw`^${NAME}(?:\{${LABEL}(?:,${LABEL})*\})? \d+(?:\.\d+)?$`, 'u'),
+];
+
+/** Lines that break the grammar, series that occur twice, and a missing or early end. */
+function mistakesIn(text: string): string[] {
+  const lines = text.split('\n');
+  const [end, empty] = lines.splice(-2);
+  const series = lines
+    .filter((line) => !line.startsWith('#'))
+    .map((line) => line.replace(/ [^ ]+$/, ''));
+  return [
+    ...lines.filter((line) => !LINES.some((shape) => shape.test(line))),
+    ...series.filter((one, at) => series.indexOf(one) !== at),
+    ...(end === '# EOF' && empty === '' ? [] : ['no end']),
+  ];
+}
+
+describe('metrics.prom', () => {
+  test('says how long a namespace is terminating, why and for whom', () => {
+    const text = metrics([deadlock('a'), gone('b', 38_500), deadApiService('c')]);
+    expect(mistakesIn(text)).toEqual([]);
+    expect(text).toMatch(
+      /^namespace_terminating_seconds\{namespace="a",cause="owner-missing",owner="Deployment [^"]+"\} [\d.]+$/m,
+    );
+    expect(text).toMatch(
+      /^namespace_terminating_seconds\{namespace="c",cause="apiservice-unavailable",owner=""\} /m,
+    );
+    expect(text).not.toContain('namespace_terminating_seconds{namespace="b"');
+    expect(text).toContain('teardown_duration_seconds{namespace="b"} 38.5\n');
+    expect(text).toContain('teardown_outcome{namespace="a",outcome="stuck"} 1\n');
+    expect(text).toContain('teardown_namespaces{outcome="stuck"} 2\n');
+    expect(text).toContain('teardown_namespaces{outcome="clear"} 0\n');
+  });
+
+  test.each(['likely', 'unknown'] as const)('names no owner that is %s', (certainty) => {
+    const owner = finding({
+      code: 'owner-not-ready',
+      subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'operator' },
+      message: 'is not ready',
+      certainty,
+    });
+    const text = metrics([namespaceResult({ name: 'a', diagnosis: diagnosis([owner]) })]);
+    expect(text).toContain('{namespace="a",cause="owner-not-ready",owner=""}');
+  });
+
+  test('of a forecast has outcomes and no durations', () => {
+    const text = metrics([foretold('S4', 'a')], { kind: 'forecast' });
+    expect(text).toContain('teardown_outcome{namespace="a",outcome="would-hang"} 1\n');
+    expect(text).not.toContain('teardown_duration_seconds{');
+  });
+
+  test('is bounded for 2,000 namespaces, and counts all of them', () => {
+    const text = metrics(Array.from({ length: 2_000 }, (_, at) => gone(`n-${at}`)));
+    expect(text.match(/^teardown_outcome\{/gm)).toHaveLength(1_000);
+    expect(text).toContain('teardown_namespaces{outcome="deleted"} 2000\n');
+    expect(mistakesIn(text)).toEqual([]);
+  });
+
+  test('and statistics obey the format with any text in every place', () => {
+    const run = runOf([deadlock('a'), deadApiService('b'), notSeen('c'), gone('d')]);
+    for (const nasty of [...NASTY_TEXTS, '"} 1\n# EOF\n', '\\', '\\n', '\ud800']) {
+      const poisoned = poison(run, (text) => `${text}${nasty}`);
+      expect(mistakesIn(renderMetrics(viewOf(poisoned)))).toEqual([]);
+      const statistics = summarizeReports([buildReport(poisoned)]);
+      expect(mistakesIn(renderStatistics(statistics, 'prometheus'))).toEqual([]);
+    }
+  });
+});
+
+describe('stats --format prometheus', () => {
+  test('has counts, quantiles and causes', () => {
+    const reports = [runOf([gone('a', 38_000)]), runOf([deadApiService('b')])].map(buildReport);
+    const text = renderStatistics(summarizeReports(reports), 'prometheus');
+    expect(mistakesIn(text)).toEqual([]);
+    expect(text).toContain('teardown_reports 2\n');
+    expect(text).toContain('teardowns{outcome="stuck"} 1\n');
+    expect(text).toContain('teardown_deletion_seconds{quantile="0.5"} 38\n');
+    expect(text).toContain(
+      'teardown_cause_hangs{cause="apiservice-unavailable",what="APIService v1beta1.metrics.k8s.io"} 1\n',
+    );
+  });
+
+  test('has no quantiles without a deletion', () => {
+    const text = renderStatistics(summarizeReports([]), 'prometheus');
+    expect(text).not.toContain('quantile');
+    expect(mistakesIn(text)).toEqual([]);
+  });
+});
