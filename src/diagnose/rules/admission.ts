@@ -545,7 +545,7 @@ export function askedAbout(
 }
 
 /** The users of the namespace controller, with and without `--use-service-account-credentials`. */
-const NAMESPACE_CONTROLLERS: readonly Requester[] = [
+export const NAMESPACE_CONTROLLERS: readonly [Requester, ...Requester[]] = [
   {
     username: 'system:serviceaccount:kube-system:namespace-controller',
     groups: [

@@ -13,7 +13,6 @@ import {
   type AdmissionRequest,
   evaluateCondition,
   meetsConditions,
-  type Requester,
 } from '../admission-expressions.ts';
 import { backendOf } from '../backends.ts';
 import { type Context, idOf, type RuleResult, typeName, webhooksOf } from '../context.ts';
@@ -25,15 +24,13 @@ import {
   matchesLabels,
   matchesPlace,
   matchesRule,
+  NAMESPACE_CONTROLLERS,
   policiesOf,
   unreachable,
 } from './admission.ts';
 
-/** The user of the namespace controller, with and without `--use-service-account-credentials`. */
-const NAMESPACE_CONTROLLER: Requester = {
-  username: 'system:serviceaccount:kube-system:namespace-controller',
-  groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
-};
+/** Most clusters start kube-controller-manager with `--use-service-account-credentials`. */
+const [NAMESPACE_CONTROLLER] = NAMESPACE_CONTROLLERS;
 
 /** A webhook, or a policy with one of its bindings, whose rules and namespace selectors match a request. */
 interface Guard {
