@@ -119,6 +119,39 @@ test('recordings hold nothing of the machine that made them', () => {
   }
 });
 
+/** Words by which a sentence says that it is not proven. */
+const NOT_PROVEN =
+  /most likely|\bmay\b|\bcould\b|not known|no controller that was found|would not be visible|where that runs|nothing .* shows|seems to/;
+
+test('a finding that is not proven says so in its sentence', () => {
+  const all = RECORDED.flatMap((looks) =>
+    diagnosisOf(looks).findings.map((finding) => ({ ...finding, by: looks.scenario })),
+  );
+  // A denial quotes the answer to a request: that is what was observed.
+  const doubtful = all.filter(
+    ({ certainty = 'proven', code }) => certainty !== 'proven' && code !== 'admission-denied',
+  );
+  expect(doubtful.length).toBeGreaterThan(100);
+  expect(
+    doubtful
+      .filter(({ message }) => !NOT_PROVEN.test(message))
+      .map(({ by, code, message }) => `${by} ${code}: ${message}`),
+  ).toEqual([]);
+});
+
+test('nobody is advised to start an owner where workloads could not be read', () => {
+  const changed = RECORDED.flatMap(({ now, before, scenario }) => {
+    const what = 'deployments';
+    const unread = [...now.unread, { what, source: what, reason: 'forbidden', message: '' }];
+    const found = diagnose({ ...now, unread } as typeof now, before).findings;
+    return found.flatMap(({ code, remedies }) =>
+      code === 'owner-unknown' ? remedies.map(({ text }) => `${scenario}: ${text}`) : [],
+    );
+  });
+  expect(changed.length).toBeGreaterThan(100);
+  expect(changed.filter((text) => /: (?:Start|Bring|Install|Restart) /.test(text))).toEqual([]);
+});
+
 test('what controls the owner itself may undo what is done by hand, and is named', () => {
   const { now, before } = readRecordedLook('S3');
   const { deployments } = now.cluster;

@@ -80,7 +80,7 @@ import {
   sayings,
 } from './state.ts';
 import { isPresent, type Suspect, suspectText } from './suspects.ts';
-import { findOwner, type Ownership } from './verdict.ts';
+import { findOwner, type Ownership, unreadSources } from './verdict.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
 export interface OwnerResults {
@@ -763,6 +763,8 @@ const ABSENT =
 const ELSEWHERE =
   'a controller outside of the cluster (hosted control plane, parent cluster, k3s, a cloud) would not be visible';
 
+const OUTSIDE = 'one outside of it would not be visible';
+
 /** Remedies of the catalogue that say what "Install … again" says. */
 const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
 
@@ -785,14 +787,18 @@ function missing(
   const message = (): string => {
     if (gone !== undefined) {
       const fate = inside || isForecast ? fateText(context, place) : 'was deleted';
-      return `${fate}; ${otherText(suspects, others)} remove ${finalizer}`;
+      const [duty, beyond] =
+        certainty === 'proven'
+          ? ['', '']
+          : [' it most likely owned the finalizer, and', `; ${OUTSIDE}`];
+      return `${fate};${duty} ${otherText(suspects, others)} remove ${finalizer}${beyond}`;
     }
     const ran =
       owner?.account === undefined || !inside
         ? ''
         : `: it may have run as ${accountText(owner.account)}, deleted with this namespace`;
     const whose = known === undefined ? '' : `, a finalizer of ${known.owner}`;
-    return `has no controller that was found in this cluster${whose}${ran}; one outside of it would not be visible`;
+    return `has no controller that was found in this cluster${whose}${ran}; ${OUTSIDE}`;
   };
   return {
     code: 'owner-missing',
@@ -910,6 +916,7 @@ function unknown(
 ): RuleResult {
   const { finalizer, subject } = held;
   const { suspects, excluded, others } = ownership;
+  const hasUnread = ownership.unread.length > 0;
   const known = knownFinalizer(held);
   const lines = suspects
     .slice(0, MAX_SUSPECTS)
@@ -941,7 +948,9 @@ function unknown(
     certainty: 'unknown',
     ...(lines.length > 0 && { ownerLog: quotedLines(lines) }),
     remedies: [
-      ...knownRemedies(held, 'now'),
+      ...knownRemedies(held, 'now').filter(
+        ({ text }) => !RUNS_OWNER_AGAIN.test(text) || (suspects.length === 0 && !hasUnread),
+      ),
       ...(absent ? [role('now', { text: `Restart the program that ran as "${absent}"` })] : []),
       look(
         `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
@@ -962,6 +971,8 @@ function excludedTexts(excluded: readonly Excluded[]): string[] {
     .map(({ suspect, reason }) => `ruled out ${suspectText(suspect)}: ${reason}`);
 }
 
+const OPEN = 'its owner is not known';
+
 function whyUnknown(
   context: Context,
   held: Held,
@@ -980,14 +991,14 @@ function whyUnknown(
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
   const [lost] = excluded.filter(({ suspect }) => isPresent(suspect));
   if (lost !== undefined) {
-    return `${whose}clues point to ${suspectText(lost.suspect)}, but ${lost.reason}`;
+    return `${whose}clues point to ${suspectText(lost.suspect)}, but ${lost.reason}; ${OPEN}`;
   }
   if (known !== undefined) return `${whose}where that runs could not be seen`;
   const absent = absentWriter(context, held);
   if (absent !== undefined) {
-    return `field manager "${absent}" has set it, and no workload in the cluster has this name`;
+    return `field manager "${absent}" has set it, and no workload in the cluster has this name; ${OPEN}`;
   }
-  if (isSetByHand(held)) return `a person has set it, with "${writerOf(held)?.manager}"`;
+  if (isSetByHand(held)) return `a person has set it, with "${writerOf(held)?.manager}"; ${OPEN}`;
   return 'nothing in the cluster shows who should remove it';
 }
 
@@ -998,11 +1009,11 @@ function departedText({ actor, account }: Suspect): string {
     : `nothing runs as ${accountText(account)}, which may remove it`;
 }
 
-/** Returns the finalizer's field manager if it identifies a program and no workload in the cluster has its name. */
+/** Returns the finalizer's field manager if it identifies a program, and all was read and no workload has its name. */
 function absentWriter(context: Context, held: Held): string | undefined {
   const name = specificFieldManager(held);
   const isPresent = actorsOf(context).some((actor) => !actor.isGone && matchesName(actor, name));
-  return name === '' || isPresent ? undefined : name;
+  return name === '' || isPresent || unreadSources(context).length > 0 ? undefined : name;
 }
 
 /** A claim may wait for its volume to be detached. */

@@ -154,7 +154,7 @@ export const OWNER_SOURCES = {
 const SOURCES: ReadonlySet<string> = new Set(Object.values(OWNER_SOURCES).flat());
 
 /** Returns what was not read, or was cut by a limit: its absence proves nothing. */
-function unreadSources({ now }: Context): string[] {
+export function unreadSources({ now }: Context): string[] {
   const asked = [now.cluster.deployments, now.cluster.clusterRoleBindings, now.cluster.leases];
   const unread = now.unread
     .filter(({ source }) => SOURCES.has(source ?? ''))
