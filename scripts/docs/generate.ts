@@ -10,12 +10,20 @@ import { actionYml } from './action-yml.ts';
 import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
-import { findingTable, inputTable, outcomeTable, outputTable, readFindingDocs } from './tables.ts';
+import {
+  clueTable,
+  exclusionList,
+  findingTable,
+  inputTable,
+  outcomeTable,
+  outputTable,
+  readFindingDocs,
+} from './tables.ts';
 
 /** Blocks by the names of their markers. */
 type Blocks = Record<string, string>;
 
-/** Scenarios whose chains docs/how-it-works.md explains. */
+/** Scenarios whose chains docs/examples.md explains. */
 const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
 
 /** The generated parts of each file. */
@@ -24,7 +32,9 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'README.md': await readmeBlocks(),
     'docs/terminal.md': { help: fenced(HELP) },
     'docs/permissions.md': { sources: sourceRules() },
-    'docs/how-it-works.md': exampleBlocks(),
+    'docs/examples.md': exampleBlocks(),
+    'docs/how-it-works.md': ownerBlocks(),
+    'docs/findings.md': ownerBlocks(),
     'docs/performance.md': performancePages().blocks,
   };
 }
@@ -44,6 +54,11 @@ async function readmeBlocks(): Promise<Blocks> {
     'action-inputs': inputTable('only in the action'),
     outputs: outputTable(),
   };
+}
+
+/** The two tables that decide who owns a finalizer. */
+function ownerBlocks(): Blocks {
+  return { clues: clueTable(), exclusions: exclusionList() };
 }
 
 /** The gate's own words about what it saw on a real control plane. */

@@ -1,3 +1,5 @@
+import { CLUES } from '../../src/diagnose/owner/clues.ts';
+import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
 import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/model/outcome.ts';
@@ -51,6 +53,17 @@ function code(text: string): string {
 export function outputTable(): string {
   const rows = Object.entries(OUTPUTS).map(([name, text]) => [code(name), escapeText(text)]);
   return table(['output', 'meaning'], rows);
+}
+
+/** What points to the owner of a finalizer, in the order in which it counts. */
+export function clueTable(): string {
+  const rows = CLUES.map(({ kind, about, text }) => [code(kind), escapeText(text), about]);
+  return table(['clue', 'sentence in the report', 'about the'], rows);
+}
+
+/** What rules a suspect out. */
+export function exclusionList(): string {
+  return EXCLUSIONS.map(({ reason }) => `- ${escapeText(reason)}`).join('\n');
 }
 
 export interface FindingDoc {

@@ -12,7 +12,7 @@ interface Exclusion {
 }
 
 /** Every exclusion, in the order in which they are tried. */
-const EXCLUSIONS: readonly Exclusion[] = [
+export const EXCLUSIONS: readonly Exclusion[] = [
   {
     reason: 'its arguments or environment restrict it to other namespaces',
     excludes: ({ actor }, question) => actor !== undefined && !watchesNamespace(actor, question),
