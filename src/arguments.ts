@@ -127,7 +127,7 @@ function flag(name: string, { [name]: value }: Record<string, string | undefined
   return value !== undefined && oneOf(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
 }
 
-const HINT = 'namespace-teardown-gate --help lists what there is.';
+const HINT = '`npx namespace-teardown-gate --help` lists what there is.';
 
 function usage(message: string): ActionError {
   return new ActionError('invalid-input', message, { hint: HINT });
@@ -175,11 +175,11 @@ export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces a
 hangs, it explains which object holds it, which controller should have acted, and why.
 
 Usage
-  namespace-teardown-gate NAMESPACE… [OPTION…]   wait, then explain
-  namespace-teardown-gate NAMESPACE… --now       do not wait: explain at once
-  namespace-teardown-gate forecast NAMESPACE…    delete nothing: what would hold it if it were deleted?
-  namespace-teardown-gate --terminating --now    explain every terminating namespace of the cluster
-  namespace-teardown-gate stats FILE…            which causes hang how often, from report.json files
+  npx namespace-teardown-gate NAMESPACE… [OPTION…]   wait, then explain
+  npx namespace-teardown-gate NAMESPACE… --now       do not wait: explain at once
+  npx namespace-teardown-gate forecast NAMESPACE…    delete nothing: what would hold it if it were deleted?
+  npx namespace-teardown-gate --terminating --now    explain every terminating namespace of the cluster
+  npx namespace-teardown-gate stats FILE…            which causes hang how often, from report.json files
 ${IN_THE_TERMINAL.filter(([name]) => name !== 'namespace')
   .map(optionHelp)
   .join('')}

@@ -43,7 +43,8 @@ export function target(
 export function forceCommand(namespace: string, finalizers: readonly string[]): string | undefined {
   if (protectedBecause(namespace) !== undefined) return undefined;
   return [
-    'namespace-teardown-gate',
+    // Pure code does not know how the gate was started; npx needs no installation.
+    ...['npx', 'namespace-teardown-gate'],
     namespace,
     ...['--timeout', '30s'],
     ...['--force-finalize', 'objects', '--force-namespaces', namespace],

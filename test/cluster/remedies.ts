@@ -345,15 +345,16 @@ interface Shell {
   close(): Promise<void>;
 }
 
-/** A terminal of somebody who may do everything, with kubectl and this gate on the PATH. */
+/** A terminal of somebody who may do everything, with kubectl and an npx that starts this gate on the PATH. */
 async function openShell({ plane }: World, person: Person): Promise<Shell> {
   if (plane === undefined) throw new Error('the audit log of a control plane of our own is needed');
   const home = await mkdtemp(join(tmpdir(), 'teardown-gate-person-'));
   const bin = join(home, 'bin');
-  const gate = join(bin, 'namespace-teardown-gate');
+  const npx = join(bin, 'npx');
+  const start = `[ "$1" = namespace-teardown-gate ] || exit 127\nshift\nexec '${process.execPath}' '${await theBundle()}' "$@"`;
   await mkdir(bin);
-  await writeFile(gate, `#!/bin/sh\nexec '${process.execPath}' '${await theBundle()}' "$@"\n`);
-  await chmod(gate, 0o755);
+  await writeFile(npx, `#!/bin/sh\n${start}\n`);
+  await chmod(npx, 0o755);
   const env = {
     PATH: `${bin}:${process.env['PATH']}`,
     HOME: home,
