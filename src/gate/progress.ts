@@ -8,7 +8,7 @@ import {
   type TimelineEntry,
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
-import { listNames } from '../diagnose/context.ts';
+import { isBuiltIn, listNames } from '../diagnose/context.ts';
 import { keeping } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
@@ -159,8 +159,15 @@ export function startProgress(
     record(text);
   };
   const watched = new Map<string, WatchedFinalizer['counts']>();
+  let watchedGroups: string[] = [];
   const changed = (last: NamespaceFacts, trouble: ReadFailure | undefined): void => {
-    const { finalizersRemaining } = parseConditions(last.conditions);
+    const { finalizersRemaining, remaining } = parseConditions(last.conditions);
+    const groups = remaining.map(({ group }) => group).filter((group) => !isBuiltIn(group));
+    // The counts add up all types. Once an API group is finished, the rest may wait for another controller.
+    if (remaining.length > 0) {
+      if (watchedGroups.some((group) => !groups.includes(group))) watched.clear();
+      watchedGroups = groups;
+    }
     for (const { finalizer, count } of trouble === undefined ? finalizersRemaining : []) {
       const counts = watched.get(finalizer) ?? [];
       if (counts.at(-1)?.count === count) continue;
@@ -182,7 +189,7 @@ export function startProgress(
     /** When something changed last (ms since the epoch). */
     newsAt: () => newsAt,
     changed,
-    /** How many objects each finalizer has held since the beginning. */
+    /** How many objects each finalizer has held while the same API groups remained. */
     watched: (): WatchedFinalizer[] =>
       [...watched].map(([finalizer, counts]) => ({ finalizer, counts })),
     note,

@@ -54,7 +54,10 @@ export interface Snapshot {
    * input `owner-logs` allows it.
    */
   logs?: Record<string, Read<string[]>>;
-  /** How many objects each finalizer held while the gate waited, by the namespace's conditions; oldest first. */
+  /**
+   * How many objects each finalizer held while the gate waited and the same API groups remained, by the namespace's
+   * conditions; oldest first.
+   */
   watched?: WatchedFinalizer[];
   /** What was in the namespace when the gate began; only where it began early enough. */
   baseline?: Baseline;

@@ -127,6 +127,27 @@ describe('Progress', () => {
     ]);
   });
 
+  test('forgets the counts of finalizers once an API group is finished', () => {
+    const { at } = watch();
+    const held = (count: number, ...groups: string[]) =>
+      left(
+        remaining(groups.map((group) => `widgets.${group} has 1 resource instances`).join(', ')),
+        condition(
+          'NamespaceFinalizersRemaining',
+          'True',
+          `Some content in the namespace has finalizers remaining: example.com/x in ${count} resource instances`,
+        ),
+      );
+    at(0).changed(held(5, 'a.example.com', 'b.example.com'), undefined);
+    at(10_000).changed(held(3, 'a.example.com', 'b.example.com'), undefined);
+    at(20_000).changed(held(1, 'a.example.com'), undefined);
+    expect(
+      at(30_000)
+        .watched()[0]
+        ?.counts.map(({ count }) => count),
+    ).toEqual([1]);
+  });
+
   test('has one line per change, with the time since the beginning', () => {
     const { lines, at } = watch();
     at(5_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
