@@ -128,7 +128,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           expect(result.outcome).toBe('would-hang');
           expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
           expect(text).toMatch(
-            /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only what is in it[\s\S]*kubectl delete namespace/,
+            /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only objects inside it[\s\S]*kubectl delete namespace/,
           );
           const ordered = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
           expect(ordered.log).toMatch(
@@ -161,7 +161,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         })();
         const { log } = await gate(world, { delete: 'ordered', timeout: '30s' });
         expect(log).toMatch(
-          /1 widgets\.\S+ were made again, .*: what makes them has to go before them/,
+          /1 widgets\.\S+ were created again, .*: delete what creates them first/,
         );
         expect(log).toContain('requested its deletion');
       });
@@ -205,7 +205,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           timeout: '40s',
         });
         expect(log).toMatch(
-          /Widget a did not go in time: .*bucket shop-7 is not empty.*; the teardown goes on/,
+          /Widget a could not be deleted in time: .*bucket shop-7 is not empty.*; the teardown continues/,
         );
         expect(result).toMatchObject({
           outcome: 'stuck',
@@ -213,7 +213,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         });
         expect(result.deletionTimestamp).toBeDefined();
         expect(result.timeline.map(({ event }) => event).join('\n')).toContain(
-          'did not go in time',
+          'could not be deleted in time',
         );
       });
     });
@@ -270,7 +270,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(old).toBeDefined();
         expect(result.deletions?.map(({ uid }) => uid === old)).toEqual([true, false]);
         expect(result.deletions?.map(({ result: said }) => said)).toEqual([
-          'gone',
+          'deleted',
           'deletion requested',
         ]);
         expect(result.outcome).toBe('deleted');
@@ -340,9 +340,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           { identity: 'teardown-gate' },
         );
         expect(log).toMatch(
-          /Widget a cannot be deleted: 403 .*\n.*this identity may delete none of them/,
+          /Widget a cannot be deleted: 403 .*\n.*this identity is not allowed to delete any of them/,
         );
-        expect(log).not.toContain('did not go in time');
+        expect(log).not.toContain('could not be deleted in time');
         expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ name: 'a' }] });
       });
     });
@@ -353,7 +353,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         await createGuarded(world, await install(world, { replicas: 0 }), 'a');
         expect((await gate(world, { forecast: 'true' })).text).toContain('has to be started first');
         const { log } = await gate(world, times);
-        expect(log).toMatch(/Widget a did not go in time: .*is scaled to zero; the teardown goes/);
+        expect(log).toMatch(
+          /Widget a could not be deleted in time: .*is scaled to zero; the teardown continues/,
+        );
       });
       await within('strange', async (world) => {
         const operator = await inside(world);
@@ -398,7 +400,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           { cancelAt: /first 1/ },
         );
         expect(result.outcome).toBe('cancelled');
-        expect(log).not.toContain('goes on');
+        expect(log).not.toContain('teardown continues');
         const namespace = await world.client.get(namespaceRef(world.namespace));
         expect(namespace.metadata['deletionTimestamp']).toBeUndefined();
       });

@@ -38,7 +38,7 @@ export const recreated: Scenario = {
     await world.gone(world.namespaceRef, { everyMs: 5 });
     await world.createNamespace();
   },
-  expect: () => ({ outcome: 'recreated', notInspected: [/points into/] }),
+  expect: () => ({ outcome: 'recreated', notInspected: [/point into/] }),
 };
 
 export const notFound: Scenario = {
