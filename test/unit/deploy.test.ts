@@ -1,0 +1,121 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { load, loadAll } from 'js-yaml';
+import { describe, expect, test } from 'vitest';
+import { fences } from '../../scripts/docs/markdown.ts';
+import { parseArguments } from '../../src/arguments.ts';
+import type { JsonObject } from '../../src/base/json.ts';
+import { readInputs } from '../../src/inputs.ts';
+import { REPOSITORY } from '../stub/action-yml.ts';
+
+/** What runs the program outside of GitHub: the container, the CronJob, the examples for other CI servers. */
+
+const read = (file: string): string => readFileSync(join(REPOSITORY, file), 'utf8');
+const PAGE = read('docs/other-ci.md');
+const AUDIT = loadAll(read('deploy/audit/audit.yaml')) as JsonObject[];
+
+/** Every list under the key `args` or `command`, however deep. */
+function listsOf(key: string, value: unknown): string[][] {
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    name === key && Array.isArray(inner) ? [inner as string[]] : listsOf(key, inner),
+  );
+}
+
+const LINES = [...PAGE.matchAll(/npx --yes namespace-teardown-gate@\S+ ([^'\n]*)/g)].map(
+  ([, line = '']) => line.replaceAll('"', '').split(' '),
+);
+const LISTS = [...fences(PAGE, 'yaml').map((text) => load(text)), ...AUDIT].flatMap((one) =>
+  listsOf('args', one),
+);
+
+describe('the examples for other CI servers', () => {
+  test('are one for each server and the CronJob', () => {
+    expect([LINES.length, LISTS.length]).toEqual([3, 3]);
+  });
+
+  test.each([...LINES, ...LISTS].map((args) => ({ args })))(
+    'give valid arguments: $args',
+    ({ args }) => {
+      const filled = args.map((arg) =>
+        arg.replace(/^(\$\w+|\$\(params.*|\{\{inputs.*)$/, 'preview-1'),
+      );
+      const command = parseArguments(filled);
+      expect(command).toMatchObject({ run: 'gate' });
+      if (command.run !== 'gate') return;
+      expect(readInputs(command.inputs).reportDir).not.toBe('');
+    },
+  );
+});
+
+describe('the container', () => {
+  const dockerfile = read('Dockerfile');
+
+  test('copies what it starts, and no shell starts it', () => {
+    expect(dockerfile).toContain('COPY --chmod=0755 dist/index.js /app/index.js\n');
+    expect(dockerfile).toMatch(/^ENTRYPOINT \["node", "\/app\/index.js"\]$/m);
+    expect(
+      new Set(
+        listsOf(
+          'command',
+          fences(PAGE, 'yaml').map((text) => load(text)),
+        ).map(String),
+      ),
+    ).toEqual(new Set(['node,/app/index.js']));
+  });
+
+  test('has a numeric user, so that Kubernetes can tell that it is not root', () => {
+    expect(dockerfile).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m);
+    expect(dockerfile).not.toMatch(/^RUN /m);
+  });
+});
+
+describe('deploy/audit', () => {
+  test('has a pod that fulfils the Pod Security Standard "restricted" with a read-only file system', () => {
+    const job = AUDIT.find(({ kind }) => kind === 'CronJob');
+    expect(job).toMatchObject({
+      spec: {
+        jobTemplate: {
+          spec: {
+            template: {
+              spec: {
+                securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+                containers: [
+                  {
+                    securityContext: {
+                      allowPrivilegeEscalation: false,
+                      readOnlyRootFilesystem: true,
+                      capabilities: { drop: ['ALL'] },
+                    },
+                  },
+                ],
+              },
+            },
+          },
+        },
+      },
+    });
+  });
+
+  test('is built by kustomize, and its binding names the shipped role and the ServiceAccount', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gate-audit-'));
+    try {
+      cpSync(join(REPOSITORY, 'deploy', 'audit'), folder, { recursive: true });
+      cpSync(join(REPOSITORY, 'rbac', 'reader.yaml'), join(folder, 'reader.yaml'));
+      const built = loadAll(
+        execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' }),
+      ) as JsonObject[];
+      const role = built.find(({ kind }) => kind === 'ClusterRole');
+      const account = built.find(({ kind }) => kind === 'ServiceAccount');
+      expect(built.find(({ kind }) => kind === 'ClusterRoleBinding')).toMatchObject({
+        roleRef: { name: (role?.['metadata'] as JsonObject | undefined)?.['name'] },
+        subjects: [account?.['metadata']],
+      });
+      expect(JSON.stringify(built)).toContain('"image":"REGISTRY/namespace-teardown-gate:1.0.0"');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
