@@ -42,16 +42,17 @@ function picture(file: string, width: number, theme: Theme, target: string): voi
     'utf8',
   );
   const page = join(home, 'page.html');
-  // A window has a least width, the body has none; its height is only known once it was laid out.
+  // Windows of chromium are at least 500 px wide: a narrower page is enlarged to fill one.
+  const shownWidth = Math.max(500, width);
   writeFileSync(
     page,
-    `<!doctype html><meta charset="utf-8"><style>${css} body { margin: 0 auto; padding: 16px; box-sizing: border-box; width: ${width}px }</style><body class="markdown-body">${html}<script>document.title = document.body.offsetHeight</script>`,
+    `<!doctype html><meta charset="utf-8"><style>${css} body { margin: 0 auto; padding: 16px; box-sizing: border-box; width: ${width}px } html { zoom: ${shownWidth / width} }</style><body class="markdown-body">${html}<script>document.title = Math.ceil(document.body.offsetHeight * ${shownWidth / width})</script>`,
   );
   const shown = chromium('--window-size=1000,1000', '--dump-dom', `file://${page}`);
   const height = /<title>(\d+)<\/title>/.exec(shown)?.[1];
   if (height === undefined) throw new Error(`chromium shows no page for ${file}: ${shown}`);
   chromium(
-    `--window-size=${Math.max(500, width)},${height}`,
+    `--window-size=${shownWidth},${height}`,
     `--screenshot=${target}`,
     `file://${page}`,
   );

@@ -9,7 +9,7 @@ import { World } from './world.ts';
 
 /**
  * `delete: true` beside `delete: ordered`: each scenario is built twice and deleted in both ways. Writes the table in
- * docs/forecast.md. `SIDE_BY_SIDE=codes`: one scenario for every finding code.
+ * docs/ordered-deletion.md. `SIDE_BY_SIDE=codes`: one scenario for every finding code.
  */
 const WAYS = ['true', 'ordered'] as const;
 const TIMEOUT = '30s';
@@ -58,7 +58,7 @@ async function run(scenario: Scenario, way: (typeof WAYS)[number], cluster: Clus
   }
 }
 
-const DOCUMENT = new URL('../../docs/forecast.md', import.meta.url);
+const DOCUMENT = new URL('../../docs/ordered-deletion.md', import.meta.url);
 const [BEGIN, END] = ['<!-- side by side -->', '<!-- end of side by side -->'];
 
 async function writeTable(): Promise<void> {
