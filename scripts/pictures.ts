@@ -51,11 +51,7 @@ function picture(file: string, width: number, theme: Theme, target: string): voi
   const shown = chromium('--window-size=1000,1000', '--dump-dom', `file://${page}`);
   const height = /<title>(\d+)<\/title>/.exec(shown)?.[1];
   if (height === undefined) throw new Error(`chromium shows no page for ${file}: ${shown}`);
-  chromium(
-    `--window-size=${shownWidth},${height}`,
-    `--screenshot=${target}`,
-    `file://${page}`,
-  );
+  chromium(`--window-size=${shownWidth},${height}`, `--screenshot=${target}`, `file://${page}`);
 }
 
 function chromium(...args: string[]): string {
