@@ -252,7 +252,7 @@ describe('two clusters, jobs or gates in one comment', () => {
     await say(on('uid-b', GREEN), 'new', 4);
     expect(headline(body(github))).toBe('🟡 1 of 2 has not reported for some time');
     expect(body(github)).toMatch(
-      /\| ⚪ \| .*no later run has looked here; it was 🔴 stuck after 5m 02s/,
+      /\| ⚪ \| .*no later run has checked it; it was 🔴 stuck after 5m 02s/,
     );
     await say(on('uid-a', GREEN), 'old', 5);
     expect(headline(body(github))).toBe('✅ All 2 teardowns finished');

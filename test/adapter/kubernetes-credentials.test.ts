@@ -48,7 +48,7 @@ describe('a token', () => {
     expect(failureIn(await api.get(PATH))).toMatchObject({
       kind: 'unauthorized',
       status: 401,
-      message: '401 Unauthorized: Unauthorized',
+      message: '401 Unauthorized',
     });
     expect(server.requests).toHaveLength(1);
   });

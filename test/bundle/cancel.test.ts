@@ -208,7 +208,7 @@ describe('a run that is cancelled', () => {
         expect(run.report?.namespaces[0]?.forced?.actions).toEqual([
           expect.objectContaining({
             target: 'widgets.example.com/db',
-            result: expect.stringContaining('may have happened'),
+            result: expect.stringContaining('it may have been done'),
           }),
           expect.objectContaining({ result: 'not done: the run was cancelled' }),
         ]);

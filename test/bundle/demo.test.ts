@@ -45,7 +45,7 @@ describe.concurrent('npm run demo', () => {
     expect(demo.code, demo.text).toBe(0);
     for (const name of ['summary.html', 'comment.html']) {
       expect(demo.page(name)).toContain('widgets.example.com/cleanup');
-      expect(demo.page(name)).toContain('What to do');
+      expect(demo.page(name)).toContain('<strong>Fix.</strong>');
       expect(demo.page(name)).not.toContain('<script');
     }
     expect(demo.page('comment-green.html')).toContain('✅');

@@ -80,7 +80,7 @@ describe.each(recordedScenarios())('the report of the recorded cluster %s', (sce
     }
     expect(rootCauseSentence(view)).not.toBe('');
     expect(summary).toContain('**Cause.**');
-    expect(summary).toMatch(/\*\*What to (do now|look at)/);
+    expect(summary).toMatch(/\*\*(Fix|What to do)\.\*\*/);
     expect(renderPage(summary).links).toEqual([]);
   });
 });

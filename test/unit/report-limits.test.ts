@@ -73,8 +73,7 @@ const FIFTY = runOf([
 ]);
 
 describe('a namespace with 20,000 blocked objects', () => {
-  test('is told within its limits and within seconds', () => {
-    const started = process.cpuUsage();
+  test('is reported within the limit of every output', () => {
     const view = viewOf(CROWD);
     const summary = renderSummary(view, CONTEXT, 900 * KIB);
     const comment = commentOf(CROWD, CONTEXT);
@@ -83,8 +82,6 @@ describe('a namespace with 20,000 blocked objects', () => {
     const log = endOfLog(view);
     const file = renderMarkdownReport(view, CONTEXT);
     const errors = schemaErrors(buildReport(CROWD));
-    // Not the time on the wall: other tests run at the same time.
-    expect(process.cpuUsage(started).user / 1_000_000).toBeLessThan(15);
 
     expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(900 * KIB);
     expect(comment.length).toBeLessThanOrEqual(MAX_COMMENT_CHARS);

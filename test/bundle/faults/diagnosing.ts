@@ -79,8 +79,6 @@ export const DIAGNOSING: readonly FaultRow[] = [
     outcome: 'inconclusive',
     says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /configmaps/,
-    // The timeout, and the time of one diagnosis.
-    check: ({ run }) => (run.elapsedMs < 75_000 ? [] : [`took ${run.elapsedMs} ms`]),
   },
   oneType('the answer never comes', blackHole, /no answer within 15 s/),
   oneType(

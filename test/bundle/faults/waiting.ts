@@ -31,7 +31,7 @@ function unreadable(fault: string, what: Fault, says: RegExp): FaultRow {
     phase: 'waiting',
     rules: [{ request: GET, from: 2, fault: what }],
     outcome: 'inconclusive',
-    says: new RegExp(`does not mean that it is gone: .*${says.source}`),
+    says: new RegExp(`does not mean that it was deleted: .*${says.source}`),
     rootCauses: ['owner-missing'],
   };
 }
@@ -92,7 +92,7 @@ export const WAITING: readonly FaultRow[] = [
       server.mutate((cluster) => cluster.removeNamespace(NAME));
     },
     outcome: 'inconclusive',
-    says: /does not mean that it is gone: 403 Forbidden/,
+    says: /does not mean that it was deleted: 403 Forbidden/,
     notInspected: /^namespace preview-pr-42: 403 Forbidden/,
     rootCauses: [],
   },
@@ -101,7 +101,7 @@ export const WAITING: readonly FaultRow[] = [
     phase: 'waiting',
     rules: [{ request: GET, from: 2, fault: blackHole }],
     outcome: 'inconclusive',
-    says: /does not mean that it is gone/,
+    says: /does not mean that it was deleted/,
   },
   {
     fault: 'the token expires',
@@ -133,7 +133,7 @@ export const WAITING: readonly FaultRow[] = [
   watching('the watch is silent, and so is the namespace', watchIsSilent),
   watching('the watch is silent while the namespace goes', watchIsSilent, {
     outcome: 'deleted',
-    says: /preview-pr-42.* gone/,
+    says: /preview-pr-42 was deleted/,
     rootCauses: [],
     during: async ({ server, step }) => {
       await step.says(/waiting up to/);

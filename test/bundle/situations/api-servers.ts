@@ -56,7 +56,7 @@ export const API_SERVERS: readonly Situation[] = [
     chains: [['discovery-failed']],
     says: [
       'APIService v1.resource.k8s.io cannot be discovered, although its APIService is reported as available',
-      'Wait while the control plane is being upgraded',
+      'If the control plane is being upgraded, wait',
       `Not inspected: API group ${NEW}`,
     ],
     saysNot: ['kubectl delete apiservice'],
@@ -68,7 +68,7 @@ export const API_SERVERS: readonly Situation[] = [
     rules: [{ request: OF_NEW, times: 1, fault: unknownPath }],
     outcome: 'progressing',
     chains: [],
-    says: ['What Kubernetes complained about is fixed; it tries again within a minute'],
+    says: ['The error that Kubernetes reported is fixed; it tries again within a minute'],
     saysNot: ['is stuck'],
   },
   {

@@ -70,8 +70,8 @@ export const OWNERS: readonly Situation[] = [
     outcome: 'stuck',
     chains: [['object-finalizer', 'owner-failing']],
     says: [
-      `Pod provider-0 is held by finalizer ${COLLECTOR}. Its controller, Pod kube-system/kube-controller-manager, should remove ${COLLECTOR}, but what it must do`,
-      'is refused: 422 Unprocessable Entity: Pod "provider-0" is invalid: spec: Forbidden: pod updates may not change fields other than',
+      `Pod provider-0 is held by finalizer ${COLLECTOR}. Its controller, Pod kube-system/kube-controller-manager, should remove ${COLLECTOR}, but its requests`,
+      'are refused: 422 Unprocessable Entity: Pod "provider-0" is invalid: spec: Forbidden: pod updates may not change fields other than',
     ],
     saysNot: ['nothing shows that it fails', 'has no controller'],
   },
