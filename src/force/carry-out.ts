@@ -45,7 +45,7 @@ export interface Look {
   isStuck: boolean;
 }
 
-/** What carrying out a plan needs besides the plan. */
+/** Dependencies of carrying out a plan. */
 interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
   log: Log;
   /** When forcing began, in ms since the epoch. */
@@ -67,7 +67,7 @@ interface Enforcement extends ForceRun, Pick<Means, 'startedAt' | 'look' | 'isGo
   spent: Set<string>;
 }
 
-/** What became of it. Without an outcome forcing settled nothing, and the diagnosed one stands. */
+/** The result of forcing. Without an outcome the diagnosed one stays. */
 interface Enforced {
   outcome: Outcome | undefined;
   forced: ForceRecord;
@@ -89,7 +89,7 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
     const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
     tellAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
     outcome = await verify(run, left);
-    // What was removed must not be told as what holds the namespace.
+    // A finalizer that was removed must not be reported as the cause.
     const isOutdated = outcome === undefined && run.journal.changedAt > run.seen.at;
     if (isOutdated && (await run.look(false)) === undefined) outcome = await verify(run, left);
   }
@@ -175,7 +175,7 @@ async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
   return true;
 }
 
-/** What is still to be done, with facts that are fresh and rights that suffice. */
+/** Returns the actions that remain, planned from a fresh snapshot and with sufficient permissions. */
 async function due(run: Enforcement): Promise<ForceAction[]> {
   if (run.over() !== undefined || open(run).length === 0) return [];
   if (run.clock.now() - run.seen.at > FRESH_MS && !(await lookAgain(run, true))) {
@@ -190,7 +190,7 @@ async function due(run: Enforcement): Promise<ForceAction[]> {
   return open(run);
 }
 
-/** Whether the namespace goes by itself before a new plan has something more to do. */
+/** Reports whether the namespace is deleted by itself before a new plan has more to do. */
 async function settles(run: Enforcement): Promise<boolean> {
   const { clock, over, startedAt } = run;
   const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
@@ -253,7 +253,7 @@ async function verify(run: Enforcement, left: Leftovers | undefined): Promise<Ou
   return 'forced';
 }
 
-/** One right that a write needs, in RBAC's words. */
+/** A permission that a write needs, in terms of RBAC. */
 interface Right {
   verb: 'patch' | 'update' | 'delete';
   group: string;
@@ -281,8 +281,8 @@ function rightText({ verb, group, resource }: Right): string {
 }
 
 /**
- * Those that the API server says we lack. Requests below a namespace, and those for a namespace itself,
- * are authorized in it. Where the question is not answered, the write itself will be.
+ * Returns the permissions that are missing according to the API server. Requests below a namespace, and those for
+ * a namespace itself, are authorized in it. If the question is not answered, the write itself shows it.
  */
 async function missingRights(
   { api, signal, plan: { namespace } }: ForceRun,

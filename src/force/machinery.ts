@@ -12,7 +12,7 @@ import { type Reading, readSource } from '../observe/collections.ts';
 interface Registration {
   what: string;
   service: ServiceRef | undefined;
-  /** What it is called for; undefined: every namespace needs every API group to answer. */
+  /** The requests that call it; undefined for an APIService, which every namespace needs. */
   rules?: Pick<MatchRule, 'apiGroups' | 'resources' | 'scope'>[];
   namespaceSelector?: LabelRequirement[];
 }
@@ -83,7 +83,7 @@ export async function machineryReasons(
   ];
 }
 
-/** What outside of the namespace depends on it; undefined when nothing does. */
+/** Describes which other namespaces depend on it; undefined if none does. */
 async function usedElsewhere(
   namespace: string,
   { rules, namespaceSelector = [] }: Registration,

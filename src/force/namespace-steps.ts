@@ -149,7 +149,7 @@ function managerOf(object: JsonObject, { step, finalizer }: NamespaceAction): st
 
 type Orphan = ForceRecord['orphans'][number];
 
-/** What still answers in the namespace, and what could not be listed: that is unknown, not absent. */
+/** Objects that are still in the namespace, and types that could not be listed: their objects are unknown, not absent. */
 export interface Leftovers {
   /** With the names of their types. */
   objects: (readonly [type: string, Orphan])[];
@@ -196,7 +196,7 @@ async function listLeftovers(
       if (object.namespace !== namespace.name) continue;
       if (createdBefore !== undefined && (object.creationTimestamp ?? '') >= createdBefore)
         continue;
-      // One object may be served by two groups.
+      // Two API groups may serve the same object.
       found.set(uid, [typeName(type), { apiVersion, kind, name, uid, finalizers }]);
     }
   });
@@ -250,13 +250,13 @@ export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
 /** Said once per run, where there are orphans: what can still be done about them, and how. */
 const RECOVERY =
   'objects that are left can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; to clean up, create the namespace, remove the finalizers, and delete it';
-/** The same where somebody has created it already. */
+/** The same if the namespace was created again already. */
 const INHERITED =
   'objects that are left now belong to the new namespace of this name; a finalizer on them will hold that one, too';
 
 /**
- * What is left behind by a namespace that is gone: what still answers, and what was there before and
- * could not be looked for.
+ * Returns the orphans of a deleted namespace: objects that still exist, and objects that were there before and
+ * could not be read again.
  */
 export async function recordOrphans(
   run: ForceRun,

@@ -23,8 +23,8 @@ import {
 } from '../model/snapshot.ts';
 
 /**
- * What forcing would do and what it refuses, before anything was done. A plan names types and rules, not
- * every object: each is read again right before it is written to, and ten thousand objects are one line.
+ * The actions of forcing and its refusals, before any write. A plan names types and rules instead of single
+ * objects: each object is read again right before its write, and ten thousand objects are one line.
  */
 export interface ForcePlan {
   mode: ForceMode;
@@ -48,9 +48,9 @@ interface Planned {
   target: string;
   /** Empty for pods that are deleted. */
   finalizer: string;
-  /** What may stay behind because its owner has not done it; undefined when nobody knows. */
+  /** External resources that may be leaked; undefined if unknown. */
   leaves: string | undefined;
-  /** What is known about the owner, where only the exact name in force-finalizers permits the removal. */
+  /** Evidence about the owner, if only the exact name in force-finalizers permits the removal. */
   despite?: string | undefined;
 }
 
@@ -85,8 +85,8 @@ interface PlanInput {
 }
 
 /**
- * What may be done to free this namespace, in order, and what is refused, with reasons. The mode only
- * cuts the list short, so that mode `plan` and the real run differ by nothing but the writes.
+ * Plans the actions that free this namespace, in order, and the refusals with reasons. The mode only shortens the
+ * list, so that mode `plan` and the real run differ by nothing but the writes.
  */
 export function planForce(input: PlanInput): ForcePlan {
   const { policy, snapshot } = input;
@@ -267,7 +267,7 @@ function subjectText({ kind, namespace, name }: Subject): string {
   return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 }
 
-/** Writes to an aggregated API only reach somebody who knows what they mean while its server answers. */
+/** An aggregated API handles a write only while its server answers. */
 function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): string | undefined {
   if (isBuiltIn(group)) return undefined;
   const services = cluster.apiServices;
@@ -305,7 +305,7 @@ function refusedByAdmission(
     : undefined;
 }
 
-/** They are named once, so that nobody wonders why an object with a matching finalizer was left alone. */
+/** Adds a refusal for queued objects, which explains why objects with a matching finalizer are not changed. */
 function nameQueued({ content }: Snapshot, { refused }: ForcePlan): void {
   const counts = content.flatMap(({ type, read }) =>
     read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
@@ -341,7 +341,7 @@ const LOST_AFTER_MS = 5 * 60_000;
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 /**
- * Whether nobody on the node will ever confirm the end of a pod. `Ready=False` comes from a kubelet that
+ * Reports whether no kubelet will ever confirm the end of a pod. `Ready=False` comes from a kubelet that
  * lives, and `Unknown` for a while is a restart or a broken connection: both end their pods later.
  */
 export function nodeState(
@@ -413,7 +413,7 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
     } else if (moving !== undefined) {
       refuse(`${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`);
     } else {
-      // What it leaves behind is listed, object by object.
+      // The report lists every object that this leaves behind.
       const entry = { target, finalizer: KUBERNETES_FINALIZER, leaves: undefined };
       own.push({ step: 'namespace-spec-finalizer', ...entry });
     }
@@ -431,8 +431,8 @@ export function strandsText(remains: string): string {
 }
 
 /**
- * What the snapshot holds and no earlier action of the plan takes away. Queued objects count only when
- * nothing is going to move: behind a held pod they are deleted as soon as the pod is gone. Before the
+ * Describes content that no earlier action of the plan removes. Queued objects count only if nothing else will
+ * change: behind a held pod they are deleted as soon as the pod is deleted. Before the
  * namespace itself is written to, everything is read again.
  */
 function remainsAfter(
@@ -470,7 +470,7 @@ function remainsAfter(
     if (queued > 0 && earlier.length === 0)
       left.push(`${typeName(type)} (${queued} not terminating)`);
   }
-  // What the plan frees is still in the conditions.
+  // The conditions still count objects that the plan frees.
   if (left.length === 0 && earlier.length === 0) unread.push(...contentConditions(namespace));
   return remainsText(left, unread);
 }

@@ -8,7 +8,7 @@ import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
 import { type ForceAction, type ForcePlan, keyOf, manyTarget } from './plan.ts';
 
-/** What every step of carrying out a plan works with. */
+/** Dependencies of every step of a plan. */
 export interface ForceRun {
   api: KubernetesApi;
   clock: Clock;
@@ -27,7 +27,7 @@ export interface ForceRun {
 /** Up to this many objects with the same result are named one by one; more are one row. */
 const ONE_BY_ONE = 10;
 
-/** What became of one object. */
+/** The result for one object. */
 interface Done {
   /** Whether this run changed the cluster, or may have. */
   wrote: boolean;
@@ -36,7 +36,7 @@ interface Done {
   result: string;
 }
 
-/** What others did leaves nothing behind on our account. */
+/** Reports whether this run made the change, so that it has to report leftovers. */
 function isByUs({ wrote, reached }: Done): boolean {
   return wrote && reached;
 }
@@ -50,10 +50,10 @@ export class Journal {
   orphans: ForceRecord['orphans'] = [];
   /** Writes that changed, or may have changed, the cluster. */
   writes = 0;
-  /** What has become otherwise than it was planned for, by us or by somebody else, and when: ms since the epoch. */
+  /** Changes since the plan, by this run or by others. `changedAt`: the last one, in ms since the epoch. */
   changes = 0;
   changedAt = 0;
-  /** What could not be done, by action and UID; a later round does not try it again. */
+  /** Writes that failed, by action and UID; a later round does not try them again. */
   readonly givenUp = new Set<string>();
   private readonly run: Pick<ForceRun, 'api' | 'clock' | 'log'>;
 
@@ -95,21 +95,21 @@ interface Named {
   uid: string;
 }
 
-/** One change to all objects of one type that want it: finalizers, pods, the namespace itself. */
+/** A change to all objects of one type that need it: finalizers, pods, the namespace itself. */
 export interface Step<T extends Named> {
   action: ForceAction;
   /** The type, as kubectl takes it. */
   type: string;
-  /** What is there now; with a name, that object only. A failure's message is a whole clause. */
+  /** Reads the objects again; with a name, only that one. The message of a failure is a whole clause. */
   read(name?: string): Promise<Read<T[]>>;
   wants(object: T): boolean;
   /** Pinned to the UID and to what was read of the object. */
   request(object: T): Mutation;
-  /** What the log says before each write: "removing example.com/x from". */
+  /** The text in the log before each write: "removing example.com/x from". */
   doing: string;
   /** Result of a write that succeeded. */
   done: string;
-  /** What its result is instead when it is still there after the write; undefined: as it should be. */
+  /** The result if the object is still there after the write; undefined if that is expected. */
   afterwards(object: T): string | undefined;
   /** Why nothing more may be written; asked before each write. */
   stop(): Promise<string | undefined>;
@@ -226,7 +226,7 @@ async function write<T extends Named>(
   }
 }
 
-/** What an error says about a write that was sent. */
+/** Classifies the error of a write that was sent. */
 function judge(failure: ReadFailure): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
   // A policy denies with 422, too.
   if (classifyErrorText(failure.message).some(({ kind }) => DENIED.test(kind))) return 'refused';

@@ -9,7 +9,7 @@ import { readNamespace } from '../observe/namespaces.ts';
 /** Namespaces that every cluster has and that cannot be deleted. The UID of one identifies the cluster. */
 export const ANCHORS = ['kube-system', 'default'];
 
-/** What identifies the cluster that was asked at the start. */
+/** An object whose UID identifies the cluster that was asked at the start. */
 export interface Anchor {
   name: string;
   uid: string;

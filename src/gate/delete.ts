@@ -17,7 +17,7 @@ import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
 import type { Ordered, Target } from './targets.ts';
 
-/** Asks for the deletion of all that nobody has asked to go yet. What came of it stands in the targets. */
+/** Requests the deletion of all namespaces that are not terminating yet. The targets get the results. */
 export async function deleteAll(targets: readonly Target[], run: Run): Promise<void> {
   const { api, inputs, log } = run;
   const asked = targets.filter(isDeletable);
@@ -31,7 +31,7 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
   }
   const names = asked.map(({ name }) => name);
-  // Who is in each namespace: once its content goes, nobody can tell any more.
+  // Read before the deletion: afterwards the workloads of the namespace are unknown.
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
   // All are tried before the first is deleted; a refusal is the result of one, not the end of the others.
@@ -40,13 +40,13 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
     if (await isAccepted(target, run)) accepted.add(target);
   });
   if (inputs.delete === 'ordered') await deleteInOrder([...accepted], run);
-  // What was deleted inside has changed nothing about the namespace itself.
+  // Deletions inside the namespace do not change the namespace itself.
   await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
 }
 
 type Existing = Target & { first: NamespaceFacts };
 
-/** It is there, nobody has asked it to go, and nothing refuses that. */
+/** Reports whether the namespace exists, is not terminating, and its deletion is not refused. */
 function isDeletable(target: Target): target is Existing {
   const { first, refusal } = target;
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
@@ -68,7 +68,7 @@ async function isAccepted(target: Existing, run: Run): Promise<boolean> {
     const sent = await api.send(request, { signal, retries: 0 });
     if (sent.ok) return true;
     const { kind, message } = sent.failure;
-    // It is gone, or another namespace has the name: the request itself says so again.
+    // The namespace was deleted or replaced: the real request reports that again.
     if (signal.aborted || kind === 'not-found' || kind === 'conflict') return false;
     const errors = classifyErrorText(message);
     const isUntried = errors.some((error) => error.kind === 'dry-run-unsupported');
@@ -201,7 +201,7 @@ async function clearPlace(
     note(place, `${what}; until it is deleted, the namespace cannot be deleted`);
   }
   if (steps.length === 0) note(place, 'no object in it has to be deleted first');
-  // What was made again while another went gets another turn.
+  // Objects that were created again meanwhile are deleted in the next round.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
     for (const together of Map.groupBy(steps, (step) => step.place).values()) {
@@ -231,7 +231,7 @@ async function clear(
   let meant: ReadonlySet<string> | undefined;
   for (let pause = POLL_MS.first; ; ) {
     const now = await readNamespace(place.namespace.name, place);
-    // Somebody else may have deleted and made it again: objects of that one are nobody's leftovers.
+    // The namespace may have been deleted and created again: objects of the new one must not be deleted.
     if (now.ok && now.value?.uid !== place.namespace.uid) {
       note(place, 'the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
       return 'stayed';

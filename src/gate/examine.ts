@@ -21,7 +21,7 @@ const COMPARE_MS = 30_000;
 /** With fail-fast: how often to examine, and how long the same cause must have held. */
 const FAIL_FAST = { everyMs: 30_000, unchangedMs: 90_000 };
 
-/** What was seen of one namespace at one time. */
+/** A snapshot of one namespace at one time, and its diagnosis. */
 export interface Examination {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
@@ -94,7 +94,7 @@ export async function examine(
   });
 }
 
-/** What is left where there was no time to explain what was read. */
+/** Marks a snapshot that could not be diagnosed in time. */
 function unexamined(snapshot: Snapshot): Snapshot {
   const what = `what holds namespace ${snapshot.namespace.name}`;
   const reason = 'the time for explaining was over';
@@ -107,7 +107,7 @@ export function deletesPodsFirst({ cluster: { version } }: Pick<Run, 'cluster'>)
   return isVersionFrom(version, 1, 33);
 }
 
-/** One examination to compare with, shortly before the deadline; with fail-fast also on the way. */
+/** Returns when to examine: once shortly before the deadline, for comparison; with fail-fast also earlier. */
 export function examinationTimes(
   { failFast, timeoutMs }: Pick<Inputs, 'failFast' | 'timeoutMs'>,
   startedAt: number,

@@ -13,7 +13,7 @@ const BUDGET_MS = 120_000;
 /** Between two looks that are to show whether anything moves. */
 const COMPARE_MS = 10_000;
 
-/** What all namespaces share while they are forced. */
+/** State that all namespaces share while they are forced. */
 interface Forcing {
   /** Its signal ends with the time for forcing, too; `cancelled` with the run itself only. */
   run: Run;
@@ -107,7 +107,7 @@ async function planOne(
   };
 
   let first = plan();
-  // One examination cannot show whether content is still being deleted: then the namespace itself is left alone.
+  // A single examination does not show whether content is still being deleted: the namespace itself is not finalized then.
   const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
   if (isUnsure) {
     log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
@@ -119,7 +119,7 @@ async function planOne(
   return async () => {
     const done = await carryOut(first, { ...run, ...forcing, look, isGoneBy });
     const { result } = one;
-    // What held a namespace that is gone was seen before; what holds one that is still there, after the writes.
+    // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
     const diagnosis = done.outcome === undefined ? last.diagnosis : result.diagnosis;
     const seen = diagnosis === undefined ? result.outcome : outcomeOf(diagnosis);
     const outcome = done.outcome ?? (forcing.cancelled.aborted ? 'cancelled' : seen);

@@ -71,7 +71,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
 /** A deletion this young may still have its workloads; an older one has lost them. */
 const YOUNG_MS = 30_000;
 
-/** Who is in the namespaces whose deletion somebody else has asked for just now. */
+/** Reads baselines of namespaces whose deletion was requested elsewhere a moment ago. */
 function readEarlyBaselines(waiting: readonly Waiting[], run: Run): void {
   if (run.inputs.timeoutMs === 0) return;
   const young = waiting
@@ -88,7 +88,7 @@ function readEarlyBaselines(waiting: readonly Waiting[], run: Run): void {
   });
 }
 
-/** What can be said at once, and a follower where there is something to wait for. */
+/** Returns a result if one is known already, else a follower that waits. */
 function begin(
   target: Target,
   progressLog: ProgressLog,
@@ -126,7 +126,7 @@ function begin(
   return one;
 }
 
-/** What was deleted inside is reported, whatever ends the run. */
+/** Returns the deletions inside the namespace, which are reported however the run ends. */
 function deletionsOf({ ordered }: Target): Pick<NamespaceResult, 'deletions'> {
   return ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] };
 }
@@ -168,7 +168,7 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
 
 /** An examination on the way may outlast the timeout by this; then the last one has its time. */
 const LATE_MS = 5_000;
-/** Of more, nobody reads a line for each; what changes is said anyway. */
+/** With more namespaces, the log has no line for each at the start; changes are logged anyway. */
 const MAX_QUIET_NOTES = 8;
 
 async function examineOpen(
@@ -200,7 +200,7 @@ async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void
   const { last: namespace, trouble } = follower;
   const last = examinations.at(-1);
   if (last !== undefined && trouble !== undefined) {
-    // It may be gone, and nobody could see: then what it seemed to wait for explains nothing.
+    // The namespace may have been deleted unobserved: then the earlier diagnosis explains nothing.
     last.snapshot = { ...last.snapshot, trouble };
     last.diagnosis = diagnose(last.snapshot, examinations.at(-2)?.snapshot);
   }

@@ -4,17 +4,17 @@ import { readNamespaces } from '../observe/namespaces.ts';
 import { readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
 
-/** It is a bonus: nobody waits long for it. */
+/** Limit for the search for leftovers, without which a run works as well. */
 const LIMIT_MS = 10_000;
-/** What takes volumes away, and garbage collection, come after the namespace. */
+/** Pause before a second look: volumes and owned objects are deleted after the namespace. */
 const SECOND_LOOK_MS = 4_000;
 
 /** `replaced`: another namespace has its name, and what points to the name is about that one. */
 type Fate = 'expected' | 'gone' | 'replaced';
 
 /**
- * What stayed, or would stay, outside of these namespaces and still points into them; read for all at once.
- * `claims`: what is known to be in each, or to have been, by its name.
+ * Finds objects outside of these namespaces that still point, or would point, into them; read for all at once.
+ * `claims`: the PersistentVolumeClaims known in each namespace, by the namespace's name.
  */
 export async function addLeftBehind(
   results: readonly NamespaceResult[],

@@ -54,7 +54,7 @@ export async function noteWhenQuiet(
   }
 }
 
-/** Pods first, since nothing else goes before them; then what the namespace's conditions name. */
+/** Pods first, since Kubernetes deletes them first; then the objects that the namespace's conditions count. */
 async function whatIsLeft(
   namespace: NamespaceFacts,
   { api }: Pick<GateDeps, 'api'>,
@@ -92,7 +92,7 @@ const MAX_TYPES_IN_A_LINE = 4;
 /** Changes that are kept of each finalizer's count. */
 const MAX_COUNTS = 50;
 
-/** What many namespaces do in this time stands in the log together. */
+/** Changes of many namespaces within this time share lines of the log. */
 const MOMENT_MS = 1_000;
 const MAX_LINES = 5;
 
@@ -136,7 +136,7 @@ function sentence(names: readonly string[], text: string): string {
 
 export type Progress = ReturnType<typeof startProgress>;
 
-/** One line per change, not per poll, in the log and in the timeline. */
+/** Writes a line per change, not per poll, into the log and the timeline. */
 export function startProgress(
   start: NamespaceFacts,
   log: ProgressLog,
@@ -219,7 +219,7 @@ export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
 }
 
 /**
- * What the namespace's conditions count. Only for progress: they say nothing while pods remain on
+ * Returns the counts in the namespace's conditions. Only for progress: they say nothing while pods remain on
  * Kubernetes >= 1.33, and nothing about types that fail.
  */
 export function describeRemaining(namespace: NamespaceFacts): string | undefined {

@@ -21,7 +21,7 @@ export interface GateDeps {
   concluded?: (result: RunResult) => void;
 }
 
-/** One run of the gate, and what all its namespaces have in common. */
+/** A run of the gate, with everything that its namespaces share. */
 export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
   /** In ms since the epoch. */
@@ -55,7 +55,7 @@ export function logStart({ api, cluster, gateVersion, log }: Run): void {
   );
 }
 
-/** What is said of a namespace of which nothing more is known than this. */
+/** Returns the result of a namespace without an examination. */
 export function resultOf(
   name: string,
   facts: NamespaceFacts | undefined,
@@ -91,7 +91,7 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
     timeoutMs: inputs.timeoutMs,
     cluster,
     outcome,
-    // What stayed behind may fail a run whose namespaces all went.
+    // Leftovers may fail a run although all namespaces were deleted.
     verdict: namespaces.some((one) => one.verdict === 'fail')
       ? 'fail'
       : verdict(outcome, inputs.policy),
@@ -100,7 +100,7 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
   };
 }
 
-/** A selector that matches nothing is "not found": it may be a typo, or everything is gone. */
+/** A selector without matches is "not found": it may be a typo, or every namespace was deleted. */
 function worst(namespaces: readonly NamespaceResult[], run: Run): Outcome {
   const { inputs, leftOut, signal } = run;
   if (namespaces.length === 0 && signal.aborted) return 'cancelled';

@@ -13,7 +13,7 @@ import type { Progress } from './progress.ts';
 import type { Run } from './run.ts';
 import type { Follower } from './wait.ts';
 
-/** What was deleted inside of a namespace before the namespace itself, and what was said about it. */
+/** Deletions inside a namespace before its own deletion, and their log messages. */
 export interface Ordered {
   /** By UID. */
   deletions: Map<string, Deletion>;
@@ -29,13 +29,13 @@ export interface Target {
   isAsked?: boolean;
   /** Why its deletion was refused: then nobody has asked for it. */
   refusal?: string;
-  /** What was deleted in it before. */
+  /** Deletions inside it, with `delete: ordered`. */
   ordered?: Ordered;
-  /** Who was in it, asked before its content went. */
+  /** Workloads and permissions, read before the content was deleted. */
   baseline?: Baseline | undefined;
 }
 
-/** One that there is something to wait for. */
+/** A target whose deletion the gate waits for. */
 export interface Waiting {
   target: Target;
   result: NamespaceResult;
@@ -67,7 +67,7 @@ export async function findTargets(run: Run): Promise<Target[]> {
     await clock.sleep(BUSY_PAUSE_MS, signal);
     read = await readNamespaces(wanted, { ...run, onAnswer });
   }
-  // It may only have been too busy at the very start.
+  // Tried again: the server may have been too busy at the start.
   run.anchor ??= await readAnchor(run);
   const missing = wanted.filter(({ name }) => {
     const got = read.get(name);

@@ -35,7 +35,7 @@ interface FollowDeps extends ConfirmDeps {
   idle?: boolean;
 }
 
-/** Follows one namespace, pinned to the UID that was read first, until it is gone or stopped. */
+/** Follows one namespace, by the UID that was read first, until it is deleted or the wait is stopped. */
 export class Follower {
   readonly name: string;
   readonly uid: string;
@@ -52,7 +52,7 @@ export class Follower {
   readonly ended = this.ending.promise;
   /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
   readonly over = this.end.signal;
-  /** One read now, to be sure before a verdict; those that are asked at the same time share it. */
+  /** Reads the namespace once more before a verdict; concurrent calls share the read. */
   confirm: () => Promise<void> = async () => undefined;
 
   constructor(start: NamespaceFacts, onChange: OnChange, signal: AbortSignal) {
@@ -81,7 +81,7 @@ export class Follower {
     else this.keep(now.value, undefined);
   }
 
-  /** What a watch says; true when that has to be looked up. */
+  /** Takes an event of a watch; returns true if the namespace has to be read. */
   hear({ type, object }: WatchEvent): boolean {
     const uid = stringAt(object, 'metadata', 'uid');
     if (type === 'DELETED' && uid === this.uid) this.isHeard = true;
@@ -152,7 +152,7 @@ function pollNow(some: readonly Follower[], { due, wake }: Group): void {
   wake();
 }
 
-/** One after the other: what is read between the two reads of an end must not be lost. */
+/** Reads after all earlier reads: an answer between the two reads that confirm an end must not be lost. */
 async function check(
   some: readonly Follower[],
   group: Group,
@@ -188,7 +188,7 @@ async function read(
     return false;
   });
   if (refused.length === 0) return;
-  // One refusal may be a server that has just restarted; a second one, after a pause, is meant.
+  // A first refusal may come from a server that has just restarted; a second one after a pause counts.
   await clock.sleep(REFUSED_PAUSE_MS, running);
   await read(refused, group, signal, true);
 }
@@ -227,7 +227,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
       onOpen: () => {
         for (const one of some) watched.add(one);
         openedAt = clock.now();
-        // What happened before the watch was open is not in it.
+        // Changes from before the watch was open are not in it.
         pollNow(open(some), group);
       },
       onEvent: (event) => {
@@ -240,7 +240,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
     // The end of a watch may hide the end of a namespace.
     pollNow(open(some), group);
     const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-    // One that may not be watched with all the others may be watched alone.
+    // An identity that may not watch all namespaces may be allowed to watch a single one.
     if (isForbidden && only === undefined) {
       await Promise.all(some.map((one) => watch([one], group)));
       return;

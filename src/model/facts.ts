@@ -13,8 +13,8 @@ import {
 import { shorten } from '../base/text.ts';
 
 /**
- * What is kept of each kind of object. A shape is its facts and the field that each comes from, and reads
- * them; nothing here throws: what is not as expected is left out.
+ * The facts that are kept of each kind of object. A shape names each fact with the field it comes from, and
+ * reads them. Nothing here throws: a field of an unexpected type is left out.
  */
 type Field<T> = (object: Json | undefined) => T;
 type Shape<S> = { [K in keyof S]: S[K] extends Field<infer T> ? T : never };
@@ -157,7 +157,7 @@ const METADATA = {
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   finalizers: texts('metadata.finalizers'),
   labels: record('metadata.labels'),
-  /** Who set each of `finalizers`, from managedFields. */
+  /** The field manager that set each of `finalizers`. */
   writers: finalizerWriters,
 };
 
@@ -195,11 +195,11 @@ function ofCore(kind: string, namespaced: boolean): ResourceType {
 export const NAMESPACE_TYPE = ofCore('Namespace', false);
 /** The last write of the namespace controller, about which admission and RBAC are asked as well. */
 export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
-/** Its entry in `spec.finalizers`, which it drops when everything inside is gone. */
+/** The entry of the namespace controller in `spec.finalizers`, removed once the content is deleted. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
 export const POD_TYPE = ofCore('Pod', true);
 
-/** What names a resource type; more is welcome and ignored. */
+/** The part of a resource type that names it. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /** As kubectl takes it on a command line: `widgets.example.com`, `configmaps`. */
@@ -273,7 +273,7 @@ export function removalPatch(
   ];
 }
 
-/** What may run a controller, from its pod template or from the pod itself. */
+/** Facts of a pod template, or of a pod itself, that show which controller it runs. */
 type TemplateFacts = ReturnType<typeof templateFacts>;
 
 function templateFacts(template: Json | undefined, namespace: string) {
@@ -434,7 +434,7 @@ const workloadState = shape({
   labels: record('metadata.labels'),
   annotations: tellingAnnotations,
   conditions: conditionsOf,
-  /** What controls this workload itself, such as a Deployment its ReplicaSet. */
+  /** The object that controls this workload, as a Deployment controls its ReplicaSet. */
   owner: (object) => ownerReferences(object).find(({ controller }) => controller),
 });
 
@@ -462,7 +462,7 @@ export function workloadFacts(apiVersion: string, kind: string) {
   };
 }
 
-/** Who last set `spec.replicas`, also by the subresource `scale`. */
+/** Returns the field manager that last set `spec.replicas`, also by the subresource `scale`. */
 function replicasWriter(object: JsonObject): ReturnType<typeof writer> | undefined {
   const entry = managedFields(object).findLast(
     (one) => at(one, 'fieldsV1', 'f:spec', 'f:replicas') !== undefined,
@@ -497,7 +497,7 @@ function replicasOf(
   }
 }
 
-/** Who installed it, and for whom, stands here. */
+/** Labels and annotations, which name the installation. */
 const INSTALLED = { labels: record('metadata.labels'), annotations: tellingAnnotations };
 
 /** Of a CRD, without its schemas. */
@@ -510,7 +510,7 @@ const definitionMetadata = shape({
 });
 
 export function definitionFacts(object: Json | undefined) {
-  /** What has made the type: a Crossplane XRD, for example. Absent in older recordings. */
+  /** The object that created the type: a Crossplane XRD, for example. Absent in older recordings. */
   const madeBy: OwnerReference | undefined = ownerReferences(object).find((one) => one.controller);
   const facts: ReturnType<typeof definitionMetadata> & { madeBy?: OwnerReference } =
     definitionMetadata(object);
@@ -539,7 +539,7 @@ export function definitionDetail(object: JsonObject): DefinitionDetail {
   return { ...definitionFacts(object), ...definitionSpec(object) };
 }
 
-/** What a held object says beyond its metadata. */
+/** Status, conditions and references of a held object. */
 export interface ObjectDetail {
   conditions: Condition[];
   observedGeneration: number | undefined;
@@ -549,7 +549,7 @@ export interface ObjectDetail {
   endedAt?: string;
   /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
   suspended: string | undefined;
-  /** What becomes of it when what it is bound to goes (`spec.deletionPolicy`). */
+  /** Whether it is deleted together with the object that it is bound to (`spec.deletionPolicy`). */
   deletionPolicy?: string | undefined;
   /** Objects that its spec or status names. */
   references: Reference[];
@@ -663,7 +663,7 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
     return;
   }
-  // Who is named with a UID is meant, whatever the field is called: `status.reservedFor` of a ResourceClaim.
+  // A name with a UID is a reference, whatever the field is called: `status.reservedFor` of a ResourceClaim.
   const uid = stringAt(value, 'uid');
   if (uid === undefined && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
   const by = stringAt(value, 'kind') ?? stringAt(value, 'resource');
@@ -717,7 +717,7 @@ function walk(
  */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|\*)$/;
 
-/** A rule that lets somebody watch or change objects. */
+/** A rule that permits watching or changing objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
 const ruleFacts = shape({
   apiGroups: texts('apiGroups'),
@@ -769,7 +769,7 @@ const selector = (path: string): Field<LabelRequirement[]> =>
     ...each('matchExpressions', requirement)(value),
   ]);
 
-/** It lets through nothing but what is in this namespace. */
+/** Reports whether the selector matches objects of this namespace only. */
 export function isOnlyFor(namespace: string, selector: readonly LabelRequirement[]): boolean {
   return selector.some(
     ({ key, operator, values }) =>
@@ -792,7 +792,7 @@ const matchRule = shape({
   scope: text('scope', '*'),
 });
 
-/** Whether CEL text looks at who asks, so that what is answered to us says nothing about others (KEP-3488). */
+/** Reports whether CEL text reads the user of a request, so that an answer to the gate says nothing about others (KEP-3488). */
 const looksAtUser = (path: string): Field<boolean> =>
   of(path, (expressions) =>
     /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
@@ -813,7 +813,7 @@ const webhook = shape({
   dependsOnUser: looksAtUser('matchConditions'),
 });
 
-/** One that was made again has another UID. */
+/** Name and UID: an object that was created again has another UID. */
 export type Identity = ReturnType<typeof identity>;
 export const identity = shape({ ...NAME, uid: text('metadata.uid') });
 
@@ -931,7 +931,7 @@ export const leaseFacts = shape({
   ],
 });
 
-/** What OLM says about an operator: which CRDs are its own, and which Deployments it runs. */
+/** The CRDs that an operator of OLM owns, and the Deployments that it runs. */
 export const clusterServiceVersionFacts = shape({
   ...PLACED,
   owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),

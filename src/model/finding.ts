@@ -1,6 +1,6 @@
 /**
  * The public vocabulary of findings: README, outputs, reports and tests use exactly these. In the order in
- * which a person has to fix them: what stops every namespace of the cluster, then pods (nothing else goes
+ * which a person has to fix them: causes that hold every namespace of the cluster, then pods (nothing else is deleted
  * before them), then what holds single objects.
  */
 export const FINDING_CODES = [
@@ -51,7 +51,7 @@ export interface Remedy {
   text: string;
   /** Can be pasted as it is; report.json has it too. */
   command?: string;
-  /** What it may cost or break; absent when it is safe. */
+  /** A possible loss or damage; absent if the remedy is safe. */
   risk?: string;
   /** `now` unless given. */
   role?: RemedyRole;
@@ -60,7 +60,7 @@ export interface Remedy {
 /** How well a finding about an owner is proven. `proven`: identity evidence, and nothing contradicts. */
 export type Certainty = 'proven' | 'likely' | 'unknown';
 
-/** One thing that something else waits for, and why it does not proceed. The shape of report.json. */
+/** An object that another one waits for, and why it does not proceed. The shape of report.json. */
 export interface Finding {
   id: string;
   code: FindingCode;
@@ -74,8 +74,8 @@ export interface Finding {
    */
   continuation?: string;
   /**
-   * The words of somebody else with which `message` ends, exactly as they stand there. Renderers keep them
-   * in one piece. Not in report.json.
+   * The text of another program with which `message` ends, unchanged. Renderers keep it in one piece. Not in
+   * report.json.
    */
   quote?: string;
   /** The missing or unknown owner: findings with an equal one are told as one cause. Not in report.json. */
@@ -115,7 +115,7 @@ export interface Edge {
 export interface Diagnosis {
   findings: Finding[];
   edges: Edge[];
-  /** What the namespace itself waits for. */
+  /** Findings that the namespace itself waits for. */
   blockers: string[];
   /** Where the chains end, most important first. */
   rootCauses: string[];
@@ -130,7 +130,7 @@ export interface Diagnosis {
   movement: Movement;
   /** The namespace itself could not be read any more: nobody knows whether it is still there. */
   namespaceUnread: boolean;
-  /** What a forecast rests on is missing: content that nobody could read, admission that nobody could ask. */
+  /** A forecast lacks something that decides: content that could not be read, or admission that could not be asked. */
   undecided: boolean;
   /** Resource types whose content was read, for "all 38 resource types inspected". */
   inspectedTypes: number;
@@ -157,7 +157,7 @@ export interface QueuedContent {
   count: number;
 }
 
-/** What was asked for and is not known. */
+/** A source that was needed and could not be read. */
 export interface NotInspected {
   /** For people: "Deployments of the cluster". */
   what: string;
@@ -174,7 +174,7 @@ export type Movement =
   | { kind: 'unknown' }
   /** The namespace controller begins 5 s after the request, and has not yet. */
   | { kind: 'starting' }
-  /** What its conditions complain about is fixed; Kubernetes tries again within a minute. */
+  /** The problem in its conditions is fixed; Kubernetes tries again within a minute. */
   | { kind: 'retrying' }
   | { kind: 'shrinking'; before: number; now: number; comparedMs: number }
   | { kind: 'grace-period'; until: string };

@@ -1,7 +1,7 @@
 import { matchesGlob } from '../base/text.ts';
 import { type Diagnosis, type Finding, type FindingCode, findingsOf } from './finding.ts';
 
-/** What became of a namespace, from best to worst; the worst is the outcome of the run. */
+/** Outcomes, ordered from best to worst. A run reports its worst. */
 export const OUTCOMES = [
   'clear',
   'deleted',
@@ -28,7 +28,7 @@ export interface Policy {
 
 export type Verdict = 'pass' | 'warn' | 'fail';
 
-/** No default case: a new outcome must not compile until somebody decides it here. */
+/** Has no default case: a new outcome must not compile until its verdict is decided here. */
 export function verdict(outcome: Outcome, policy: Policy): Verdict {
   switch (outcome) {
     case 'clear':
@@ -58,7 +58,7 @@ export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outc
   return outcomes.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), 'deleted');
 }
 
-/** What a namespace that is still there at the timeout is called. Top-down; the first line that fits. */
+/** Returns the outcome of a namespace that is not deleted at the timeout. The first condition that holds decides. */
 export function outcomeOf(
   diagnosis: Diagnosis,
 ): Extract<Outcome, 'progressing' | 'stuck' | 'inconclusive'> {
@@ -69,7 +69,7 @@ export function outcomeOf(
   return 'inconclusive';
 }
 
-/** What a forecast calls it: what holds it now where it is terminating, else what would if it were. */
+/** Returns the outcome of a forecast; of a terminating namespace, the outcome of its deletion. */
 export function forecastOf(
   diagnosis: Diagnosis,
   isTerminating = false,
@@ -100,7 +100,7 @@ export function isHanging(diagnosis: Diagnosis): boolean {
 }
 
 /**
- * Causes that no retry of Kubernetes or of a controller heals: somebody has to act. A node may come
+ * Causes that no retry of Kubernetes or of a controller heals: a person has to act. A node may come
  * back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
  */
 const PERMANENT: readonly FindingCode[] = [
@@ -128,7 +128,7 @@ function isProven({ code, certainty }: Finding): boolean {
   return code.startsWith('owner-') ? certainty === 'proven' : certainty !== 'unknown';
 }
 
-/** What shows that somebody is at work in the namespace, or that nobody could have seen it. */
+/** Explains why the namespace may still be progressing, or why that could not be observed. */
 export function movingReason({ movement }: Diagnosis): string | undefined {
   switch (movement.kind) {
     case 'none':
@@ -145,7 +145,7 @@ export function movingReason({ movement }: Diagnosis): string | undefined {
   }
 }
 
-/** What the inputs allow. Everything here is a permission; nothing is a wish. */
+/** The changes that the inputs permit. */
 export interface ForcePolicy {
   mode: 'off' | ForceMode;
   /** Patterns of namespaces that may be forced. */

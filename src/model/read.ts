@@ -38,7 +38,7 @@ export interface ReadFailure {
   /** HTTP status, when there was an answer. */
   status?: number;
   /**
-   * One clause without secrets, as the server or the network said it, for example
+   * A clause without secrets, with the words of the server or the network, for example
    * `403 Forbidden: secrets is forbidden: User "x" cannot list …` or `connection refused`.
    */
   message: string;

@@ -3,7 +3,7 @@ import type { Diagnosis, NotInspected } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { Condition, Identity } from './snapshot.ts';
 
-/** What one run found out: the one model behind log, summary, comment, outputs and report.json. */
+/** The result of a run, from which log, summary, comment, outputs and report.json are rendered. */
 export interface RunResult {
   /** A forecast changes nothing and waits for nothing: its outcomes are clear, would-hang, inconclusive. */
   kind: 'teardown' | 'forecast';
@@ -50,7 +50,7 @@ export interface Deletion {
   result: string;
 }
 
-/** What has to be deleted before the namespace, and why. */
+/** Objects that have to be deleted before the namespace, and why. */
 export interface OrderEntry {
   why: string;
   command: string;
@@ -66,12 +66,12 @@ export interface Hindsight {
   because: string;
 }
 
-/** What a forecast rests on, so that `clear` can be checked. */
+/** The evidence for a forecast, so that a reader can check `clear`. */
 export interface ForecastBasis {
   objectsWithFinalizers: number;
   /** The first of these finalizers, each once. */
   finalizers: string[];
-  /** Who is expected to remove the finalizers; of several objects of one owner, the oldest sign of life. */
+  /** Controllers that are expected to remove the finalizers; of several objects of one owner, the oldest sign of life. */
   owners: { owner: string; objects: number; evidence: string; aliveAt?: string }[];
   /** Requests that were tried and answered without changing anything. */
   dryRuns: { deletions: number; removals: number };
@@ -97,9 +97,9 @@ export interface NamespaceResult {
   forced: ForceRecord | null;
   /** Undefined where nobody looked for it: the namespace is still there. */
   leftBehind: LeftBehind[] | undefined;
-  /** What could not be read for that. */
+  /** Sources for `leftBehind` that could not be read. */
   leftBehindUnread?: NotInspected[];
-  /** Only of a forecast: what has to go first, in this order. */
+  /** Only in a forecast: objects to delete first, in this order. */
   order?: OrderEntry[];
   /** Only of a forecast of a namespace that is not terminating. */
   basis?: ForecastBasis;
@@ -113,7 +113,7 @@ export interface NamespaceResult {
   refusal?: string;
 }
 
-/** What force-finalizing did or would do; `report.json` carries it as it is. */
+/** Changes that force-finalize made or would make; part of `report.json`. */
 export interface ForceRecord {
   mode: 'plan' | 'objects' | 'namespace';
   actions: { target: string; finalizer: string; result: string }[];

@@ -30,7 +30,7 @@ export interface Snapshot {
   /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
   trouble?: ReadFailure;
   discovery: Read<Discovery>;
-  /** One entry per resource type that can be listed and deleted; pods among them. */
+  /** The content by resource type, of all types that can be listed and deleted, pods included. */
   content: TypeContent[];
   /** The namespace's pods, in full; at most `MAX_PODS`. */
   pods: Read<PodFacts[]>;
@@ -41,7 +41,7 @@ export interface Snapshot {
   /** By name; `undefined` in it: the API server says that there is none. */
   nodes: Record<string, Read<NodeFacts | undefined>>;
   definitions: Record<string, Read<DefinitionDetail | undefined>>;
-  /** What held objects say beyond their metadata, by UID. */
+  /** Status, conditions and references of held objects, by UID. */
   details: Record<string, Read<ObjectDetail>>;
   /** Objects outside of the namespace that a held object waits for, by `partnerKey`. */
   partners: Record<string, Read<ObjectFacts | undefined>>;
@@ -59,17 +59,17 @@ export interface Snapshot {
    * conditions; oldest first.
    */
   watched?: WatchedFinalizer[];
-  /** What was in the namespace when the gate began; only where it began early enough. */
+  /** Workloads, permissions and warnings from before the deletion, if the gate began early enough. */
   baseline?: Baseline;
-  /** What would become of the namespace if it were deleted now; absent where it is being deleted. */
+  /** The facts that a forecast adds; absent in a namespace that is being deleted. */
   forecast?: Forecast;
-  /** What could not be read, and what a limit left out. */
+  /** Sources that could not be read, or that a limit left out. */
   unread: NotInspected[];
 }
 
 export interface WatchedFinalizer {
   finalizer: string;
-  /** One entry for each change. `at`: the server's clock, ISO 8601. */
+  /** An entry for each change. `at`: the server's clock, ISO 8601. */
   counts: { at: string; count: number }[];
 }
 
@@ -109,7 +109,7 @@ export interface Discovery {
   failedGroups: { group: string; version: string; reason: string }[];
 }
 
-/** What a namespace holds of one type. */
+/** The objects of one type in a namespace. */
 export interface TypeContent {
   type: ResourceType;
   read: Read<ContentCount>;
@@ -124,7 +124,7 @@ export interface ContentCount {
   terminating: ObjectGroup[];
   /** Queued objects that have finalizers, grouped in the same way: a deletion would terminate them. */
   guarded: ObjectGroup[];
-  /** One of the queued objects, to ask admission about. */
+  /** A queued object, for a dry run of its deletion. */
   sample?: ObjectFacts;
 }
 
@@ -138,7 +138,7 @@ export interface ObjectGroup {
   examples: ObjectFacts[];
 }
 
-/** What the API server answered to the removal of a finalizer, without storing it. */
+/** The answer of the API server to a dry run that removes a finalizer. */
 export type Trial =
   | { answer: 'accepted' }
   | { answer: 'refused'; message: string }
@@ -147,7 +147,7 @@ export type Trial =
   /** Not allowed to try, or the dry run itself is not supported. */
   | { answer: 'unknown'; message: string };
 
-/** Who was in the namespace when the gate began, before its content was deleted. */
+/** Workloads, permissions and warnings of the namespace, from before its content was deleted. */
 export interface Baseline {
   workloads: Read<WorkloadFacts[]>;
   roles: Read<RoleFacts[]>;
@@ -170,7 +170,7 @@ export function trialKey(uid: string, finalizer: string): string {
   return `${uid} ${finalizer}`;
 }
 
-/** One container of a suspected controller; `isPrevious`: its log before the last crash. */
+/** A container of a suspected controller; `isPrevious`: its log before the last crash. */
 export interface LogSource {
   namespace: string;
   pod: string;
@@ -182,7 +182,7 @@ export function logKey({ namespace, pod, container, isPrevious }: LogSource): st
   return `${namespace}/${pod}/${container}${isPrevious ? ' (previous)' : ''}`;
 }
 
-/** What a snapshot needs beyond the content to be explained, read already or not. */
+/** Sources that the diagnosis of a snapshot needs beyond its content, whether or not they were read. */
 export interface Wanted {
   cluster: (keyof ClusterSources)[];
   places: { namespace: string; sources: (keyof PlaceSources)[] }[];

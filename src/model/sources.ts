@@ -102,7 +102,7 @@ export const CLUSTER = {
   pods: PODS,
   clusterRoles: source(RBAC, 'ClusterRole', roleFacts),
   clusterRoleBindings: source(RBAC, 'ClusterRoleBinding', bindingFacts),
-  // One for each node is there, and none of them is a controller's.
+  // This namespace has a Lease for each node, and none of a controller.
   leases: source('coordination.k8s.io/v1', 'Lease', leaseFacts, {
     fieldSelector: 'metadata.namespace!=kube-node-lease',
   }),
@@ -120,7 +120,7 @@ export const CLUSTER = {
     { labelSelector: '!olm.copiedFrom', limit: 50, isOptional: true },
   ),
   volumeAttachments: source('storage.k8s.io/v1', 'VolumeAttachment', attachmentFacts),
-  // One node tells whether they are a cloud provider's, whose own controllers run out of sight.
+  // A single node shows whether the nodes are a cloud provider's, whose controllers are not visible in the cluster.
   providerNodes: source(
     'v1',
     'Node',
@@ -129,7 +129,7 @@ export const CLUSTER = {
   ),
 };
 
-/** Whose volumes are whose, once they are gone. */
+/** Claims, read so that their volumes can be recognized after the claims are deleted. */
 export const CLAIMS = source('v1', 'PersistentVolumeClaim', identity, { metadataOnly: true });
 
 /** Collections of one namespace. */

@@ -30,7 +30,7 @@ export const PAGE = { small: 500, full: 100 };
 /** A full page is as much work for the server, the network and us as this many answers with little in them. */
 const PAGE_COST = 4;
 
-/** What reading needs. */
+/** Dependencies of every read. */
 export interface Reading {
   api: KubernetesApi;
   /** Ends the reading; what was not read by then is "not inspected". */
@@ -76,7 +76,7 @@ export async function inParallel<T, R>(
   return answers;
 }
 
-/** One list instead of `many` requests; undefined where it would cost more than they. So `few` never cost more. */
+/** Sends one list instead of `many` requests; undefined if the list would cost more. Up to `few` requests are never replaced. */
 export async function listTogether<T>(
   path: string,
   many: number,
@@ -97,8 +97,8 @@ export async function listTogether<T>(
 }
 
 /**
- * What is kept of the objects of one type in each of these namespaces, by one list of the whole cluster
- * where that is allowed and cheaper. What each namespace gets is the same either way; undefined for none.
+ * Reads the objects of one type in each of these namespaces, by one list of the whole cluster if that is
+ * allowed and cheaper. The result per namespace is the same either way; undefined without objects.
  */
 export async function listIn<T>(
   type: TypeRef,
@@ -201,15 +201,15 @@ export function grantFor(
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
 }
 
-/** What was read, and what of it is missing. */
+/** A value that was read, and the parts of it that could not be read. */
 export interface Gathered<T> {
   value: T;
   unread?: NotInspected[];
-  /** What objects say that were read on the way, by UID. */
+  /** Details of objects that were read for this value, by UID. */
   details?: Record<string, Read<ObjectDetail>>;
 }
 
-/** The whole collection, or why not. */
+/** Reads the whole collection. */
 export async function readSource<T>(
   source: Source<T>,
   { api, signal }: Reading,
@@ -219,7 +219,7 @@ export async function readSource<T>(
   return answerOf(source, listed);
 }
 
-/** What scales and makes pods from a template, of any type that is not read by its name. */
+/** Reads workloads of types outside of group apps that have a scale subresource and a pod template. */
 export async function readOtherWorkloads(
   types: readonly ResourceType[],
   deps: Reading,

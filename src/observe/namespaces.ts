@@ -6,12 +6,12 @@ import { listTogether, PAGE, type Reading } from './collections.ts';
 
 export const NAMESPACES = '/api/v1/namespaces';
 
-/** The namespace as it is now; `undefined` when the API server says that the name does not exist. */
+/** Reads the namespace; `undefined` if the API server answers that the name does not exist. */
 export async function readNamespace(
   name: string,
   { api, signal, onAnswer }: Reading & Pick<CallOptions, 'onAnswer'>,
 ): Promise<Read<NamespaceFacts | undefined>> {
-  // Whoever waits for it polls anyway, and has to hear soon what the server says.
+  // Callers that wait poll anyway, and need an answer soon.
   const got = await api.get(namespacePath(name), {
     signal,
     retries: 3,
@@ -20,7 +20,7 @@ export async function readNamespace(
   if (!got.ok) return got.failure.kind === 'not-found' ? read(undefined) : got;
   const facts = namespaceFacts(got.value);
   if (facts.uid !== '') return read(facts);
-  // Nobody knows which one it is: it would pass for another one with this name.
+  // Without a UID it could be mistaken for another namespace of this name.
   return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 

@@ -49,7 +49,7 @@ const TOO_MANY = failed({
 
 type Detailed = Wanted['details'][number];
 
-/** What held objects say beyond their metadata, by UID. */
+/** Reads status, conditions and references of held objects, by UID. */
 export async function readDetails(
   items: readonly Detailed[],
   { api, signal }: Reading,
@@ -60,7 +60,7 @@ export async function readDetails(
     const uid = stringAt(item, 'metadata', 'uid') ?? '';
     if (wanted.has(uid)) answers.set(uid, { value: read(objectDetail(item)) });
   };
-  // What comes twice is kept once.
+  // An object that two lists contain is kept once.
   const begin = (): Fold<true> => ({ add, kept: true });
   let byName = 0;
   const readNamed = async ({ type, object }: Detailed): Promise<Read<never>> => {
@@ -121,7 +121,7 @@ export async function readPartners(
       const details = { [facts.uid]: read(objectDetail(item)) };
       return wanted.has(place) ? [{ place, value: read(facts), details }] : [];
     });
-    // What is in Secrets and their like is nobody's business.
+    // The contents of Secrets and ConfigMaps are never requested.
     const metadataOnly = type.group === '' && type.namespaced;
     const page = { limit: PAGE.full, metadataOnly };
     const deps = { api, signal };
@@ -296,7 +296,7 @@ async function tryDeletion(
   };
   const sent = await ask(object);
   if (sent.ok || namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
-  // It went meanwhile: any other of its type will do, and none is no obstacle.
+  // The object was deleted meanwhile: another one of its type answers the question; without any, nothing refuses.
   const path = collectionPath(type, namespace);
   const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
   const others = await deps.api.list(path, keeping(identity), options);
@@ -305,7 +305,7 @@ async function tryDeletion(
   return other === undefined ? { answer: 'accepted' } : trialOf(await ask(other));
 }
 
-/** It went, and perhaps another of its name came (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
+/** Reports whether the object was deleted or replaced (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
 export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }

@@ -106,17 +106,17 @@ function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
   }
 }
 
-/** One kind of thing that snapshots want beyond their content. */
+/** A kind of source that snapshots need beyond their content. */
 interface Shelf<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
-  /** The same for what has to be read only once. */
+  /** Equal for items that are read only once. */
   idOf: (item: Item) => string;
-  /** What its value stands in, in a snapshot: under its id, unless `keyOf` says another key. */
+  /** Returns the part of a snapshot that holds the value, under its id or the key of `keyOf`. */
   placeOf: (snapshot: Snapshot, item: Item) => object;
   keyOf?: (item: Item) => string;
-  /** By id. Whatever can be read together is. */
+  /** Returns values by id. Items that can be read together are. */
   read: (items: Item[]) => Promise<Map<string, Gathered<Value>>>;
-  /** Of all namespaces together; what is beyond it gets this value. */
+  /** Limit for all namespaces together; items beyond it get the value `beyond`. */
   limit?: { most: number; what: string; beyond: Value };
   /** The part of a value that a snapshot keeps; all of it unless given. */
   share?: (value: Value, snapshot: Snapshot) => Value;
@@ -125,7 +125,7 @@ interface Shelf<Item, Value> {
 /** Reports whether anything was put into a snapshot. */
 type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
-/** Collects what all snapshots lack, reads what nobody has read yet, and hands it out. */
+/** Reads the sources that the snapshots need and do not have yet, each once, and adds them. */
 function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
   const { wants, idOf, keyOf = idOf, placeOf, read, limit, share = (value) => value } = given;
   const known = new Map<string, Gathered<Value>>();
@@ -319,7 +319,7 @@ export function readNode(
   return readNamed(CLUSTER.providerNodes.type, name, 'node', nodeFacts, deps);
 }
 
-/** One request for each name; the client sends a few at once. */
+/** Sends one request for each name; the client limits how many run at once. */
 async function each<Name extends string, Value>(
   names: readonly Name[],
   ask: (name: Name) => Promise<Gathered<Value>>,
@@ -357,12 +357,11 @@ function unreadDiscovery(discovery: Read<Discovery>): NotInspected[] {
   });
 }
 
-/** It is a bonus: nobody waits long for it. */
+/** Limit for the baseline, without which a run works as well. */
 const BASELINE_LIMIT_MS = 10_000;
 /**
- * What is in the namespaces while they still are: when an operator is deleted together with its objects,
- * its Deployment, its rights and its complaints are gone before anybody asks who should have removed
- * the finalizer.
+ * Reads workloads, permissions and warnings of the namespaces before their content is deleted. If an operator is
+ * deleted together with its objects, they are needed later to find the owner of a finalizer.
  */
 export async function readBaselines(
   namespaces: readonly string[],

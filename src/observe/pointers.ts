@@ -14,13 +14,13 @@ import type { LeftBehind } from '../model/result.ts';
 import { MANY, typeNamed } from '../model/sources.ts';
 import { grantFor, type Reading } from './collections.ts';
 
-/** One field that points into a namespace. */
+/** A field that points into a namespace. */
 interface Pointed {
   namespace: string;
   /** "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
   how: string;
   breaksOthers?: boolean;
-  /** Garbage collection takes it away. */
+  /** Garbage collection deletes it. */
   isOwned?: true;
 }
 
@@ -31,9 +31,9 @@ interface PointingType extends TypeRef {
   /** Undefined: only its metadata can point (Helm, owner references). */
   points?: (item: JsonObject) => Pointed[];
   state?: (item: JsonObject) => string;
-  /** Its controller takes it away when what it points to is gone. */
+  /** Reports whether its controller deletes it once the object that it points to is deleted. */
   isGoing?: (item: JsonObject) => boolean;
-  /** What it means that it is still there; `broken`: for others, where it breaks them. */
+  /** The consequence if the object stays; `broken`: the consequence for other namespaces. */
   meaning?: string;
   broken?: string;
   isOptional?: true;
@@ -67,7 +67,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
       pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
     state: (item) => {
       const phase = phaseOf(item) ?? 'no phase';
-      // What took it away failed, and says why.
+      // The controller that should delete it failed, and says why.
       const message = phase === 'Failed' ? (stringAt(item, 'status', 'message') ?? '') : '';
       const policy = reclaimPolicy(item) ?? 'unknown';
       return `${phase}${message === '' ? '' : `: ${message}`}, reclaim policy ${policy}`;
@@ -213,7 +213,7 @@ export async function readPointers(
     ...POINTING_TYPES.map(pointingIn),
   ]);
   if (isBlind) {
-    // Whoever only waits was given no more, and is not told thirteen times.
+    // An identity that may only wait gets one entry instead of one per type.
     const what = 'objects outside of the namespace that point into it';
     const reason = 'none of it may be listed: 403 Forbidden';
     return { pointers: [], unread: [{ what, reason }] };
@@ -276,7 +276,7 @@ function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Poin
   return [{ namespace: release, how: `its annotation ${RELEASE} names the namespace` }, ...owned];
 }
 
-/** CRDs and who may write the status or the finalizers of their objects: their controllers, by RBAC. */
+/** Reads CRDs and the accounts that may write the status or the finalizers of their objects: their controllers, by RBAC. */
 class Reconcilers {
   private readonly definitions = new Set<string>();
   /** Names of CRDs by ClusterRole. */

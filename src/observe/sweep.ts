@@ -13,15 +13,15 @@ import { PODS } from '../model/sources.ts';
 import { inParallel, listIn, type Reading, readPlaces, unreadOf } from './collections.ts';
 
 /**
- * What the namespace controller will try to empty: namespaced types with `delete`. Those without
- * `list` cannot be looked at by anybody and count as empty for the controller as well
+ * Returns the types that the namespace controller empties: namespaced types with `delete`. Types without
+ * `list` cannot be read, and count as empty for the controller as well
  * (kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go).
  */
 export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
   const wanted = types.filter(
     (type) => type.namespaced && type.verbs.includes('list') && type.verbs.includes('delete'),
   );
-  // One storage behind two groups: counted once.
+  // Both groups of Events have the same storage: Events are counted once.
   const hasCoreEvents = wanted.some((type) => type.group === '' && type.resource === 'events');
   return wanted.filter(
     (type) => !(hasCoreEvents && type.group === 'events.k8s.io' && type.resource === 'events'),

@@ -2,7 +2,7 @@ import { upperFirst } from '../base/text.ts';
 import type { ApiFailure } from './host-api.ts';
 import { type Host, readOnlyReason, type WorkflowRun } from './workflow-run.ts';
 
-/** What to tell when a comment could not be written. */
+/** A message about a comment that could not be written. */
 interface Trouble {
   level: 'warning' | 'notice';
   message: string;
@@ -12,7 +12,7 @@ interface Trouble {
 
 const PERMISSION_LINES = ['permissions:', '  pull-requests: write'];
 
-/** One sentence: what was tried, what came back, what helps; none where nobody waits for it. */
+/** Returns a sentence with the attempt, the answer and the fix; none if no comment was expected. */
 export function commentTrouble(
   tried: string,
   failure: ApiFailure,

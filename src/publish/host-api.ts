@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../base/time.ts';
 import { type FailureKind, failureKindOf, type Read, type ReadFailure } from '../model/read.ts';
 import type { Host } from './workflow-run.ts';
 
-/** What the gate needs of GitHub, or of a host that speaks its language. Never throws. */
+/** The API of GitHub, or of a compatible host, as far as the gate needs it. Never throws. */
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 
 export interface ApiFailure extends ReadFailure {
@@ -116,7 +116,7 @@ export async function connectHost(options: HostApiOptions) {
   };
 }
 
-/** GraphQL knows who any kind of token is; GitHub's workflow token may not ask `/user`. */
+/** GraphQL names the owner of any kind of token; GitHub's workflow token may not read `/user`. */
 async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefined> {
   if (kind === 'github') {
     try {

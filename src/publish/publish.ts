@@ -24,9 +24,9 @@ import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './workf
 
 /** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
-/** What a run may spend on the comment, in all: 25 s, less what a pause of the client may outlive it. */
+/** Time for all requests about the comment: 25 s, less one second for a pause of the client that may outlive it. */
 const PUBLISHING_MS = 24_000;
-/** Of that, before it forces anything: the end has to be told as well. */
+/** The part of it that may be used before forcing: the result has to be published as well. */
 const ANNOUNCING_MS = 10_000;
 /** Of the 7 s in which a cancelled run has to end, counted from the signal. */
 const CANCELLED_MS = 5_000;
@@ -249,7 +249,7 @@ function goneIn({ namespaces }: RunResult): string[] {
   return namespaces.filter((one) => !isHeld(one)).map(({ name }) => name);
 }
 
-/** GitHub cuts an annotation at 4,096 characters; nobody reads that far in one. */
+/** Limit for an annotation, below the 4,096 characters at which GitHub cuts it. */
 const MAX_ANNOTATION_CHARS = 500;
 
 /** The step log. The toolkit escapes line ends in commands, but lets `##[command]` through: we do not. */

@@ -13,7 +13,7 @@ type Lead =
 interface Leads {
   /** In order: the first that leads anywhere counts. */
   leads: Lead[];
-  /** What to say when none does. */
+  /** The message if there is no pull request. */
   reason: string;
 }
 
@@ -101,7 +101,7 @@ function ofPush(event: HostEvent): Leads {
   const isTag = ref.startsWith('refs/tags/');
   // A push that deletes carries no commit; its GITHUB_SHA is the default branch's.
   if (at(payload, 'deleted') === true) return isTag ? deletedTag() : found(branch(event, ref));
-  // What is pushed as an annotated tag is the tag; the run has the commit.
+  // The push of an annotated tag has the SHA of the tag object; the run has the commit.
   if (isTag) return found(commit(sha));
   const after = stringAt(payload, 'after') ?? sha;
   return found([...commit(after), ...branch(event, ref, after)], NO_COMMIT);
@@ -152,7 +152,7 @@ function ofWorkflowRun(event: HostEvent): Leads {
     ...listedIn(run, sha, event),
     ...numbered(path),
     ...(isOwn ? branch(event, name, sha) : ofFork),
-    // One that was started by hand may be about the branch, not about what was merged into it.
+    // A manual run may be about the branch, not about a pull request that was merged into it.
     ...(by === 'workflow_dispatch' ? [] : commit(sha)),
   ]);
 }
@@ -274,7 +274,7 @@ export async function findPullRequest(
   return { kind: 'none', reason };
 }
 
-/** One of several would be a guess. */
+/** Returns the pull request if there is exactly one: choosing among several would be a guess. */
 function only(numbers: readonly number[]): FoundPullRequest {
   const [number, ...others] = numbers;
   if (number !== undefined && others.length === 0) return { kind: 'found', number };
@@ -296,7 +296,7 @@ async function byNumber(
     const got = await api.pull(number);
     // With "issues: write" alone a comment can be written, but a pull request cannot be read.
     if (got.ok ? isOf(event, got.value) : got.failure.kind !== 'not-found') ours.push(number);
-    // What the event names is there: hosts answer 404 for what a token may not see.
+    // A pull request that the event names exists: hosts answer 404 if the token may not read it.
     else if (!got.ok && said.includes(number)) {
       hidden ??= { kind: 'failed', what: `pull request ${number}`, failure: got.failure };
     }

@@ -57,7 +57,7 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
   }
 }
 
-/** Another job may have created one at the same moment; and now the host has told who we are. */
+/** Another job may have created a comment at the same moment; and the host has now named our identity. */
 async function afterCreation(
   made: Comment,
   uncertainUntil: number,
@@ -183,7 +183,7 @@ async function ownComments(
   });
 }
 
-/** Logins under which a workflow's own token writes; elsewhere than on GitHub nobody else can have them. */
+/** Logins of a workflow's own token; on hosts other than GitHub no other user can have them. */
 const WORKFLOW_LOGIN = 'github-actions[bot]';
 const OTHER_LOGINS: readonly string[] = ['gitea-actions', 'forgejo-actions'];
 
@@ -208,12 +208,12 @@ function bare(login: string): string {
   return login.toLowerCase().replace(/\[bot\]$/, '');
 }
 
-/** Where only `/user` tells who a token is, one without the right to ask recognises its own signature. */
+/** A token that may not read `/user` recognizes its own comments by a signature. */
 function needsSignature(host: Host, author: string): boolean {
   return host.kind !== 'github' && !OTHER_LOGINS.includes(author);
 }
 
-/** Only who has the token can write it for this author; nobody can get the token from it. */
+/** Only the holder of the token can compute it for this author; the token cannot be derived from it. */
 function sign(token: string, author: string): string {
   return createHmac('sha256', token).update(`comment by ${author}`).digest('hex').slice(0, 32);
 }

@@ -8,7 +8,7 @@ export type HostKind = 'github' | 'gitea' | 'forgejo';
 
 /** Where the workflow runs; everything about it comes from the environment. */
 export type Host = ReturnType<typeof readHost>;
-/** One attempt of one job of one workflow run. */
+/** An attempt of a job in a workflow run. */
 export type WorkflowRun = NonNullable<ReturnType<typeof readWorkflowRun>>;
 /** The event that started the workflow. */
 export type HostEvent = WorkflowRun['event'];
@@ -57,7 +57,7 @@ function identity(names: { workflow: string; job: string; matrix: readonly strin
     /** Hashes: what the job is called may be anything. */
     workflow: hash(workflow),
     job: hash([workflow, job, matrix]),
-    /** What the three above are made of; Gitea's runner says nothing of a workflow without a name. */
+    /** The names from which the three above are built; Gitea's runner sends none for a workflow without a name. */
     names,
   };
 }
@@ -146,7 +146,7 @@ const LIMITED = [
   'deployment_status',
 ];
 
-/** A fork that is gone was one too. */
+/** Also true for a fork that was deleted. */
 function isOfFork({ name, payload, repository }: HostEvent): boolean {
   if (!name.startsWith('pull_request') || name === 'pull_request_target') return false;
   const head = at(payload, 'pull_request', 'head');
@@ -205,7 +205,7 @@ function startOf(eventPath: string): number | undefined {
 
 const MAX_JOB_MS = 5 * 24 * 3_600_000;
 
-/** No payload is like one that names no pull request: the report goes without a comment. */
+/** A missing payload counts as one without a pull request: the report is published without a comment. */
 function readPayload(path: string): Json {
   try {
     return path === '' ? null : (parseObject(readFileSync(path, 'utf8')) ?? null);
