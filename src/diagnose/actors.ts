@@ -27,6 +27,8 @@ export interface Actor {
   annotations: Record<string, string>;
   podLabels: Record<string, string>;
   watches: string[] | undefined;
+  /** Arguments that look as if they select the objects that it reconciles. */
+  selectors: string[];
   wanted: number;
   ready: number;
   /** As far as its namespace's pods were read. */
@@ -104,7 +106,19 @@ function findActors(context: Context): Actor[] {
     // Workloads of other types count in words of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
+  for (const actor of found.values()) takeScopeOfPods(actor);
   return [...found.values(), ...departed(context, byUid)];
+}
+
+/** What counts is how the pods that run were started, not what a changed template says. */
+function takeScopeOfPods(actor: Actor): void {
+  const running = actor.pods.filter(({ phase }) => phase === 'Running');
+  if (running.length === 0) return;
+  const watched = running.map(({ watches }) => watches);
+  actor.watches = watched.includes(undefined)
+    ? undefined
+    : [...new Set(watched.flatMap((names) => names ?? []))];
+  actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
 }
 
 function keyOf({ kind, namespace, name, isGone }: Actor): string {
@@ -194,7 +208,7 @@ function isLeaving({ deletionTimestamp, ready }: PodFacts): boolean {
 type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 
 type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
-  Pick<WorkloadFacts, 'account' | 'programs' | 'labels' | 'podLabels' | 'watches'>;
+  Pick<WorkloadFacts, 'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'selectors'>;
 
 /** What only its pods, or what it controls, tell of it knows nothing of replicas. */
 function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
@@ -207,6 +221,7 @@ function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
     nodeSelector: {},
     deletionTimestamp: undefined,
     ...seen,
+    selectors: seen.selectors ?? [],
     account: { namespace, name: account },
     programs: [...new Set([name, ...programs])],
     pods: [],
@@ -215,7 +230,7 @@ function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
 }
 
 function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
-  const { namespace, account, programs, labels, podLabels, watches } = by;
+  const { namespace, account, programs, labels, podLabels, watches, selectors = [] } = by;
   return actorOf({
     apiVersion,
     kind,
@@ -226,6 +241,7 @@ function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>):
     labels,
     podLabels,
     watches,
+    selectors,
   });
 }
 

@@ -279,6 +279,7 @@ type TemplateFacts = ReturnType<typeof templateFacts>;
 function templateFacts(template: Json | undefined, namespace: string) {
   const containers = arrayAt(template, 'spec', 'containers');
   const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
+  const selectors = containers.flatMap((container) => selectorsOf(container, namespace));
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -287,6 +288,8 @@ function templateFacts(template: Json | undefined, namespace: string) {
     programs: [...new Set(containers.flatMap(programsOf))].filter((name) => name !== ''),
     /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
+    /** Arguments that look as if they select objects: a class, a label selector, a shard. */
+    ...(selectors.length > 0 && { selectors }),
   };
 }
 
@@ -310,6 +313,25 @@ const WATCH_VARIABLE =
 const WATCH_ARGUMENT = /^--?((?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?)(?:=(.*))?$/;
 /** As Argo's controllers and Flux's are told to look after their own namespace. */
 const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
+
+const SELECTOR_ARGUMENT =
+  /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)$/;
+
+/** Returns arguments like `--widget-class=blue`, in the order of the alphabet. */
+function selectorsOf(container: Json, own: string): string[] {
+  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
+  return words
+    .flatMap((word, index) => {
+      const [, name = word, given] = /^(.*?)=(.*)$/.exec(word) ?? [];
+      const next = words[index + 1] ?? '';
+      const value = given ?? (next.startsWith('-') ? '' : next);
+      // A program is often told the namespace that it runs in.
+      const isHome = /namespaces?$/.test(name) && (value === own || value.startsWith('$('));
+      if (!SELECTOR_ARGUMENT.test(name) || /leader/.test(name) || isHome) return [];
+      return value === '' ? name : `${name}=${value}`;
+    })
+    .toSorted();
+}
 
 /** Conventions of operator-sdk, controller-runtime projects and client-go's own flags. */
 function watchesOf(container: Json, template: Json | undefined, own: string): string[] {

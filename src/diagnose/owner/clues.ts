@@ -140,6 +140,17 @@ export const CLUES = [
     pointsTo: productNames,
   },
   {
+    kind: 'called',
+    about: 'type',
+    text: 'its name stands in the finalizer',
+    pointsTo: ({ held: { finalizer }, actors }) =>
+      pointers(
+        actors.filter((actor) =>
+          programNames(actor).some((name) => name.length > 3 && finalizer.includes(name)),
+        ),
+      ),
+  },
+  {
     kind: 'reports',
     about: 'type',
     text: 'it reports Events about objects of the type',

@@ -224,15 +224,19 @@ function evidenceFor({ clues, rights, actor }: Suspect): string[] {
     ...(actor === undefined || actor.isGone
       ? []
       : [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]),
+    ...(actor === undefined || actor.selectors.length === 0
+      ? []
+      : [`it was started with ${actor.selectors.join(' ')}`]),
   ];
 }
 
-function evidenceOf(candidate: Suspect, { suspects, unread }: Ownership): string[] {
+function evidenceOf(candidate: Suspect, { suspects, excluded, unread }: Ownership): string[] {
   return [
     ...evidenceFor(candidate),
     ...suspects
       .slice(0, 3)
       .map((other) => `also points to ${suspectText(other)}: ${other.clues[0]?.text}`),
+    ...excludedTexts(excluded),
     ...(unread.length === 0 ? [] : [notRead(unread)]),
   ];
 }
@@ -772,7 +776,7 @@ const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
 function missing(
   context: Context,
   held: Held,
-  { owner, suspects, others, certainty, wasDeletedWithNamespace }: Ownership,
+  { owner, suspects, excluded, others, certainty, wasDeletedWithNamespace }: Ownership,
   removal: Remedy[],
 ): RuleResult {
   const { finalizer } = held;
@@ -822,6 +826,7 @@ function missing(
       ...purposeOf(held),
       ...(isForecast ? [] : [`searched: ${SEARCHED}; ${ELSEWHERE}`]),
       ...staleLeases(context, held),
+      ...excludedTexts(excluded),
       ...others,
     ],
     scope: inside ? 'namespace' : 'cluster',

@@ -7,6 +7,7 @@ import { CLUES, type ClueKind } from './clues.ts';
 import { type Excluded, exclude } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer, specificFieldManager } from './held.ts';
 import { isRenewed, leasesOfProgram } from './leases.ts';
+import { isSameProgram } from './names.ts';
 import { permissionOfOthers, whoElseMayAct } from './others.ts';
 import {
   hasClue,
@@ -91,8 +92,29 @@ function compare(a: Suspect, b: Suspect): number {
   return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
 }
 
-/** Returns the suspect to which clues point more than to any other. */
+/**
+ * Returns the suspect to which clues point more than to any other, unless another installation of its program may be
+ * meant. A Lease, a status or an Event exists for the one that runs, so only a log or a named account decides.
+ */
 function singledOut(ranked: readonly Suspect[]): Suspect | undefined {
+  const best = leading(ranked);
+  if (best === undefined || hasClue(best, 'log', 'quoted')) return best;
+  return ranked.some((other) => isOtherInstallation(best, other)) ? undefined : best;
+}
+
+/** Reports whether two workloads run one program, with arguments that select different objects. */
+function isOtherInstallation({ actor: one }: Suspect, { actor: other }: Suspect): boolean {
+  return (
+    one !== undefined &&
+    other !== undefined &&
+    one !== other &&
+    !other.isGone &&
+    isSameProgram(one, other) &&
+    one.selectors.join() !== other.selectors.join()
+  );
+}
+
+function leading(ranked: readonly Suspect[]): Suspect | undefined {
   const [best, ...rivals] = ranked;
   const [first] = best?.clues ?? [];
   if (best === undefined || first === undefined || best.program !== undefined) return undefined;
@@ -128,7 +150,7 @@ function mayBeSucceeded(
 }
 
 /** Clues that several programs of an installation may have, so that they name nobody. */
-const SHARED_CLUES: readonly ClueKind[] = ['permission', 'serves', 'reports', 'active'];
+const SHARED_CLUES: readonly ClueKind[] = ['permission', 'called', 'serves', 'reports', 'active'];
 /** Clues that count without a permission that names the type. */
 const SUFFICIENT_CLUES: readonly ClueKind[] = ['package', 'lease'];
 

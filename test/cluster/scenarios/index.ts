@@ -21,6 +21,7 @@ import { neighbours } from './neighbours.ts';
 import { newcomers } from './newcomers.ts';
 import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
+import { origins } from './origins.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
@@ -41,6 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...finalizers,
   ...owners,
   ...whose,
+  ...origins,
   ...why,
   ...logs,
   ...cannot,

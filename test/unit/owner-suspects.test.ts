@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { workloadFacts } from '../../src/model/facts.ts';
+import type { Finding } from '../../src/model/finding.ts';
+import { read } from '../../src/model/read.ts';
+import type { Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
+import { readRecordedLook } from './recorded-looks.ts';
+
+/** The finding about the owner in S3 (one operator, scaled to zero), with other Deployments beside it. */
+function ownerBeside(
+  others: (operator: WorkloadFacts) => Partial<WorkloadFacts>[],
+  change: (operator: WorkloadFacts) => void = () => {},
+  changeText: (text: string) => string = (text) => text,
+): Finding | undefined {
+  const look = readRecordedLook('S3');
+  const { now, before } = JSON.parse(changeText(JSON.stringify(look))) as typeof look;
+  const [operator] = now.cluster.deployments?.ok ? now.cluster.deployments.value : [];
+  if (operator === undefined) throw new Error('S3 has no Deployment');
+  change(operator);
+  const added = others(operator).map((other, index) => ({
+    ...structuredClone(operator),
+    uid: `other-${index}`,
+    ...other,
+  }));
+  const deployments = read([operator, ...added]) as Snapshot['cluster']['deployments'];
+  const changed = { ...now, cluster: { ...now.cluster, deployments } } as Snapshot;
+  return diagnose(changed, before).findings.find(({ code }) => code.startsWith('owner-'));
+}
+
+const GREEN = { name: 'widget-operator-green' };
+const blue = (operator: WorkloadFacts): void => {
+  operator.selectors = ['--widget-class=blue'];
+};
+
+describe('two installations of one program', () => {
+  test.each<[string, Partial<WorkloadFacts>, ((operator: WorkloadFacts) => void)?]>([
+    ['with different classes', { selectors: ['--widget-class=green'] }, blue],
+    ['of which one has a class', { selectors: ['--widget-class=green'] }],
+    ['of which the other has a class', { selectors: [] }, blue],
+  ])('%s are both suspects', (_, other, change) => {
+    const found = ownerBeside(() => [{ ...GREEN, ...other }], change);
+
+    expect(found?.code).toBe('owner-unknown');
+    expect(found?.message).toMatch(/widget-operator\b.*widget-operator-green/);
+    expect(found?.evidence.join('\n')).toContain('it was started with --widget-class=');
+  });
+
+  test('with the same arguments differ in nothing that counts', () => {
+    const found = ownerBeside(() => [{ ...GREEN, selectors: ['--widget-class=blue'] }], blue);
+
+    expect(found).toMatchObject({
+      code: 'owner-scaled-to-zero',
+      subject: { name: 'widget-operator' },
+    });
+  });
+
+  test('of which one reconciles another namespace: it is ruled out, with the reason', () => {
+    const found = ownerBeside(() => [{ ...GREEN, watches: ['team-b'], selectors: ['--shard=1'] }]);
+
+    expect(found?.code).toBe('owner-scaled-to-zero');
+    expect(found?.evidence.join('\n')).toMatch(
+      /ruled out Deployment \S+widget-operator-green: its arguments .* restrict it to other namespaces/,
+    );
+  });
+
+  test('are compared by the arguments of pods that run, not by a template that was changed', () => {
+    const { now, before } = readRecordedLook('S66-this-object');
+    const [operator] = now.cluster.deployments?.ok ? now.cluster.deployments.value : [];
+    const places = Object.values(now.places).flatMap(({ pods }) => (pods?.ok ? pods.value : []));
+    for (const pod of places) pod.selectors = ['--widget-class=blue'];
+    const green = { ...structuredClone(operator as WorkloadFacts), ...GREEN, uid: 'other' };
+    const deployments = read([operator, { ...green, wanted: 0, ready: 0 }]);
+    const cluster = { ...now.cluster, deployments } as Snapshot['cluster'];
+    const { findings } = diagnose({ ...now, cluster }, before);
+
+    expect(places.length).toBeGreaterThan(0);
+    expect(findings.find(({ code }) => code.startsWith('owner-'))?.code).toBe('owner-unknown');
+  });
+});
+
+test.each([
+  [['--widget-class=blue', '-v=4'], ['--widget-class=blue']],
+  [['--instance-id', 'a', '--metrics'], ['--instance-id=a']],
+  [['--watch-label-selector=team=a'], ['--watch-label-selector=team=a']],
+  [
+    ['--shard=1', '--shards', '3'],
+    ['--shard=1', '--shards=3'],
+  ],
+  [['--namespace=platform', '--leader-election-namespace=b'], undefined],
+  [['--namespaces=team-a'], ['--namespaces=team-a']],
+])('of the arguments %j, %j select objects', (args, selectors) => {
+  const facts = workloadFacts(
+    'apps/v1',
+    'Deployment',
+  )({
+    metadata: { namespace: 'platform', name: 'one', uid: 'u' },
+    spec: { template: { spec: { containers: [{ name: 'main', args }] } } },
+  });
+  expect(facts.selectors).toEqual(selectors);
+});
+
+test('among 24 operators the one whose name stands in the finalizer is the first of five suspects', () => {
+  const crowd = Array.from({ length: 23 }, (_, index) => ({ name: `platform-${index}` }));
+  const nameless = (operator: WorkloadFacts): void => {
+    Object.assign(operator, { name: 'platform-a', programs: ['main'], labels: {} });
+  };
+  const found = ownerBeside(
+    () => [...crowd, { name: 'acme-janitor' }],
+    nameless,
+    (text) =>
+      text
+        .replace(/(widgets\.[\w.-]+)\/cleanup/g, '$1/acme-janitor-hold')
+        .replaceAll('"manager":"widget-operator"', '"manager":"manager"'),
+  );
+
+  expect(found?.code).toBe('owner-unknown');
+  const suspects = found?.evidence.filter((text) => text.startsWith('suspect ')) ?? [];
+  expect(suspects).toHaveLength(5);
+  expect(suspects[0]).toMatch(/acme-janitor: .*its name stands in the finalizer/);
+});
