@@ -21,7 +21,7 @@ export function parseObject(text: string): JsonObject | undefined {
 type Path = (string | number)[];
 
 /** Follows keys into JSON of unknown shape; anything unexpected on the way is `undefined`. */
-export function at(value: Json | undefined, ...path: Path): Json | undefined {
+export function valueAt(value: Json | undefined, ...path: Path): Json | undefined {
   let current: Json | undefined = value;
   for (const key of path) {
     if (typeof key === 'number') current = Array.isArray(current) ? current[key] : undefined;
@@ -31,17 +31,17 @@ export function at(value: Json | undefined, ...path: Path): Json | undefined {
 }
 
 export function stringAt(value: Json | undefined, ...path: Path): string | undefined {
-  const found = at(value, ...path);
+  const found = valueAt(value, ...path);
   return typeof found === 'string' ? found : undefined;
 }
 
 export function numberAt(value: Json | undefined, ...path: Path): number | undefined {
-  const found = at(value, ...path);
+  const found = valueAt(value, ...path);
   return typeof found === 'number' ? found : undefined;
 }
 
 export function arrayAt(value: Json | undefined, ...path: Path): Json[] {
-  const found = at(value, ...path);
+  const found = valueAt(value, ...path);
   return Array.isArray(found) ? found : [];
 }
 
@@ -61,7 +61,7 @@ export function dictionary<T>(entries: Iterable<readonly [string, T]> = []): Rec
 
 /** String values only; a label map with anything else in it loses just that entry. */
 export function recordAt(value: Json | undefined, ...path: Path): Record<string, string> {
-  const found = at(value, ...path);
+  const found = valueAt(value, ...path);
   const entries = Object.entries(isObject(found) ? found : {});
   return dictionary(
     entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),

@@ -1,4 +1,4 @@
-import { at } from '../base/json.ts';
+import { valueAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import type { TimelineEntry } from '../base/time.ts';
 import { typeName } from '../model/facts.ts';
@@ -81,7 +81,7 @@ interface Enforced {
  * before. Mode `plan` goes the same way up to the first write, and stops there.
  */
 export async function carryOut(first: Look, means: Means): Promise<Enforced> {
-  const run = begin(first, means);
+  const run = beginEnforcement(first, means);
   let outcome: Outcome | undefined;
   if (first.plan.mode === 'plan') {
     await foretell(run);
@@ -100,7 +100,7 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
   return { outcome, forced, timeline, unread };
 }
 
-function begin(first: Look, { log: runLog, ...means }: Means): Enforcement {
+function beginEnforcement(first: Look, { log: runLog, ...means }: Means): Enforcement {
   const { name } = first.plan.namespace;
   // Several namespaces are forced side by side.
   const log: ForceRun['log'] = {
@@ -130,11 +130,15 @@ function begin(first: Look, { log: runLog, ...means }: Means): Enforcement {
   return run;
 }
 
-function open({ plan, spent }: Enforcement): ForceAction[] {
+function openActions({ plan, spent }: Enforcement): ForceAction[] {
   return plan.actions.filter((action) => !spent.has(keyOf(action)));
 }
 
-function tell({ journal, spent, told }: Enforcement, action: ForceAction, result: string): void {
+function recordResult(
+  { journal, spent, told }: Enforcement,
+  action: ForceAction,
+  result: string,
+): void {
   spent.add(keyOf(action));
   if (told.has(keyOf(action))) return;
   told.add(keyOf(action));
@@ -142,20 +146,20 @@ function tell({ journal, spent, told }: Enforcement, action: ForceAction, result
 }
 
 function tellAll(run: Enforcement, result: string): void {
-  for (const action of open(run)) tell(run, action, result);
+  for (const action of openActions(run)) recordResult(run, action, result);
 }
 
 async function foretell(run: Enforcement): Promise<void> {
   const lacking = await lackingRights(run);
-  for (const action of open(run)) {
+  for (const action of openActions(run)) {
     const right = rightText(rightFor(action));
     const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
-    tell(run, action, `would be done${missing}`);
+    recordResult(run, action, `would be done${missing}`);
   }
 }
 
 async function lackingRights(run: Enforcement): Promise<string[]> {
-  const missing = await missingRights(run, open(run));
+  const missing = await missingRights(run, openActions(run));
   const lacking = missing.map(rightText);
   if (lacking.length > 0) {
     const rules = grantRules(missing);
@@ -176,8 +180,8 @@ async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
 }
 
 /** Returns the actions that remain, planned from a fresh snapshot and with sufficient permissions. */
-async function due(run: Enforcement): Promise<ForceAction[]> {
-  if (run.over() !== undefined || open(run).length === 0) return [];
+async function dueActions(run: Enforcement): Promise<ForceAction[]> {
+  if (run.over() !== undefined || openActions(run).length === 0) return [];
   if (run.clock.now() - run.seen.at > FRESH_MS && !(await lookAgain(run, true))) {
     const now = await checkNamespace(run);
     const why = now.ok ? 'its owner could not be determined again' : now.failure.message;
@@ -187,7 +191,7 @@ async function due(run: Enforcement): Promise<ForceAction[]> {
   // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
   const lacking = await lackingRights(run);
   if (lacking.length > 0) tellAll(run, `not done: rights are missing: ${lacking.join(', ')}`);
-  return open(run);
+  return openActions(run);
 }
 
 /** Reports whether the namespace is deleted by itself before a new plan has more to do. */
@@ -198,7 +202,7 @@ async function settles(run: Enforcement): Promise<boolean> {
   for (let compare = false; over() === undefined && clock.now() < until; ) {
     if (await run.isGoneBy(Math.min(until, clock.now() + LOOK_AGAIN_MS))) return true;
     if (over() !== undefined || !(await lookAgain(run, compare))) continue;
-    if (open(run).some(isObjectAction) || run.seen.isStuck) return false;
+    if (openActions(run).some(isObjectAction) || run.seen.isStuck) return false;
     compare = true;
   }
   return false;
@@ -210,7 +214,7 @@ async function settles(run: Enforcement): Promise<boolean> {
  */
 async function freeObjects(run: Enforcement): Promise<boolean> {
   for (;;) {
-    const actions = (await due(run)).filter(isObjectAction);
+    const actions = (await dueActions(run)).filter(isObjectAction);
     if (actions.length === 0) return false;
     const before = run.journal.changes;
     for (const action of actions) {
@@ -224,13 +228,13 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
 
 /** Answers with what was in the namespace right before its own entries were touched. */
 async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
-  const actions = (await due(run)).filter(isNamespaceAction);
+  const actions = (await dueActions(run)).filter(isNamespaceAction);
   if (actions.length === 0) return undefined;
   const left = await inventory(run);
   for (const action of actions) {
     if (run.over() !== undefined) return left;
     if (left === undefined) {
-      tell(run, action, 'not done: content remains or could not be read');
+      recordResult(run, action, 'not done: content remains or could not be read');
       continue;
     }
     run.spent.add(keyOf(action));
@@ -308,7 +312,7 @@ async function missingRights(
       },
       { signal },
     );
-    return !answer.ok || at(answer.value, 'status', 'allowed') !== false;
+    return !answer.ok || valueAt(answer.value, 'status', 'allowed') !== false;
   };
   const allowed = await Promise.all(rights.map(isAllowed));
   return rights.filter((_, index) => !allowed[index]);

@@ -1,4 +1,4 @@
-import { arrayAt, at, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import { arrayAt, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, namespacePath } from '../kubernetes/paths.ts';
 import {
@@ -123,7 +123,7 @@ function requestFor(
   // Exactly what was read, UID and resourceVersion included, without this entry: labels, annotations and
   // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
   // would remove them unnoticed.
-  const spec = at(object, 'spec') as JsonObject;
+  const spec = valueAt(object, 'spec') as JsonObject;
   const finalizers = arrayAt(object, 'spec', 'finalizers').filter((entry) => entry !== finalizer);
   return {
     method: 'PUT',
@@ -142,7 +142,7 @@ function managerOf(object: JsonObject, { step, finalizer }: NamespaceAction): st
     return finalizerWriters(object).find((writer) => writer.finalizer === finalizer)?.manager;
   }
   const entry = arrayAt(object, 'metadata', 'managedFields').findLast(
-    (one) => at(one, 'fieldsV1', 'f:spec', 'f:finalizers') !== undefined,
+    (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:finalizers') !== undefined,
   );
   return stringAt(entry, 'manager');
 }

@@ -197,7 +197,7 @@ async function write<T extends Named>(
     const sent = await run.api.send(step.request(object), { signal: run.signal, retries: 0 });
     if (sent.ok) return { wrote: true, reached: true, result: step.done };
     const { message } = sent.failure;
-    const answer = judge(sent.failure);
+    const answer = classifyFailure(sent.failure);
     if (answer === 'cut-off') {
       const result = 'interrupted while it was being sent: it may have been done';
       return { wrote: true, reached: false, result };
@@ -227,7 +227,9 @@ async function write<T extends Named>(
 }
 
 /** Classifies the error of a write that was sent. */
-function judge(failure: ReadFailure): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
+function classifyFailure(
+  failure: ReadFailure,
+): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
   // A policy denies with 422, too.
   if (classifyErrorText(failure.message).some(({ kind }) => DENIED.test(kind))) return 'refused';
   // A 404 may be about something else than the object: its namespace or its type is gone. A failed JSON

@@ -1,4 +1,4 @@
-import { at, stringAt } from '../base/json.ts';
+import { stringAt, valueAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { failed, type Read, type ReadFailure } from '../model/read.ts';
@@ -20,7 +20,7 @@ export interface Anchor {
 export async function readAnchor({ api, signal }: Reading): Promise<Anchor | undefined> {
   for (const name of ANCHORS) {
     const got = await api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 });
-    const metadata = got.ok ? at(got.value, 'metadata') : undefined;
+    const metadata = got.ok ? valueAt(got.value, 'metadata') : undefined;
     const uid = stringAt(metadata, 'uid');
     const createdAt = stringAt(metadata, 'creationTimestamp');
     if (uid !== undefined) return { name, uid, createdAt };

@@ -167,7 +167,7 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     const { namespace } = snapshot;
     target.ordered = { deletions: new Map(), timeline: [] };
     const place = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
-    await clearPlace(orderOf(snapshot), diagnosis, place);
+    await runOrderSteps(orderOf(snapshot), diagnosis, place);
   });
 }
 
@@ -176,7 +176,7 @@ interface Place extends Run, Ordered {
   namespace: NamespaceFacts;
   /** In ms since the epoch. */
   deadline: number;
-  /** Types whose trouble was told. */
+  /** Types whose failed reads were logged. */
   unread: Set<string>;
 }
 
@@ -189,7 +189,7 @@ function isOver({ clock, deadline, signal }: Place): boolean {
   return signal.aborted || clock.now() >= deadline;
 }
 
-async function clearPlace(
+async function runOrderSteps(
   steps: readonly OrderStep[],
   diagnosis: Diagnosis,
   place: Place,
@@ -209,7 +209,7 @@ async function clearPlace(
         const types = together.map(({ type }) => typeName(type)).join(', ');
         return note(place, `no time is left to delete ${types} first`);
       }
-      const end = await clear(together, round > 0, place);
+      const end = await deleteTogether(together, round > 0, place);
       if (end === 'stayed') return;
       isDone &&= end === 'nothing';
     }
@@ -219,10 +219,10 @@ async function clearPlace(
 }
 
 /**
- * Asks what these steps are about to go, and waits until it is gone. What was refused, by a webhook that
- * restarts perhaps, is asked again.
+ * Requests the deletion of the objects of these steps, and waits until they are deleted. A request that was refused,
+ * perhaps by a webhook that restarts, is repeated.
  */
-async function clear(
+async function deleteTogether(
   together: readonly OrderStep[],
   isAgain: boolean,
   place: Place,

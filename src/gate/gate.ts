@@ -38,7 +38,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   if (inputs.forecast) return runResult(await forecastAll(targets, run), run);
   if (inputs.delete) await deleteAll(targets, run);
   const progressLog = startProgressLog(run.startedAt, targets.length, run);
-  const cases = targets.map((target) => begin(target, progressLog, run));
+  const cases = targets.map((target) => beginFollowing(target, progressLog, run));
   const waiting = cases.filter((one) => 'follower' in one);
   const followers = waiting.map(({ follower }) => follower);
   const conclude = (): RunResult =>
@@ -89,7 +89,7 @@ function readEarlyBaselines(waiting: readonly Waiting[], run: Run): void {
 }
 
 /** Returns a result if one is known already, else a follower that waits. */
-function begin(
+function beginFollowing(
   target: Target,
   progressLog: ProgressLog,
   run: Run,

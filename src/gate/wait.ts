@@ -135,7 +135,7 @@ export function follow(all: readonly Follower[], deps: FollowDeps): void {
     let confirming: Promise<void> | undefined;
     const confirm = async (): Promise<void> => {
       const limit = (): AbortSignal => AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)]);
-      confirming ??= check(open(followers), group, limit());
+      confirming ??= readInTurn(openFollowers(followers), group, limit());
       await confirming;
       confirming = undefined;
     };
@@ -143,7 +143,7 @@ export function follow(all: readonly Follower[], deps: FollowDeps): void {
   }
 }
 
-function open(some: Iterable<Follower>): Follower[] {
+function openFollowers(some: Iterable<Follower>): Follower[] {
   return [...some].filter(({ over }) => !over.aborted);
 }
 
@@ -153,7 +153,7 @@ function pollNow(some: readonly Follower[], { due, wake }: Group): void {
 }
 
 /** Reads after all earlier reads: an answer between the two reads that confirm an end must not be lost. */
-async function check(
+async function readInTurn(
   some: readonly Follower[],
   group: Group,
   signal = group.running,
@@ -200,16 +200,16 @@ async function poll(group: Group): Promise<void> {
   while (!running.aborted) {
     const woken = new AbortController();
     group.wake = () => woken.abort();
-    const isWatched = open(followers).every((one) => watched.has(one));
+    const isWatched = openFollowers(followers).every((one) => watched.has(one));
     const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
     const signal = AbortSignal.any([running, woken.signal]);
     if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
     if (running.aborted) return;
-    const some = open(clock.now() >= nextAt ? followers : due);
+    const some = openFollowers(clock.now() >= nextAt ? followers : due);
     due.clear();
     pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
-    await check(some, group);
-    if (some.length >= open(followers).length) checkedAt = clock.now();
+    await readInTurn(some, group);
+    if (some.length >= openFollowers(followers).length) checkedAt = clock.now();
   }
 }
 
@@ -228,7 +228,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
         for (const one of some) watched.add(one);
         openedAt = clock.now();
         // Changes from before the watch was open are not in it.
-        pollNow(open(some), group);
+        pollNow(openFollowers(some), group);
       },
       onEvent: (event) => {
         const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
@@ -238,7 +238,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
     for (const one of some) watched.delete(one);
     if (signal.aborted) return;
     // The end of a watch may hide the end of a namespace.
-    pollNow(open(some), group);
+    pollNow(openFollowers(some), group);
     const isForbidden = !result.ok && result.failure.kind === 'forbidden';
     // An identity that may not watch all namespaces may be allowed to watch a single one.
     if (isForbidden && only === undefined) {

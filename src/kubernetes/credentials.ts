@@ -2,7 +2,7 @@ import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ActionError, describeError } from '../base/errors.ts';
-import { arrayAt, at, isObject, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { type TlsOptions, tlsOptions } from './connections.ts';
@@ -205,7 +205,7 @@ async function userFor(
   if (username) return { user: { ...user, username, password: password ?? '' } };
   if (exec) return { user: { ...user, exec } };
   if (!authProvider) return { user };
-  const settings = (at(authProvider, 'config') ?? {}) as OidcConfig;
+  const settings = (valueAt(authProvider, 'config') ?? {}) as OidcConfig;
   const { token: idToken, expiresAt } = await validIdToken(settings, session);
   return { user: { ...user, token: idToken }, expiresAt };
 }
@@ -242,7 +242,7 @@ function authorizationOf(
  * one group with a strange name.
  */
 function impersonation(user: JsonObject): Record<string, string | string[]> {
-  const extra = at(user, 'as-user-extra');
+  const extra = valueAt(user, 'as-user-extra');
   const extras = Object.keys(isObject(extra) ? extra : {}).map((key): [string, string[]] => [
     // Header names have few legal characters; the API server decodes percent signs.
     `Impersonate-Extra-${encodeURIComponent(key).replaceAll('(', '%28').replaceAll(')', '%29')}`,

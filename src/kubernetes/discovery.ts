@@ -1,11 +1,11 @@
 import {
   arrayAt,
-  at,
   isObject,
   type Json,
   type JsonObject,
   stringAt,
   stringsAt,
+  valueAt,
 } from '../base/json.ts';
 import { failed, type Read, read } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
@@ -107,7 +107,7 @@ function typesOf(document: Json, group: string, version: string): ResourceType[]
     const resource = stringAt(entry, 'resource') ?? stringAt(entry, 'name') ?? '';
     const kind = stringAt(entry, 'responseKind', 'kind') ?? stringAt(entry, 'kind') ?? '';
     const namespaced =
-      stringAt(entry, 'scope') === 'Namespaced' || at(entry, 'namespaced') === true;
+      stringAt(entry, 'scope') === 'Namespaced' || valueAt(entry, 'namespaced') === true;
     const isSubresource = resource.includes('/');
     // Without a kind client-go leaves it out as well, and so does the namespace controller.
     if (resource === '' || kind === '' || isSubresource) return [];

@@ -11,7 +11,7 @@ import { isIPv6 } from 'node:net';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, at, isObject, type JsonObject, stringAt } from '../base/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
@@ -225,7 +225,11 @@ function merge(found: readonly Found[], section: (typeof SECTIONS)[number]): Map
       }
       names.add(name);
       const kind = section.slice(0, -1);
-      const entry = { name, file, fields: fieldsOf(at(item, kind), `${kind} "${name}"`, file) };
+      const entry = {
+        name,
+        file,
+        fields: fieldsOf(valueAt(item, kind), `${kind} "${name}"`, file),
+      };
       if (!merged.has(name)) merged.set(name, entry);
     }
   }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, at, type Json, parseObject, stringAt, stringsAt } from '../base/json.ts';
+import { arrayAt, type Json, parseObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { createRedactor } from '../base/redact.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
@@ -202,9 +202,9 @@ function environment(
         : undefined),
     'proxy-url': fields['proxy-url'],
     'disable-compression': fields['disable-compression'],
-    config: at(own, 'extension') ?? null,
+    config: valueAt(own, 'extension') ?? null,
   });
-  const isAsked = at(exec, 'provideClusterInfo') === true;
+  const isAsked = valueAt(exec, 'provideClusterInfo') === true;
   const info = {
     kind: 'ExecCredential',
     apiVersion: stringAt(exec, 'apiVersion'),

@@ -1,6 +1,5 @@
 import {
   arrayAt,
-  at,
   dictionary,
   isObject,
   type Json,
@@ -9,6 +8,7 @@ import {
   recordAt,
   stringAt,
   stringsAt,
+  valueAt,
 } from '../base/json.ts';
 import { shorten } from '../base/text.ts';
 
@@ -28,23 +28,24 @@ function shape<S extends Record<string, Field<unknown>>>(fields: S): Field<Shape
   };
 }
 
-/** Of the value at a path such as `spec.nodeName`. */
-function of<T>(path: string, read: Field<T>): Field<T> {
+/** Reads the value at a path such as `spec.nodeName`. */
+function fieldAt<T>(path: string, read: Field<T>): Field<T> {
   const keys = path.split('.');
-  return (object) => read(at(object, ...keys));
+  return (object) => read(valueAt(object, ...keys));
 }
 
-const text = (path: string, otherwise = '') => of(path, (value) => stringAt(value) ?? otherwise);
-const textIfAny = (path: string) => of(path, (value) => stringAt(value));
-const number = (path: string) => of(path, (value) => numberAt(value));
-const isTrue = (path: string) => of(path, (value) => value === true);
-const texts = (path: string) => of(path, (value) => stringsAt(value));
-const record = (path: string) => of(path, (value) => recordAt(value));
+const text = (path: string, otherwise = '') =>
+  fieldAt(path, (value) => stringAt(value) ?? otherwise);
+const textIfAny = (path: string) => fieldAt(path, (value) => stringAt(value));
+const number = (path: string) => fieldAt(path, (value) => numberAt(value));
+const isTrue = (path: string) => fieldAt(path, (value) => value === true);
+const texts = (path: string) => fieldAt(path, (value) => stringsAt(value));
+const record = (path: string) => fieldAt(path, (value) => recordAt(value));
 const each = <T>(path: string, read: Field<T>) =>
-  of(path, (value) => arrayAt(value).map((item) => read(item)));
+  fieldAt(path, (value) => arrayAt(value).map((item) => read(item)));
 /** The texts at a path of each item, without items that have none. */
 const textOfEach = (path: string, key: string) =>
-  of(path, (value) => arrayAt(value).flatMap((item) => stringAt(item, key) ?? []));
+  fieldAt(path, (value) => arrayAt(value).flatMap((item) => stringAt(item, key) ?? []));
 
 const NAME = { name: text('metadata.name') };
 const PLACED = { namespace: text('metadata.namespace'), ...NAME };
@@ -105,12 +106,14 @@ export function finalizerWriters(object: Json | undefined) {
   if (finalizers.length === 0) return [];
   const entries = managedFields(object);
   const authors = entries.filter((entry) =>
-    Object.keys(at(entry, 'fieldsV1') ?? {}).some((key) => !/^f:(?:metadata|status)$/.test(key)),
+    Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some(
+      (key) => !/^f:(?:metadata|status)$/.test(key),
+    ),
   );
   return [...new Set(finalizers)].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
     const owner = entries.findLast(
-      (entry) => at(entry, 'fieldsV1', 'f:metadata', 'f:finalizers', key) !== undefined,
+      (entry) => valueAt(entry, 'fieldsV1', 'f:metadata', 'f:finalizers', key) !== undefined,
     );
     if (owner === undefined) return [];
     const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
@@ -126,7 +129,8 @@ function statusWriters(object: Json | undefined): { manager: string; time: strin
   return managedFields(object)
     .filter(
       (entry) =>
-        stringAt(entry, 'subresource') === 'status' || isObject(at(entry, 'fieldsV1', 'f:status')),
+        stringAt(entry, 'subresource') === 'status' ||
+        isObject(valueAt(entry, 'fieldsV1', 'f:status')),
     )
     .map((entry) => ({ manager: stringAt(entry, 'manager') ?? '', time: stringAt(entry, 'time') }));
 }
@@ -374,7 +378,7 @@ function variableOf(entry: Json, template: Json | undefined, own: string): strin
   if (annotation !== undefined) {
     return recordAt(template, 'metadata', 'annotations')[annotation] ?? '';
   }
-  if (isObject(at(entry, 'valueFrom'))) return undefined;
+  if (isObject(valueAt(entry, 'valueFrom'))) return undefined;
   return stringAt(entry, 'value') ?? '';
 }
 
@@ -386,7 +390,7 @@ function containerRuns(
   return arrayAt(pod, 'spec', 'containers').map((container) => {
     const name = stringAt(container, 'name') ?? '';
     const status = statuses.find((one) => stringAt(one, 'name') === name);
-    const ended = at(status, 'lastState', 'terminated');
+    const ended = valueAt(status, 'lastState', 'terminated');
     const isCrash = isObject(ended) && numberAt(ended, 'exitCode') !== 0;
     return { name, ...(isCrash && { crashedAt: stringAt(ended, 'finishedAt') }) };
   });
@@ -406,11 +410,11 @@ const podState = shape({
     ...refusing(pod, 'PodScheduled'),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
       arrayAt(pod, 'status', list).flatMap((container) => [
-        ...said('waiting', at(container, 'state', 'waiting')),
-        ...said('ended before', at(container, 'lastState', 'terminated')),
+        ...said('waiting', valueAt(container, 'state', 'waiting')),
+        ...said('ended before', valueAt(container, 'lastState', 'terminated')),
       ]),
     ),
-    ...(stringAt(pod, 'status', 'phase') === 'Failed' ? said('ended', at(pod, 'status')) : []),
+    ...(stringAt(pod, 'status', 'phase') === 'Failed' ? said('ended', valueAt(pod, 'status')) : []),
     ...refusing(pod, 'Ready').map((words) => `not ready: ${words}`),
   ],
 });
@@ -443,7 +447,7 @@ function said(state: string, detail: Json | undefined): string[] {
 
 /** Generic ephemeral volumes have claims too (component-helpers, storage/ephemeral.VolumeClaimName). */
 function claimOf(pod: Json | undefined, volume: Json): string | undefined {
-  if (!isObject(at(volume, 'ephemeral'))) {
+  if (!isObject(valueAt(volume, 'ephemeral'))) {
     return stringAt(volume, 'persistentVolumeClaim', 'claimName');
   }
   return `${stringAt(pod, 'metadata', 'name') ?? ''}-${stringAt(volume, 'name')}`;
@@ -467,8 +471,8 @@ export function workloadFacts(apiVersion: string, kind: string) {
   return (object: JsonObject) => {
     const template =
       kind === 'CronJob'
-        ? at(object, 'spec', 'jobTemplate', 'spec', 'template')
-        : at(object, 'spec', 'template');
+        ? valueAt(object, 'spec', 'jobTemplate', 'spec', 'template')
+        : valueAt(object, 'spec', 'template');
     const state = workloadState(object);
     const [wanted, ready] = replicasOf(object, kind, state.conditions);
     return {
@@ -487,7 +491,7 @@ export function workloadFacts(apiVersion: string, kind: string) {
 /** Returns the field manager that last set `spec.replicas`, also by the subresource `scale`. */
 function replicasWriter(object: JsonObject): ReturnType<typeof writer> | undefined {
   const entry = managedFields(object).findLast(
-    (one) => at(one, 'fieldsV1', 'f:spec', 'f:replicas') !== undefined,
+    (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:replicas') !== undefined,
   );
   return entry === undefined ? undefined : writer(entry);
 }
@@ -501,7 +505,7 @@ function replicasOf(
   const { spec, status } = object;
   const count = (value: Json | undefined, key: string, otherwise = 0): number =>
     numberAt(value, key) ?? otherwise;
-  if (at(spec, 'suspend') === true) return [0, kind === 'Job' ? count(status, 'ready') : 0];
+  if (valueAt(spec, 'suspend') === true) return [0, kind === 'Job' ? count(status, 'ready') : 0];
   switch (kind) {
     case 'DaemonSet':
       return [count(status, 'desiredNumberScheduled'), count(status, 'numberReady')];
@@ -540,7 +544,7 @@ export function definitionFacts(object: Json | undefined) {
 }
 
 const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
-  of(path, (value) => (isObject(value) ? read(value) : undefined));
+  fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));
 
 export type ServiceRef = ReturnType<typeof serviceRef>;
 const SERVICE = { namespace: text('namespace'), name: text('name') };
@@ -612,20 +616,20 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
     texts: [],
     suspended: ['suspend', 'suspended', 'paused', 'pause']
-      .filter((field) => at(object, 'spec', field) === true)
+      .filter((field) => valueAt(object, 'spec', field) === true)
       .map((field) => `spec.${field}`)[0],
     deletionPolicy: stringAt(object, 'spec', 'deletionPolicy'),
     references: [],
     mentions: [],
   };
-  walk(at(object, 'spec'), 'spec', 0, (field, key, value) => {
+  walk(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     noteNode(detail, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
     node(detail, key, value);
   });
-  walk(at(object, 'status'), 'status', 0, (field, key, value, beside) => {
+  walk(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
     node(detail, key, value);
     noteNode(detail, key, value);
@@ -765,7 +769,7 @@ export const bindingFacts = shape({
   ...NAME,
   /** Undefined for a ClusterRoleBinding. */
   namespace: textIfAny('metadata.namespace'),
-  role: of('roleRef', shape({ kind: text('kind'), name: text('name') })),
+  role: fieldAt('roleRef', shape({ kind: text('kind'), name: text('name') })),
   subjects: each(
     'subjects',
     shape({ kind: text('kind'), namespace: textIfAny('namespace'), name: text('name') }),
@@ -782,7 +786,7 @@ const requirement = shape({
 
 /** A missing or empty selector matches everything (apimachinery, metav1.LabelSelectorAsSelector). */
 const selector = (path: string): Field<LabelRequirement[]> =>
-  of(path, (value) => [
+  fieldAt(path, (value) => [
     ...Object.entries(recordAt(value, 'matchLabels')).map(([key, label]) => ({
       key,
       operator: 'In',
@@ -816,7 +820,7 @@ const matchRule = shape({
 
 /** Reports whether CEL text reads the user of a request, so that an answer to the gate says nothing about others (KEP-3488). */
 const looksAtUser = (path: string): Field<boolean> =>
-  of(path, (expressions) =>
+  fieldAt(path, (expressions) =>
     /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
   );
 
@@ -911,7 +915,7 @@ export const eventFacts = shape({
   reason: text('reason'),
   message: text('message'),
   /** The object it is about. */
-  regarding: of(
+  regarding: fieldAt(
     'involvedObject',
     shape({
       kind: text('kind'),
@@ -942,7 +946,7 @@ export const leaseFacts = shape({
    */
   renewTime: (lease): string | undefined => {
     const entry = managedFields(lease).findLast(
-      (one) => at(one, 'fieldsV1', 'f:spec', 'f:renewTime') !== undefined,
+      (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:renewTime') !== undefined,
     );
     return stringAt(entry, 'time') ?? stringAt(lease, 'spec', 'renewTime');
   },

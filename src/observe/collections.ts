@@ -1,4 +1,4 @@
-import { at, isObject, type JsonObject, stringAt } from '../base/json.ts';
+import { isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
 import {
   type Fold,
@@ -231,7 +231,7 @@ export async function readOtherWorkloads(
   const answers = await inParallel(kinds, (type) => {
     const facts = workloadFacts(apiVersionOf(type), type.kind);
     const parse = (item: JsonObject): WorkloadFacts[] =>
-      isObject(at(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
+      isObject(valueAt(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
     const options = { maxItems: MANY };
     return readSource({ label: typeName(type), type, parse, options, isOptional: true }, deps);
   });

@@ -1,4 +1,4 @@
-import { at, type JsonObject, recordAt, stringAt, stringsAt } from '../base/json.ts';
+import { type JsonObject, recordAt, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { type Fold, keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
 import {
@@ -251,7 +251,7 @@ export async function readSamples(
     let sample: (ObjectFacts & Candidate) | undefined;
     const begin = (): Fold<true> => ({
       add: (object) => {
-        if (sample !== undefined || at(object, 'metadata', 'deletionTimestamp') !== undefined)
+        if (sample !== undefined || valueAt(object, 'metadata', 'deletionTimestamp') !== undefined)
           return;
         const allAnnotations = recordAt(object, 'metadata', 'annotations');
         const candidate = { ...objectFacts(object, type), allAnnotations };

@@ -179,7 +179,8 @@ function shelvesFor(
       wants: ({ cluster }) => cluster,
       idOf: String,
       placeOf: ({ cluster }) => cluster,
-      read: (keys) => each(keys, async (key) => ofSource(key, await readCluster(key, types, deps))),
+      read: (keys) =>
+        readEach(keys, async (key) => ofSource(key, await readCluster(key, types, deps))),
     }),
     shelf({
       wants: ({ places }) =>
@@ -209,7 +210,7 @@ function shelvesFor(
       wants: ({ nodes }) => nodes,
       idOf: String,
       placeOf: ({ nodes }) => nodes,
-      read: (names) => each(names, (name) => readNode(name, deps)),
+      read: (names) => readEach(names, (name) => readNode(name, deps)),
       limit: {
         most: MAX_NODES,
         what: 'nodes of overdue pods',
@@ -220,7 +221,8 @@ function shelvesFor(
       wants: ({ definitions }) => definitions,
       idOf: String,
       placeOf: ({ definitions }) => definitions,
-      read: (names) => each(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
+      read: (names) =>
+        readEach(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
     shelf({
       wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
@@ -320,7 +322,7 @@ export function readNode(
 }
 
 /** Sends one request for each name; the client limits how many run at once. */
-async function each<Name extends string, Value>(
+async function readEach<Name extends string, Value>(
   names: readonly Name[],
   ask: (name: Name) => Promise<Gathered<Value>>,
 ): Promise<Map<string, Gathered<Value>>> {

@@ -1,4 +1,4 @@
-import { arrayAt, at, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { keeping } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
@@ -49,7 +49,7 @@ function pointing(
 
 /** Their Service, at this path, breaks others while it is not there. */
 const calls = (...path: string[]): Pick<PointingType, 'points'> => ({
-  points: (item) => breaking(pointed(at(item, ...path), path.join('.'), 'Service')),
+  points: (item) => breaking(pointed(valueAt(item, ...path), path.join('.'), 'Service')),
 });
 
 const reclaimPolicy = (item: JsonObject) => stringAt(item, 'spec', 'persistentVolumeReclaimPolicy');
@@ -64,7 +64,7 @@ const CRDS = pointing('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
 export const POINTING_TYPES: readonly PointingType[] = [
   pointing('v1', 'PersistentVolume', {
     points: (item) =>
-      pointed(at(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
+      pointed(valueAt(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
     state: (item) => {
       const phase = phaseOf(item) ?? 'no phase';
       // The controller that should delete it failed, and says why.
@@ -77,14 +77,18 @@ export const POINTING_TYPES: readonly PointingType[] = [
   }),
   pointing('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
     points: (item) =>
-      pointed(at(item, 'spec', 'volumeSnapshotRef'), 'spec.volumeSnapshotRef', 'VolumeSnapshot'),
+      pointed(
+        valueAt(item, 'spec', 'volumeSnapshotRef'),
+        'spec.volumeSnapshotRef',
+        'VolumeSnapshot',
+      ),
     state: (item) => {
       const error = stringAt(item, 'status', 'error', 'message');
       const policy = deletionPolicy(item) ?? 'unknown';
       return `deletion policy ${policy}${error === undefined ? '' : `: ${error}`}`;
     },
     isGoing: (item) =>
-      deletionPolicy(item) === 'Delete' && at(item, 'status', 'error') === undefined,
+      deletionPolicy(item) === 'Delete' && valueAt(item, 'status', 'error') === undefined,
     meaning: 'the snapshot in the storage still exists',
     isOptional: true,
   }),
@@ -109,7 +113,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
   }),
   pointing('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
-      const points = pointed(at(item, 'spec', 'paramRef'), 'spec.paramRef', 'its parameters');
+      const points = pointed(valueAt(item, 'spec', 'paramRef'), 'spec.paramRef', 'its parameters');
       const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
       return action === 'Allow' ? points : breaking(points);
     },
@@ -123,7 +127,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
 
 const ATTACHMENTS = pointing('storage.k8s.io/v1', 'VolumeAttachment', {
   state: (item) => `attacher ${stringAt(item, 'spec', 'attacher') ?? 'unknown'}`,
-  isGoing: (item) => at(item, 'status', 'detachError') === undefined,
+  isGoing: (item) => valueAt(item, 'status', 'detachError') === undefined,
   meaning: 'the volume is still attached to its node',
 });
 
@@ -241,7 +245,7 @@ export async function readPointers(
 function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): LeftBehind {
   const worst = points.find((point) => point.breaksOthers) ?? (points[0] as Pointed);
   const { namespace, how, breaksOthers = false } = worst;
-  const isDeleted = at(item, 'metadata', 'deletionTimestamp') !== undefined;
+  const isDeleted = valueAt(item, 'metadata', 'deletionTimestamp') !== undefined;
   const isGoing =
     isDeleted || type.isGoing?.(item) === true || points.some(({ isOwned }) => isOwned);
   const state = [type.state?.(item) ?? '', isDeleted ? 'being deleted' : '']
@@ -256,7 +260,7 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
   const name = stringAt(item, 'metadata', 'name') ?? '';
   const pointer = { apiVersion, kind, name, why, namespace, breaksOthers, isGoing };
   if (kind !== 'PersistentVolume') return pointer;
-  const claim = identity({ metadata: at(item, 'spec', 'claimRef') });
+  const claim = identity({ metadata: valueAt(item, 'spec', 'claimRef') });
   const isReleased = !['Bound', undefined].includes(phaseOf(item));
   const released = { at: stringAt(item, 'status', 'lastPhaseTransitionTime') };
   return { ...pointer, claim, ...(isReleased ? { released } : {}) };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { getOctokit } from '@actions/github';
 import { describeError } from '../base/errors.ts';
-import { at, type Json, numberAt, stringAt } from '../base/json.ts';
+import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import { type FailureKind, failureKindOf, type Read, type ReadFailure } from '../model/read.ts';
@@ -250,7 +250,7 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
       ? { kind: 'timeout', message: 'no answer within the time for publishing' }
       : { kind: 'aborted', message: 'the run was cancelled' };
   }
-  const response = at(error as Json, 'response');
+  const response = valueAt(error as Json, 'response');
   const status = numberAt(response, 'status');
   if (status === undefined) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
@@ -285,7 +285,7 @@ function clean(text: string): string {
 function waitOf(response: Json | undefined): number | undefined {
   const seconds = stringAt(response, 'headers', 'retry-after') ?? '';
   if (/^\d+$/.test(seconds)) return Number(seconds) * 1_000;
-  const isUsedUp = at(response, 'headers', 'x-ratelimit-remaining') === '0';
+  const isUsedUp = valueAt(response, 'headers', 'x-ratelimit-remaining') === '0';
   const beginsAgainAt = Number(stringAt(response, 'headers', 'x-ratelimit-reset')) * 1_000;
   return isUsedUp && beginsAgainAt > 0 ? Math.max(0, beginsAgainAt - Date.now()) : undefined;
 }
@@ -295,8 +295,8 @@ function isThrottled(status: number, response: Json | undefined, message: string
   if (status === 429) return true;
   if (status !== 403) return false;
   return (
-    at(response, 'headers', 'retry-after') !== undefined ||
-    at(response, 'headers', 'x-ratelimit-remaining') === '0' ||
+    valueAt(response, 'headers', 'retry-after') !== undefined ||
+    valueAt(response, 'headers', 'x-ratelimit-remaining') === '0' ||
     /rate limit|abuse detection/i.test(message)
   );
 }

@@ -1,4 +1,4 @@
-import { arrayAt, at, isObject, type Json, numberAt, stringAt } from '../base/json.ts';
+import { arrayAt, isObject, type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import type { Read } from '../model/read.ts';
 import type { ApiFailure, HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent, HostKind } from './workflow-run.ts';
@@ -44,7 +44,7 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
       return ofWorkflowRun(event);
     case 'check_suite':
     case 'check_run':
-      return ofCheck(event, at(payload, name));
+      return ofCheck(event, valueAt(payload, name));
     case 'status':
       return ofStatus(event);
     case 'workflow_dispatch':
@@ -86,9 +86,9 @@ function found(leads: Lead[], reason = UNKNOWN): Leads {
 
 function aboutIssue({ payload }: HostEvent): Leads {
   const isPull =
-    isObject(at(payload, 'issue', 'pull_request')) ||
-    isObject(at(payload, 'pull_request')) ||
-    at(payload, 'is_pull') === true;
+    isObject(valueAt(payload, 'issue', 'pull_request')) ||
+    isObject(valueAt(payload, 'pull_request')) ||
+    valueAt(payload, 'is_pull') === true;
   const number =
     numberAt(payload, 'issue', 'number') ?? numberAt(payload, 'pull_request', 'number');
   if (isPull || number === undefined) return found(numbered(number));
@@ -100,7 +100,7 @@ function ofPush(event: HostEvent): Leads {
   const ref = stringAt(payload, 'ref') ?? event.ref;
   const isTag = ref.startsWith('refs/tags/');
   // A push that deletes carries no commit; its GITHUB_SHA is the default branch's.
-  if (at(payload, 'deleted') === true) return isTag ? deletedTag() : found(branch(event, ref));
+  if (valueAt(payload, 'deleted') === true) return isTag ? deletedTag() : found(branch(event, ref));
   // The push of an annotated tag has the SHA of the tag object; the run has the commit.
   if (isTag) return found(commit(sha));
   const after = stringAt(payload, 'after') ?? sha;
@@ -132,7 +132,7 @@ const OF_A_COMMIT =
   /^(push|create|merge_group|status|workflow_dispatch|(pull_request|check|deployment)(_\w+)?)$/;
 
 function ofWorkflowRun(event: HostEvent): Leads {
-  const run = at(event.payload, 'workflow_run');
+  const run = valueAt(event.payload, 'workflow_run');
   const by = stringAt(run, 'event') ?? 'push';
   if (!OF_A_COMMIT.test(by)) {
     return found([], `the run before this one was started by "${by}", of no pull request; ${ASK}`);
@@ -174,7 +174,8 @@ function ofStatus(event: HostEvent): Leads {
 
 function ofDeployment(event: HostEvent): Leads {
   const { payload } = event;
-  const run = at(payload, 'workflow_run') ?? at(payload, 'deployment_status', 'workflow_run');
+  const run =
+    valueAt(payload, 'workflow_run') ?? valueAt(payload, 'deployment_status', 'workflow_run');
   const sha = stringAt(payload, 'deployment', 'sha') ?? event.sha;
   const ref = stringAt(payload, 'deployment', 'ref');
   return found([
@@ -269,13 +270,13 @@ export async function findPullRequest(
       const what = `the pull requests of the ${lead.by === 'branch' ? 'branch' : 'commit'}`;
       return { kind: 'failed', what, failure: got.failure };
     }
-    if (got.value.length > 0) return only(got.value.map(({ number }) => number));
+    if (got.value.length > 0) return singlePullRequest(got.value.map(({ number }) => number));
   }
   return { kind: 'none', reason };
 }
 
 /** Returns the pull request if there is exactly one: choosing among several would be a guess. */
-function only(numbers: readonly number[]): FoundPullRequest {
+function singlePullRequest(numbers: readonly number[]): FoundPullRequest {
   const [number, ...others] = numbers;
   if (number !== undefined && others.length === 0) return { kind: 'found', number };
   return {
@@ -301,7 +302,7 @@ async function byNumber(
       hidden ??= { kind: 'failed', what: `pull request ${number}`, failure: got.failure };
     }
   }
-  if (ours.length > 0) return only(ours);
+  if (ours.length > 0) return singlePullRequest(ours);
   if (hidden !== undefined) return hidden;
   return { kind: 'none', reason: `this repository has no pull request ${numbers.join(', ')}` };
 }

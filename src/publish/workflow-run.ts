@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { at, isObject, type Json, parseObject, stringAt } from '../base/json.ts';
+import { isObject, type Json, parseObject, stringAt, valueAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
 import { shorten } from '../base/text.ts';
 
@@ -149,7 +149,7 @@ const LIMITED = [
 /** Also true for a fork that was deleted. */
 function isOfFork({ name, payload, repository }: HostEvent): boolean {
   if (!name.startsWith('pull_request') || name === 'pull_request_target') return false;
-  const head = at(payload, 'pull_request', 'head');
+  const head = valueAt(payload, 'pull_request', 'head');
   const from = stringAt(head, 'repo', 'full_name')?.toLowerCase();
   return isObject(head) && from !== repository.toLowerCase();
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
+import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import { failed } from '../../src/model/read.ts';
 import { BROKEN } from '../stage/fake-cluster.ts';
 import { createPolicy, createWebhook, refusesUpdate } from './admission.ts';
@@ -663,7 +663,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         await world.create(configMap(world.namespace, 'settings'));
         const words = 'it has side effects: dry runs are not supported';
         const clientConfig = await startWebhook(world, (review) =>
-          at(review, 'request', 'dryRun') === true ? { deny: words } : 'allow',
+          valueAt(review, 'request', 'dryRun') === true ? { deny: words } : 'allow',
         );
         await createWebhook(world, {
           operations: ['DELETE'],

@@ -1,12 +1,12 @@
 import {
   arrayAt,
-  at,
   isObject,
   type Json,
   type JsonObject,
   numberAt,
   stringAt,
   stringsAt,
+  valueAt,
 } from '../../src/base/json.ts';
 import {
   ApiError,
@@ -228,7 +228,7 @@ export async function adapted(
 ): Promise<KubeObject[]> {
   const result = structuredClone(objects) as KubeObject[];
   for (const workload of result.filter(isWorkload)) {
-    const container = at(workload, 'spec', 'template', 'spec', 'containers', 0);
+    const container = valueAt(workload, 'spec', 'template', 'spec', 'containers', 0);
     if (!isObject(container)) continue;
     const image = imageName(stringAt(container, 'image') ?? '');
     const more = [...(flags?.[image] ?? []), ...(asProcesses ? (processFlags?.[image] ?? []) : [])];
@@ -236,7 +236,7 @@ export async function adapted(
     if (!asProcesses) continue;
     // What is waited for is told by its own probes.
     if (isObject(workload['spec'])) delete workload['spec']['minReadySeconds'];
-    const labels = at(workload, 'spec', 'template', 'metadata', 'labels');
+    const labels = valueAt(workload, 'spec', 'template', 'metadata', 'labels');
     await moveApart(
       container,
       result.filter((one) => selects(one, labels)),
@@ -251,7 +251,7 @@ export function imageName(image: string): string {
 }
 
 function selects(service: KubeObject, labels: Json | undefined): boolean {
-  const selector = at(service, 'spec', 'selector');
+  const selector = valueAt(service, 'spec', 'selector');
   if (service.kind !== 'Service' || !isObject(selector) || !isObject(labels)) return false;
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }

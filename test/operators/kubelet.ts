@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   arrayAt,
-  at,
   isObject,
   type Json,
   type JsonObject,
   numberAt,
   stringAt,
   stringsAt,
+  valueAt,
 } from '../../src/base/json.ts';
 import { escapeForRegExp } from '../../src/base/text.ts';
 import type { Client, KubeObject, Ref } from '../cluster/client.ts';
@@ -209,7 +209,7 @@ class PodRun {
     }
     if (node === undefined) return this.#bind();
     if (node !== this.#options.node) return;
-    const container = at(pod, 'spec', 'containers', 0);
+    const container = valueAt(pod, 'spec', 'containers', 0);
     const entryPoint = this.#options.entryPoint(stringAt(container, 'image') ?? '');
     if (entryPoint !== undefined) {
       await this.#writeVolumes(pod);
@@ -289,7 +289,7 @@ class PodRun {
     for (const entry of arrayAt(container, 'env')) {
       const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
       // Of Secrets and ConfigMaps, only what is optional is asked for here, and none of it is there.
-      if (field === undefined && at(entry, 'valueFrom') !== undefined) continue;
+      if (field === undefined && valueAt(entry, 'valueFrom') !== undefined) continue;
       const value =
         field === undefined
           ? (stringAt(entry, 'value') ?? '')
@@ -330,7 +330,7 @@ class PodRun {
       const kind = secret === undefined ? 'ConfigMap' : 'Secret';
       const { namespace = '' } = this.#ref;
       const found = await this.#client.find({ apiVersion: 'v1', kind, namespace, name });
-      const source = at(volume, secret === undefined ? 'configMap' : 'secret');
+      const source = valueAt(volume, secret === undefined ? 'configMap' : 'secret');
       if (!found && isObject(source) && source['optional'] !== true) {
         throw new Error(`${kind} ${name} is not there`);
       }
@@ -363,7 +363,7 @@ class PodRun {
   async #probe(container: Json | undefined): Promise<void> {
     if (this.#child === undefined || Date.now() - this.#probedAt < PROBE_EVERY_MS) return;
     this.#probedAt = Date.now();
-    const probe = at(container, 'readinessProbe', 'httpGet');
+    const probe = valueAt(container, 'readinessProbe', 'httpGet');
     const named = stringAt(probe, 'port');
     const port =
       numberAt(probe, 'port') ??

@@ -1,4 +1,4 @@
-import { arrayAt, at, isObject, type JsonObject, stringAt } from '../../src/base/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import {
   accountSubject,
   customType,
@@ -118,7 +118,11 @@ const csiSnapshotter: Product = {
   ],
   inUse: async (client, namespace) => {
     const ref = { apiVersion: SNAPSHOT_API, kind: 'VolumeSnapshot', namespace, name: 'nightly' };
-    await client.waitFor(ref, 'is taken', (found) => at(found, 'status', 'readyToUse') === true);
+    await client.waitFor(
+      ref,
+      'is taken',
+      (found) => valueAt(found, 'status', 'readyToUse') === true,
+    );
   },
   held: {
     kind: 'VolumeSnapshot',
@@ -144,7 +148,7 @@ function orphaned(): Truth {
 function onlySidecar(name: string): (object: JsonObject) => JsonObject {
   return (object) => {
     const spec = object['spec'];
-    const pod = at(spec, 'template', 'spec');
+    const pod = valueAt(spec, 'template', 'spec');
     if (!isObject(spec) || !isObject(pod)) return object;
     const containers = arrayAt(pod, 'containers').filter((one) => stringAt(one, 'name') === name);
     Object.assign(pod, { containers });

@@ -1,4 +1,4 @@
-import { at, type JsonObject, stringAt } from '../../src/base/json.ts';
+import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import type {
   CallOptions,
   Fold,
@@ -231,7 +231,7 @@ export class FakeCluster implements KubernetesApi {
       return this.#answerTo(`DRY ${line}`) ?? usual;
     }
     this.mutations.push(
-      `${line} ${JSON.stringify(at(request.body as JsonObject, 'preconditions'))}`,
+      `${line} ${JSON.stringify(valueAt(request.body as JsonObject, 'preconditions'))}`,
     );
     this.beforeWrite(request);
     const given = this.#answerTo(line);

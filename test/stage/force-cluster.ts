@@ -1,10 +1,10 @@
 import {
   arrayAt,
-  at,
   isObject,
   type Json,
   type JsonObject,
   stringAt,
+  valueAt,
 } from '../../src/base/json.ts';
 import type { CallOptions, Fold, Listed, ListOptions, Mutation } from '../../src/kubernetes/api.ts';
 import { namespacePath } from '../../src/kubernetes/paths.ts';
@@ -106,7 +106,8 @@ export class ForceCluster extends FakeCluster {
       return read(patched);
     }
     const body = request.body as JsonObject;
-    const pins = request.method === 'PUT' ? at(body, 'metadata') : at(body, 'preconditions');
+    const pins =
+      request.method === 'PUT' ? valueAt(body, 'metadata') : valueAt(body, 'preconditions');
     for (const key of ['uid', 'resourceVersion']) {
       const pinned = stringAt(pins, key);
       if (pinned !== undefined && pinned !== stringAt(current, 'metadata', key)) {
@@ -146,9 +147,9 @@ function jsonPatch(object: JsonObject, operations: readonly JsonObject[]): JsonO
       .split('/')
       .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
       .map((key) => (/^\d+$/.test(key) ? Number(key) : key));
-    if (op === 'test' && at(result, ...keys) !== value) return undefined;
+    if (op === 'test' && valueAt(result, ...keys) !== value) return undefined;
     if (op !== 'remove') continue;
-    const parent = at(result, ...keys.slice(0, -1));
+    const parent = valueAt(result, ...keys.slice(0, -1));
     const last = keys.at(-1);
     if (Array.isArray(parent) && typeof last === 'number' && last < parent.length) {
       parent.splice(last, 1);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { arrayAt, at, type JsonObject } from '../../../src/base/json.ts';
+import { arrayAt, type JsonObject, valueAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
@@ -349,7 +349,7 @@ const chains: Scenario[] = [
       const { group, kind } = operator;
       const { spec } = structuredClone(customType({ group, kind }));
       const [version] = arrayAt(spec, 'versions') as [JsonObject];
-      const schema = at(version, 'schema', 'openAPIV3Schema') as JsonObject;
+      const schema = valueAt(version, 'schema', 'openAPIV3Schema') as JsonObject;
       // What has not changed is not validated again (CRD validation ratcheting), but for the object as a whole.
       schema['required'] = ['size'];
       (schema['properties'] as JsonObject)['size'] = { type: 'integer' };
@@ -636,7 +636,7 @@ const more: Scenario[] = [
     before: async (world, { namespace, name, group }) => {
       await world.ensureNamespace(namespace);
       const { clientConfig } = await serveHook(world, { namespace, name }, 'node-own', (review) => {
-        const user = JSON.stringify(at(review, 'request', 'userInfo'));
+        const user = JSON.stringify(valueAt(review, 'request', 'userInfo'));
         return /system:masters|kubeadm:cluster-admins|widget-operator/.test(user)
           ? 'allow'
           : { deny: 'not yours' };

@@ -1,11 +1,11 @@
 import {
-  at,
   isObject,
   type Json,
   type JsonObject,
   numberAt,
   stringAt,
   stringsAt,
+  valueAt,
 } from '../../../src/base/json.ts';
 import { applyJsonPatch } from './json-patch.ts';
 import { withType } from './lists.ts';
@@ -136,7 +136,7 @@ function terminating({ route, now }: Writing, object: JsonObject, grace: number)
 
 /** Only pods that a node runs have one; the others go at once. */
 function graceSeconds(route: Route, object: JsonObject, body: Json): number {
-  if (!isPod(route) || at(object, 'spec', 'nodeName') === undefined) return 0;
+  if (!isPod(route) || valueAt(object, 'spec', 'nodeName') === undefined) return 0;
   const fallback = numberAt(object, 'spec', 'terminationGracePeriodSeconds') ?? 30;
   return numberAt(body, 'gracePeriodSeconds') ?? fallback;
 }
