@@ -30,6 +30,7 @@ import { logSources } from './owner/logs.ts';
 import { hasProductName, matchesName } from './owner/names.ts';
 import { namedBy, objectNamed } from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
+import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
@@ -255,7 +256,9 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
     for (const namespace of able.namespaces) places.add(namespace);
     for (const namespace of placesOfServers(context, one)) places.add(namespace);
-    for (const namespace of placesOfNamesakes(context, one)) places.add(namespace);
+    const homes = placesOfNamesakes(context, one);
+    for (const namespace of homes) places.add(namespace);
+    wanted.partners.push(...syncsOf(context, one, [...new Set(homes)]));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
     }

@@ -143,10 +143,11 @@ function managedFields(object: Json | undefined): Json[] {
   );
 }
 
-const TELLING = /^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore/i;
+const TELLING =
+  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore/i;
 const MAX_ANNOTATION_CHARS = 200;
 
-/** Only those that installers and controllers act by: Helm's, OLM's, and what tells to pause. */
+/** Keeps the annotations that installers and controllers act by: of Helm, OLM and Argo CD, and those that pause a controller. */
 function tellingAnnotations(object: Json | undefined): Record<string, string> {
   const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
   return dictionary(

@@ -61,6 +61,7 @@ import { type Named, type Need, namedBy, needsOfOwner } from './needs.ts';
 import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
+  endSync,
   installRemedy,
   knownRemedies,
   logRemedy,
@@ -80,6 +81,7 @@ import {
   sayings,
 } from './state.ts';
 import { isPresent, type Suspect, suspectText } from './suspects.ts';
+import { waitingSync } from './syncs.ts';
 import { findOwner, type Ownership, unreadSources } from './verdict.ts';
 
 /** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
@@ -498,6 +500,24 @@ function running(charge: Charge): RuleResult[] {
       told(charge, 'owner-not-acting', words, [restore, ...removal, logRemedy(context, actor)], {
         evidence,
       }),
+    ];
+  }
+  const synced = waitingSync(context, held, [actor.namespace]);
+  if (synced !== undefined) {
+    const { sync, hook, text } = synced;
+    const what = `Application ${sync.namespace}/${sync.name}`;
+    const words = ` and runs, but waits until ${hook.kind} ${hook.name} completes, which the running sync of ${what} started; it cannot complete while it is being deleted`;
+    return [
+      told(
+        charge,
+        'owner-not-acting',
+        words,
+        [endSync(sync), ...removal, logRemedy(context, actor)],
+        {
+          quote: inShort(text),
+          evidence: [`status of ${what}: ${text}`],
+        },
+      ),
     ];
   }
   const reasons = refusals

@@ -20,6 +20,7 @@ import { type Held, knownFinalizer } from './held.ts';
 import { identifiesProgram, matchesName } from './names.ts';
 import { invalidity, leaseSeconds, type Refusal } from './state.ts';
 import type { Suspect } from './suspects.ts';
+import type { Sync } from './syncs.ts';
 
 // What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
 
@@ -119,6 +120,22 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
     ...(field.startsWith('spec.suspend') && {
       risk: 'the work that it describes may start, too',
     }),
+  });
+}
+
+/** As `argocd app terminate-op` does it (argo-cd server/application, TerminateOperation). */
+export function endSync({ type, namespace, name }: Sync): Remedy {
+  const phase = '/status/operationState/phase';
+  return role('now', {
+    text: `End the sync of Application ${name}, as "argocd app terminate-op" does; Argo CD then removes the finalizer`,
+    command: patchCommand(
+      [typeName(type), name, '-n', namespace],
+      [
+        { op: 'test', path: phase, value: 'Running' },
+        { op: 'replace', path: phase, value: 'Terminating' },
+      ],
+    ),
+    risk: 'the sync is reported as failed, and its remaining steps do not run',
   });
 }
 

@@ -1,10 +1,10 @@
-import { stringAt } from '../../../src/base/json.ts';
+import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
-import { customType } from '../objects.ts';
+import { customType, podSpec } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { type Operator, operatorRules, READ, rule } from './operator.ts';
-import { guardedRef, HANGS, type Situation, situation } from './situation.ts';
+import { argo, type Operator, operatorRules, READ, rule } from './operator.ts';
+import { GUARDED, guardedRef, HANGS, type Situation, situation } from './situation.ts';
 
 /** The controller runs and will not act. */
 
@@ -61,7 +61,87 @@ const servesDefinedTypes: Situation['behaviour'] = {
   },
 };
 
+const application = (operator: { namespace: string }): Ref => ({
+  apiVersion: 'argoproj.io/v1alpha1',
+  kind: 'Application',
+  namespace: operator.namespace,
+  name: 'shop',
+});
+
+/** Argo CD keeps the status in the object itself: its type has no status subresource. */
+async function installApplications(world: World): Promise<void> {
+  const type = customType({ group: 'argoproj.io', kind: 'Application', versions: ['v1alpha1'] });
+  const text = JSON.stringify(type).replace(',"subresources":{"status":{}}', '');
+  await world.createType(JSON.parse(text));
+}
+
+/** A hook Job of an Argo CD sync, which removes the finalizer when the hook has completed or the sync is ended. */
+const hook = (
+  id: string,
+  title: string,
+  operationState: JsonObject,
+  given: Pick<Situation, 'owner' | 'behaviour' | 'cure'>,
+): Scenario =>
+  situation({
+    id,
+    title,
+    own: true,
+    operator: {
+      ...argo,
+      ...{ group: 'batch', version: 'v1', kind: 'Job', type: false },
+      finalizer: 'argocd.argoproj.io/hook-finalizer',
+    },
+    spec: { parallelism: 0, template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
+    before: installApplications,
+    afterwards: async (world, operator) => {
+      const { name, ...place } = application(operator);
+      await world.create({
+        ...{ apiVersion: place.apiVersion, kind: place.kind },
+        metadata: { namespace: operator.namespace, name },
+        status: { operationState },
+      });
+      const tracked = `${name}:batch/Job:${world.namespace}/${GUARDED}`;
+      await world.client.patch(guardedRef(world, operator), {
+        metadata: { annotations: { 'argocd.argoproj.io/tracking-id': tracked } },
+      });
+    },
+    mayChange: (_, operator) => [application(operator)],
+    ...given,
+  });
+
+const waitsForHooks: Situation['behaviour'] = {
+  tells: false,
+  cleanUp: async (_, client, operator) => {
+    const found = await client.find(application(operator));
+    const phase = found && stringAt(found, 'status', 'operationState', 'phase');
+    return phase === 'Terminating' ? undefined : 'not completed';
+  },
+};
+
 export const notActing: Scenario[] = [
+  hook(
+    'hook-of-a-sync',
+    'a hook Job of a running Argo CD sync, which waits until the Job completes',
+    { phase: 'Running', message: `waiting for completion of hook batch/Job/${GUARDED}` },
+    {
+      behaviour: waitsForHooks,
+      owner: {
+        code: 'owner-not-acting',
+        says: [/waits until Job db completes/],
+        advises: [/End the sync of Application shop/],
+      },
+      cure: (world, operator) =>
+        world.client.patch(application(operator), {
+          status: { operationState: { phase: 'Terminating' } },
+        }),
+    },
+  ),
+  hook(
+    'hook-of-an-ended-sync',
+    'a hook Job of an Argo CD sync that has ended; Argo CD hangs',
+    { phase: 'Succeeded', message: 'successfully synced (all tasks run)' },
+    { behaviour: HANGS, owner: 'owner-running' },
+  ),
   defined('definition-gone', 'the definition by which the operator serves the type is gone', {
     isGone: true,
     behaviour: servesDefinedTypes,
