@@ -86,7 +86,7 @@ describe.skipIf(WHY_NOT)(WHY_NOT ? `${title} (skipped: ${WHY_NOT})` : title, () 
       await repository.closePull(pull.number);
       const red = await repository.finishedRun(file);
       expect(red.conclusion, await repository.log(red)).toBe('failure');
-      expect(await repository.log(red)).toContain(`${namespace}: asked for its deletion`);
+      expect(await repository.log(red)).toContain(`${namespace}: requested its deletion`);
       const comment = await onlyComment(repository, pull.number);
       expect(comment.user.login).toBe(WORKFLOW_LOGIN);
       expectRed(comment);

@@ -81,7 +81,7 @@ describe.skipIf(NO_ACT !== undefined)(NO_ACT ? `${title} (skipped: ${NO_ACT})` :
     const { exitCode, log } = await run();
 
     expect(exitCode, log).not.toBe(0);
-    expect(log).toContain(`${NAMESPACE}: asked for its deletion`);
+    expect(log).toContain(`${NAMESPACE}: requested its deletion`);
     const [comment, ...others] = github.commentsOn(PULL_REQUEST);
     expect(others).toEqual([]);
     expect(comment?.body).toContain('is stuck');
