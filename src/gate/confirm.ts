@@ -48,7 +48,7 @@ const elsewhere = (what: string): { ok: false; failure: ReadFailure } =>
   });
 
 /**
- * Reads namespaces again that seem to be gone or replaced, by name, and makes sure that the cluster which answers is
+ * Reads namespaces again that seem to be deleted or replaced, by name, and verifies that the cluster which answers is
  * the one that was asked at the start. `isHeard`: a watch has said as well that this UID was deleted.
  */
 export async function confirmEnds(

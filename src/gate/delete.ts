@@ -52,7 +52,7 @@ function isDeletable(target: Target): target is Existing {
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
 }
 
-/** The UID is enough: a namespace may be annotated several times a second, and is still the one that was meant. */
+/** The UID suffices as a precondition: the resourceVersion of a namespace may change several times a second. */
 function deletionOf({ name, uid }: NamespaceFacts): Mutation {
   return deletion(namespacePath(name), { preconditions: { uid } });
 }
@@ -148,9 +148,9 @@ const MAX_ROUNDS = 3;
 const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 
 /**
- * Deletes, inside these namespaces only, what needs a living controller to go, and waits until it is gone. Never
- * anything cluster-scoped and never a finalizer; each object with its UID as precondition. What does not go in time
- * is explained while its controller still lives, and the teardown goes on.
+ * Deletes the objects that need a running controller, inside these namespaces only, and waits until they are deleted.
+ * Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a precondition.
+ * Objects that remain are explained while their controller still runs, and the teardown continues.
  */
 async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<void> {
   const { clock, inputs, startedAt } = run;
@@ -194,7 +194,7 @@ async function runOrderSteps(
   diagnosis: Diagnosis,
   place: Place,
 ): Promise<void> {
-  // No deletion in the namespace helps against an API whose backend goes with it: that would be cluster-scoped.
+  // An APIService whose backend is deleted with the namespace is cluster-scoped: it is only reported.
   for (const { code, subject, message } of findingsOf(diagnosis, diagnosis.rootCauses)) {
     if (code !== 'apiservice-unavailable') continue;
     const what = `${subject.kind} ${subject.name} ${message}`;
@@ -331,7 +331,7 @@ async function remove(
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
     if (before !== entry.result) note(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
-    // A webhook may think better of it; without the right no second try goes better.
+    // A webhook may accept a second try; a missing permission does not change.
     const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
     if (sent.failure.kind === 'forbidden' && !isByAdmission) return 'forbidden';
   }

@@ -16,7 +16,7 @@ import type { Run } from './run.ts';
 export const EXAMINE_LIMIT_MS = 30_000;
 /** After the limit for reading; what is not explained by then is left out, and said. */
 const EXPLAIN_MS = 5_000;
-/** The examination that tells slow from stuck comes this long before the deadline, in a wait long enough. */
+/** Time between the last two examinations, which distinguish slow from stuck, if the timeout is long enough. */
 const COMPARE_MS = 30_000;
 /** With fail-fast: how often to examine, and how long the same cause must have held. */
 const FAIL_FAST = { everyMs: 30_000, unchangedMs: 90_000 };

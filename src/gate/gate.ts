@@ -28,7 +28,7 @@ import { cannot, findTargets, type Target, type Waiting } from './targets.ts';
 import { type Ended, Follower, follow } from './wait.ts';
 
 /**
- * The story: find the namespaces, ask for their deletion if told to, wait for all of them, explain those
+ * A run: find the namespaces, request their deletion if configured, wait for all of them, explain those
  * that stay, force what may be forced. Reporting is the caller's; it never changes what is decided here.
  */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {

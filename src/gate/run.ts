@@ -109,6 +109,6 @@ function worst(namespaces: readonly NamespaceResult[], run: Run): Outcome {
   // That nothing matches a filter does not say that anything was deleted.
   if (namespaces.length === 0) return isWholeCluster ? 'deleted' : 'not-found';
   const outcomes = namespaces.map(({ outcome }) => outcome);
-  // That those which were looked at are gone says nothing about the others.
+  // The outcomes of these namespaces say nothing about those that a limit left out.
   return worstOutcome(leftOut.length > 0 ? [...outcomes, 'inconclusive'] : outcomes, inputs.policy);
 }

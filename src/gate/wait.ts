@@ -119,8 +119,8 @@ interface Group extends Omit<ConfirmDeps, 'signal'> {
 }
 
 /**
- * A watch tells at once, polling makes sure: `deleted` and `recreated` are only said after a second GET that
- * answered 404 or another UID, by the same cluster. No error, timeout or 403 ever counts as gone. Each ends by itself.
+ * A watch notices changes, polling confirms them: `deleted` and `recreated` require a second GET that answers 404 or
+ * another UID, from the same cluster. An error, timeout or 403 never counts as deleted. Each namespace ends by itself.
  */
 export function follow(all: readonly Follower[], deps: FollowDeps): void {
   const { idle, signal } = deps;

@@ -316,7 +316,7 @@ function baseName(path: string): string {
 const WATCH_VARIABLE =
   /^(?:\w*(?:OPERATOR|CONTROLLER|MANAGER)_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
 const WATCH_ARGUMENT = /^--?((?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?)(?:=(.*))?$/;
-/** As Argo's controllers and Flux's are told to look after their own namespace. */
+/** Arguments that restrict a controller to its own namespace, as in Argo and Flux. */
 const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
 
 const SELECTOR_ARGUMENT =
@@ -406,7 +406,7 @@ const podState = shape({
   containers: containerRuns,
   /** PersistentVolumeClaims that its volumes name. */
   claims: (pod) => arrayAt(pod, 'spec', 'volumes').flatMap((volume) => claimOf(pod, volume) ?? []),
-  /** Why it does not run, in the words of its conditions and containers. */
+  /** The reasons in its conditions and containers why it does not run. */
   troubles: (pod) => [
     ...refusing(pod, 'PodScheduled'),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
@@ -582,7 +582,7 @@ export interface ObjectDetail {
   references: Reference[];
   /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
   nodes?: string[];
-  /** Plain names that its spec mentions, to tell whether something that is missing was meant for it. */
+  /** Plain names that its spec mentions: a missing object of such a name was meant for it. */
   mentions: string[];
   /** Fields of its spec with a template for a Pod or Job in which its controller does its work. */
   templates?: string[];

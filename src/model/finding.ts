@@ -78,7 +78,7 @@ export interface Finding {
    * report.json.
    */
   quote?: string;
-  /** The missing or unknown owner: findings with an equal one are told as one cause. Not in report.json. */
+  /** The missing or unknown owner: findings with an equal one are reported as one cause. Not in report.json. */
   cause?: string | undefined;
   evidence: string[];
   /** Lines of the controller's log about the object, at most three. Only with the input `owner-logs`. */

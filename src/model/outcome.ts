@@ -80,7 +80,7 @@ export function forecastOf(
   }
   const roots = findingsOf(diagnosis, diagnosis.rootCauses);
   if (roots.some((root) => !isOpenQuestion(root))) return 'would-hang';
-  // The owner cannot be told, or lives where nothing is visible, or more may be where nothing could be read.
+  // The owner is unknown or would run outside of the cluster, or content could not be read.
   return roots.length > 0 || diagnosis.undecided ? 'inconclusive' : 'clear';
 }
 
@@ -154,7 +154,7 @@ export interface ForcePolicy {
   label: { key: string; value: string } | undefined;
   /** Patterns of finalizers that may be removed. */
   finalizers: string[];
-  /** May overdue pods whose node is gone be deleted with grace period 0. */
+  /** Permits the deletion of overdue pods with grace period 0 if their node is lost. */
   pods: boolean;
   /** May the namespace be finalized while content remains or could not be read. */
   orphans: 'refuse' | 'accept';

@@ -12,7 +12,7 @@ export interface RunResult {
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;
-  /** Of namespace kube-system: its UID tells two clusters behind one address apart. */
+  /** The UID of namespace kube-system, which distinguishes two clusters behind one address. */
   cluster: { server: string; version: string; uid: string | undefined; createdAt?: string };
   outcome: Outcome;
   verdict: Verdict;
@@ -34,7 +34,7 @@ export interface LeftBehind {
   breaksOthers: boolean;
   /** Its controller takes it away in time, or has been asked to. */
   isGoing: boolean;
-  /** Of a volume whose claim is gone: since when, where the API tells (Kubernetes >= 1.29). */
+  /** When the phase of a volume changed after its claim was deleted (Kubernetes >= 1.29). */
   released?: { at: string | undefined };
   /** Of a volume: the claim that it is for; without a UID until it is bound. */
   claim?: Identity;

@@ -24,7 +24,7 @@ export async function readNamespace(
   return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 
-/** The same of many, by name; `uid` is that of the one that is meant, where it is known. */
+/** Reads many namespaces, by name; `uid` is the UID of the expected one, if known. */
 export async function readNamespaces(
   wanted: readonly { name: string; uid?: string }[],
   deps: Reading & Pick<CallOptions, 'onAnswer'>,
