@@ -243,8 +243,8 @@ function evidenceOf(candidate: Suspect, { suspects, excluded, unread }: Ownershi
   ];
 }
 
-/** An owner that is there, and what is said of it in any case. */
-interface Charge {
+/** An owner that exists, and what every finding about it shares. */
+interface OwnerCase {
   context: Context;
   held: Held;
   candidate: Suspect;
@@ -258,9 +258,9 @@ interface Charge {
   duty: string;
 }
 
-/** A finding about the owner: what it should do, and in `words` why it is not done. */
-function told(
-  { common, duty }: Pick<Charge, 'common' | 'duty'>,
+/** Returns a finding about the owner: what it should do, and in `words` why it is not done. */
+function findingAbout(
+  { common, duty }: Pick<OwnerCase, 'common' | 'duty'>,
   code: RuleResult['code'],
   words: string,
   remedies: Remedy[],
@@ -270,7 +270,7 @@ function told(
   return { ...common, ...more, code, message: duty + words, evidence, remedies };
 }
 
-function ofActor(attribution: Ownership, given: Omit<Charge, 'common' | 'duty'>): RuleResult[] {
+function ofActor(attribution: Ownership, given: Omit<OwnerCase, 'common' | 'duty'>): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
   if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
@@ -297,7 +297,9 @@ function ofActor(attribution: Ownership, given: Omit<Charge, 'common' | 'duty'>)
     const words = `, but ${asleepText(actor)}${isOver ? ', and is being deleted itself' : ''}`;
     const wake = isOver ? [installRemedy(held, actorText(actor))] : wakeRemedies(context, actor);
     const more = { waitsForNamespace, evidence: scaledText(actor) };
-    return [told({ common, duty }, 'owner-scaled-to-zero', words, [...wake, ...removal], more)];
+    return [
+      findingAbout({ common, duty }, 'owner-scaled-to-zero', words, [...wake, ...removal], more),
+    ];
   }
   if (!isAlive(actor) || actor.ready === 0) {
     return notReady({ ...given, duty, common: { ...common, waitsForNamespace } });
@@ -334,8 +336,8 @@ function asleepText({ kind, nodeSelector }: Actor): string {
 }
 
 /** None of its pods is ready: why, and what that waits for in turn. */
-function notReady(charge: Charge): RuleResult[] {
-  const { actor, context, held, removal } = charge;
+function notReady(ownerCase: OwnerCase): RuleResult[] {
+  const { actor, context, held, removal } = ownerCase;
   const who = actorText(actor);
   const hasPods = actor.pods.length > 0;
   const { failure, troubles } = podTroubles(context, actor);
@@ -381,7 +383,7 @@ function notReady(charge: Charge): RuleResult[] {
     ...removal,
   ];
   const evidence = failure && `its pods are refused (${failure.reason}): ${failure.message}`;
-  const sleeping = told(charge, 'owner-not-ready', words, remedies, {
+  const sleeping = findingAbout(ownerCase, 'owner-not-ready', words, remedies, {
     quote: why,
     evidence: [...(evidence ? [evidence] : []), ...troubles.slice(0, 5)],
     waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
@@ -471,8 +473,8 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 }
 
 /** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
-function running(charge: Charge): RuleResult[] {
-  const { actor, candidate, context, held, obstacles, removal } = charge;
+function running(ownerCase: OwnerCase): RuleResult[] {
+  const { actor, candidate, context, held, obstacles, removal } = ownerCase;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
   // Who tries and is refused does not pause.
@@ -484,9 +486,9 @@ function running(charge: Charge): RuleResult[] {
     const words = ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
     const resume = resumeRemedy(typeOf(context, object) ?? held.type, object, by);
     const evidence = [`${what}: ${by}`];
-    const certainty = isUnclear ? 'likely' : charge.common.certainty;
+    const certainty = isUnclear ? 'likely' : ownerCase.common.certainty;
     const remedies = [resume, logRemedy(context, actor)];
-    return [told(charge, 'owner-not-acting', words, remedies, { evidence, certainty })];
+    return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, { evidence, certainty })];
   }
   const lost = lostDefinition(context, held);
   if (lost !== undefined && refusals.length === 0) {
@@ -497,9 +499,15 @@ function running(charge: Charge): RuleResult[] {
     });
     const evidence = [`${lost.field} names ${what}, which does not exist`];
     return [
-      told(charge, 'owner-not-acting', words, [restore, ...removal, logRemedy(context, actor)], {
-        evidence,
-      }),
+      findingAbout(
+        ownerCase,
+        'owner-not-acting',
+        words,
+        [restore, ...removal, logRemedy(context, actor)],
+        {
+          evidence,
+        },
+      ),
     ];
   }
   const synced = waitingSync(context, held, [actor.namespace]);
@@ -508,8 +516,8 @@ function running(charge: Charge): RuleResult[] {
     const what = `Application ${sync.namespace}/${sync.name}`;
     const words = ` and runs, but waits until ${hook.kind} ${hook.name} completes, which the running sync of ${what} started; it cannot complete while it is being deleted`;
     return [
-      told(
-        charge,
+      findingAbout(
+        ownerCase,
         'owner-not-acting',
         words,
         [endSync(sync), ...removal, logRemedy(context, actor)],
@@ -553,9 +561,9 @@ function running(charge: Charge): RuleResult[] {
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
       : ` and runs, but its requests are refused${words}`;
-    const cures = cureRemedies(charge, first, lacksRight, circle !== undefined);
+    const cures = cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
     const remedies = [...cures, ...(isHopeless ? removal : []), logRemedy(context, actor)];
-    const failing = told(charge, 'owner-failing', refused, remedies, {
+    const failing = findingAbout(ownerCase, 'owner-failing', refused, remedies, {
       quote: first && inShort(first.error.text),
       evidence: [...reasons.slice(0, 10), ...(lacksRight ? [lack] : [])],
       waitsFor: linksTo(causes, REFUSED),
@@ -570,16 +578,21 @@ function running(charge: Charge): RuleResult[] {
     const waitsForNamespace =
       'the binding that gives it permissions here is deleted with this namespace';
     const remedies = orderRemedies(context, held, 'its rights');
-    return [told(charge, 'owner-failing', words, remedies, { waitsForNamespace })];
+    return [findingAbout(ownerCase, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
   const isOver = isEnding(context, actor);
   const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
-  if (lease !== undefined) return [withoutLead(charge, lease)];
-  if (isForeseen(context, held)) return needing(charge);
+  if (lease !== undefined) return [withoutLead(ownerCase, lease)];
+  if (isForeseen(context, held)) return needing(ownerCase);
   if (isOver) {
     const remedies = [logRemedy(context, actor), installRemedy(held, actorText(actor))];
     return [
-      told(charge, 'owner-running', ' and still runs, but is being deleted itself', remedies),
+      findingAbout(
+        ownerCase,
+        'owner-running',
+        ' and still runs, but is being deleted itself',
+        remedies,
+      ),
     ];
   }
   const agent = lostAgent(context, held, actor);
@@ -593,7 +606,7 @@ function running(charge: Charge): RuleResult[] {
       look(`See the state of ${actorText(actor)}`, kubectl('describe', ...target(actor))),
       ...removal,
     ];
-    return [told(charge, 'owner-not-ready', words, remedies)];
+    return [findingAbout(ownerCase, 'owner-not-ready', words, remedies)];
   }
   const [waiting] = sayings(context, held, actor);
   const warning = lastWarning(context, held, actor);
@@ -618,7 +631,7 @@ function running(charge: Charge): RuleResult[] {
   const evidence = [waiting, warning, ...goneNeeds(context, held)].flatMap((one) =>
     one === undefined ? [] : `${one.source}: ${one.text}`,
   );
-  return [told(charge, 'owner-running', slow, remedies, { evidence, quote })];
+  return [findingAbout(ownerCase, 'owner-running', slow, remedies, { evidence, quote })];
 }
 
 /** What the specs of the held objects name in this namespace. */
@@ -639,25 +652,28 @@ function goneNeeds(context: Context, held: Held): { source: string; text: string
 }
 
 /** A Lease that nobody renews may be an old one: who contends takes it within its duration. */
-function withoutLead(charge: Charge, lease: LeaseFacts): RuleResult {
-  const { actor, context } = charge;
+function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
+  const { actor, context } = ownerCase;
   const { namespace, name, holder, renewTime } = lease;
   const what = `Lease ${namespace}/${name}`;
   const log = logRemedy(context, actor);
   if (isHolder(actor, lease)) {
     const words = ` and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`;
     const why = `Restart ${actorText(actor)}, which is the leader and does nothing`;
-    return told(charge, 'owner-running', words, [log, ...restartRemedies(context, actor, why)]);
+    return findingAbout(ownerCase, 'owner-running', words, [
+      log,
+      ...restartRemedies(context, actor, why),
+    ]);
   }
   const see = lookAt(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
   if (isRenewed(context, lease)) {
     const words = ` and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`;
     const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
-    return told(charge, 'owner-running', words, [log, see, role('now', { text })]);
+    return findingAbout(ownerCase, 'owner-running', words, [log, see, role('now', { text })]);
   }
   const words = ` and runs, but may have no leader: ${what} was last renewed at ${renewTime}, by ${holder}`;
   const remedies = [log, see, moreTime(actor), ...restartRemedies(context, actor)];
-  return told(charge, 'owner-running', words, remedies);
+  return findingAbout(ownerCase, 'owner-running', words, remedies);
 }
 
 /** More time does not help a controller that only waits for something else. */
@@ -703,8 +719,8 @@ function isOfTheCloud(held: Held): boolean {
  * A running owner is expected to do its work. Only the owner knows whether it can without what a deletion of the
  * namespace takes away, unless the catalogue or an earlier deletion says so.
  */
-function needing(charge: Charge): RuleResult[] {
-  const { actor, common, context, held } = charge;
+function needing(ownerCase: OwnerCase): RuleResult[] {
+  const { actor, common, context, held } = ownerCase;
   const all = needsOfOwner(context, held, actor);
   const isLikely = all[0]?.certainty === 'likely' && common.certainty !== 'unknown';
   const needs = all.filter(({ certainty }) => !isLikely || certainty === 'likely');
@@ -728,7 +744,7 @@ function needing(charge: Charge): RuleResult[] {
   const names = listNames([...objects, ...created]);
   const remedies = names === '' ? [logRemedy(context, actor)] : orderRemedies(context, held, names);
   return [
-    told(charge, 'owner-failing', ` and runs; ${clauses.join('; ')}`, remedies, {
+    findingAbout(ownerCase, 'owner-failing', ` and runs; ${clauses.join('; ')}`, remedies, {
       certainty: isLikely ? 'likely' : 'unknown',
       evidence: all.map(({ text }) => text),
       waitsForNamespace:

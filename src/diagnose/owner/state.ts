@@ -124,7 +124,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const detail = detailOf(context, object);
   if (detail === undefined) return [];
   const written = writtenBy(object) ?? '';
-  return told(detail, object).flatMap(({ condition, text, source }) => {
+  return statementsIn(detail, object).flatMap(({ condition, text, source }) => {
     if (condition === undefined && isPast(detail, object, text)) return [];
     const { reason = '', lastTransitionTime: at = written } = condition ?? {};
     const isStated = condition !== undefined && saysFailure(condition);
@@ -133,7 +133,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
 }
 
 /** What the object says: its conditions that are not as they should be, and other texts of its status. */
-function told(detail: ObjectDetail, object: ObjectFacts) {
+function statementsIn(detail: ObjectDetail, object: ObjectFacts) {
   const source = `the status of ${object.kind} ${object.name}`;
   const texts = textsOf(detail, object).map((text) => ({ condition: undefined, text, source }));
   return [...abnormal(detail, object), ...texts];
@@ -164,7 +164,7 @@ export function sayings(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
     if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-    return told(detail, object)
+    return statementsIn(detail, object)
       .filter(({ text }) => text !== '' && !NOISE.test(text))
       .map(({ text, source }) => ({ text, source, object }));
   });

@@ -121,7 +121,7 @@ export function wasDeletedWithNamespace(
 ): boolean {
   if (actor === undefined || !actor.isGone) return false;
   const { baseline, cluster } = context.now;
-  const wasHere =
+  const wasInBaseline =
     isInside(context, actor.namespace) &&
     listed(baseline?.workloads).some(({ uid }) => uid === actor.uid);
   const home = listed(cluster.namespaces).find(({ name }) => name === actor.namespace);
@@ -131,5 +131,5 @@ export function wasDeletedWithNamespace(
       pods.some(({ phase }) => phase === 'Running') &&
       programs.some((program) => actor.programs.includes(program)),
   );
-  return (wasHere || home?.deletionTimestamp !== undefined) && !stillRuns;
+  return (wasInBaseline || home?.deletionTimestamp !== undefined) && !stillRuns;
 }
