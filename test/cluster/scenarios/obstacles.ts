@@ -555,9 +555,12 @@ function providers(id: string, title: string, all: readonly Provider[]): Scenari
 }
 
 const many: Scenario[] = [
-  providers('S70', '13 kinds of one provider that is uninstalled', [
-    { name: 'cloud', kinds: KINDS, state: 'uninstalled' },
-  ]),
+  {
+    ...providers('S70', '13 kinds of one provider that is uninstalled', [
+      { name: 'cloud', kinds: KINDS, state: 'uninstalled' },
+    ]),
+    own: true, // other scenarios have a provider of this name, which may have lost a permission
+  },
   providers('S70-asleep', '13 kinds of one provider with 0 replicas', [
     { name: 'cloud', kinds: KINDS, state: 'asleep' },
   ]),
