@@ -516,6 +516,7 @@ describe('writers at the same time', () => {
     if (comment !== undefined) comment.body = text;
   }
 
+  const green = { commentKey: 'all', job: 'green', mode: 'always' } as const;
   const limit = { message: 'You have exceeded a secondary rate limit' };
   test.each([
     { what: 'turned away', answer: { status: 403, headers: { 'retry-after': '6' }, body: limit } },
@@ -530,7 +531,7 @@ describe('writers at the same time', () => {
       write(github, after);
       github.onRequest = undefined;
     };
-    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    await report(github, GREEN, { ...green, callTimeoutMs: 1_000 });
     expect(entries(github)).toBe(3);
     expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
   });
@@ -548,7 +549,7 @@ describe('writers at the same time', () => {
         write(github, sent[0] ?? '');
       }
     };
-    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    await report(github, GREEN, { ...green, callTimeoutMs: 1_000 });
     expect(lists).toBeGreaterThan(1);
     expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
   });
@@ -566,7 +567,7 @@ describe('writers at the same time', () => {
         github.addComment(PULL_REQUEST, sent ?? '');
       }
     };
-    await report(github, GREEN, { commentKey: 'all', job: 'green', mode: 'always' });
+    await report(github, GREEN, { ...green, callTimeoutMs: 1_000 });
     expect(lists).toBeGreaterThan(3);
     expect(entries(github)).toBe(1);
   });

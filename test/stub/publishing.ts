@@ -44,6 +44,8 @@ export interface DeskOptions {
   startedAt?: number;
   token?: string;
   cancelled?: AbortSignal;
+  /** For a server that does not answer; otherwise no call ends by time, however busy the machine is. */
+  callTimeoutMs?: number;
   /** What the clock says; the real time unless given. */
   now?: () => number;
   redactor?: Redactor;
@@ -65,6 +67,7 @@ export function desk(options: DeskOptions = {}): Desk {
   const folder = mkdtempSync(join(tmpdir(), 'publish-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const said: string[] = [];
+  const { cancelled = new AbortController().signal, callTimeoutMs = 120_000 } = options;
   const publisher = new Publisher({
     log: recordingLog(said),
     redactor: options.redactor ?? createRedactor(),
@@ -72,9 +75,15 @@ export function desk(options: DeskOptions = {}): Desk {
     reportDir: options.reportDir ?? join(folder, 'not', 'there', 'yet'),
     run: workflowRun(options),
     comment: commentInputs(options),
-    cancelled: options.cancelled ?? new AbortController().signal,
+    cancelled,
     clock: { now: options.now ?? Date.now, sleep: async () => undefined },
-    connect: (given) => connectHost({ ...given, callTimeoutMs: 1_000, isUnpaced: true }),
+    connect: (given) =>
+      connectHost({
+        ...given,
+        signal: options.cancelled === undefined ? cancelled : given.signal,
+        callTimeoutMs,
+        isUnpaced: true,
+      }),
   });
   return {
     publisher,
