@@ -803,7 +803,7 @@ const ABSENT =
 const ELSEWHERE =
   'a controller outside of the cluster (hosted control plane, parent cluster, k3s, a cloud) would not be visible';
 
-const OUTSIDE = 'one outside of it would not be visible';
+const OUTSIDE = 'a controller outside of the cluster would not be visible';
 
 /** Remedies of the catalogue that say what "Install … again" says. */
 const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
@@ -837,7 +837,7 @@ function missing(
       owner?.account === undefined || !inside
         ? ''
         : `: it may have run as ${accountText(owner.account)}, deleted with this namespace`;
-    const whose = known === undefined ? '' : `, a finalizer of ${known.owner}`;
+    const whose = known === undefined ? '' : ` (the finalizer belongs to ${known.owner})`;
     return `has no controller that was found in this cluster${whose}${ran}; ${OUTSIDE}`;
   };
   return {
