@@ -12,10 +12,12 @@ import {
   type Context,
   detailOf,
   groupOf,
+  groupsOf,
   inShort,
   isBuiltIn,
   isInside,
   listed,
+  typeName,
   typesOf,
   valueIn,
 } from '../context.ts';
@@ -96,13 +98,21 @@ function typeNamed(context: Context, { group, kind }: Reference, own: string) {
   return fits.find((type) => type.group === own) ?? fits[0];
 }
 
-/** Returns the object, if it was read and exists. */
+/** Returns the object, if it was read and exists: by its name, or among the terminating content. */
 export function objectNamed({ now }: Context, { type, namespace, name }: Named) {
-  return valueIn(now.partners[partnerKey({ ...type, namespace, name })]);
+  const isIt = (one: ObjectFacts): boolean =>
+    one.name === name && (one.namespace || undefined) === namespace;
+  return (
+    valueIn(now.partners[partnerKey({ ...type, namespace, name })]) ??
+    groupsOf(now)
+      .filter((group) => typeName(group.type) === typeName(type))
+      .flatMap(({ examples }) => examples)
+      .find(isIt)
+  );
 }
 
-/** Objects of this namespace without finalizers that the held ones name, by themselves or by an object between. */
-function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
+/** Returns what the specs of the held objects name, and what the specs of these name of the core group. */
+export function namedByHeld(context: Context, held: Held): Named[] {
   // The containers of a pod use what its spec names, not the owner of a finalizer on it.
   if (isBuiltIn(held.type.group)) return [];
   const direct = namedBy(context, held.objects);
@@ -114,8 +124,14 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
       .filter(({ type }) => isBuiltIn(type.group))
       .map((next) => ({ ...next, by }));
   });
+  return [...direct, ...behind];
+}
+
+/** Objects of this namespace without finalizers that the held ones name, by themselves or by an object between. */
+function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
+  if (isBuiltIn(held.type.group)) return [];
   const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
-  const named = [...direct, ...behind].flatMap((one): Need[] => {
+  const named = namedByHeld(context, held).flatMap((one): Need[] => {
     const object = isInside(context, one.namespace) ? objectNamed(context, one) : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
     const isCatalogued = listedNeeds.some((need) => isOfType(need, one.type));

@@ -57,7 +57,7 @@ import {
 import { isHolder, isRenewed, leasesOfGroups, leasesOfProgram, lostLease } from './leases.ts';
 import { hasWord, isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { matchesName } from './names.ts';
-import { type Named, type Need, namedBy, needsOfOwner } from './needs.ts';
+import { type Named, type Need, namedByHeld, needsOfOwner } from './needs.ts';
 import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
@@ -628,26 +628,24 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     what === undefined ? moreTime(actor) : resolveRemedy(what),
     ...restartRemedies(context, actor),
   ];
-  const evidence = [waiting, warning, ...goneNeeds(context, held)].flatMap((one) =>
+  const statements = [waiting, warning].flatMap((one) =>
     one === undefined ? [] : `${one.source}: ${one.text}`,
   );
+  const evidence = [...statements, ...goneNeeds(context, held)];
   return [findingAbout(ownerCase, 'owner-running', slow, remedies, { evidence, quote })];
 }
 
-/** What the specs of the held objects name in this namespace. */
+/** What the held objects need in this namespace by their specs. */
 function namedHere(context: Context, held: Held): Named[] {
-  // The containers of a pod use what its spec names, not the owner of a finalizer on it.
-  if (isBuiltIn(held.type.group)) return [];
-  return namedBy(context, held.objects).filter(({ namespace }) => isInside(context, namespace));
+  return namedByHeld(context, held).filter(({ namespace }) => isInside(context, namespace));
 }
 
-/** What the specs of the held objects name in this namespace, where nothing of that type is left. */
-function goneNeeds(context: Context, held: Held): { source: string; text: string }[] {
+/** What the held objects need in this namespace, where nothing of that type is left. */
+function goneNeeds(context: Context, held: Held): string[] {
   const counts = countsOf(context.now);
   return namedHere(context, held).flatMap(({ type, name, by }) => {
     const count = counts.find((one) => typeName(one.type) === typeName(type));
-    const text = `${type.kind} ${name} does not exist any more`;
-    return count?.total === 0 ? [{ source: by, text }] : [];
+    return count?.total === 0 ? [`${type.kind} ${name} (${by}) does not exist any more`] : [];
   });
 }
 
@@ -779,7 +777,9 @@ function diedHere(
     );
     const isMeant =
       error.text.includes(`${namespace.name}/${error.name}`) ||
-      (isElsewhere !== true && detail?.mentions.includes(error.name) === true);
+      (isElsewhere !== true &&
+        (detail?.mentions.includes(error.name) === true ||
+          namedHere(context, held).some(({ name }) => name === error.name)));
     return isMeant
       ? `${error.resource} ${error.name} was in this namespace and was deleted with it`
       : undefined;

@@ -1,5 +1,5 @@
 import { stringAt } from '../../../src/base/json.ts';
-import { configMap } from '../objects.ts';
+import { configMap, customType } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
 import type { World } from '../world.ts';
@@ -113,6 +113,27 @@ export const cannot: Scenario[] = [
     title: 'the status says in its own words that a Secret of the namespace is missing',
     behaviour: HANGS,
     spec: { credentials: { secretName: 'db-login' } },
+    settle: says('giving up: the login in secret db-login is missing'),
+    owner: HOPELESS,
+    expect: () => ({ deadlock: true }),
+  }),
+  situation({
+    id: 'gone-behind-a-store',
+    title: 'the status says that a Secret is missing, which a store names that the object names',
+    behaviour: HANGS,
+    before: async (world, { group }) => {
+      await world.createType(customType({ group, kind: 'Store', scope: 'Cluster' }));
+      const secretRef = { namespace: world.namespace, name: 'db-login' };
+      const metadata = { name: world.name('vault') };
+      await world.create({
+        ...{ apiVersion: `${group}/v1`, kind: 'Store', metadata },
+        spec: { auth: { secretRef } },
+      });
+    },
+    afterwards: (world, operator) =>
+      world.client.patch(guardedRef(world, operator), {
+        spec: { storeRef: { kind: 'Store', name: world.name('vault') } },
+      }),
     settle: says('giving up: the login in secret db-login is missing'),
     owner: HOPELESS,
     expect: () => ({ deadlock: true }),
