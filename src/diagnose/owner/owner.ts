@@ -15,7 +15,6 @@ import {
   idOf,
   inShort,
   isAggregated,
-  isBuiltIn,
   isForeseen,
   isGoing,
   isInside,
