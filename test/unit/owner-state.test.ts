@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
-import { leaseSeconds, lostAgent } from '../../src/diagnose/owner/state.ts';
+import { leaseSeconds, lostAgent, refusalsFor } from '../../src/diagnose/owner/state.ts';
 import { objectDetail } from '../../src/model/facts.ts';
 import { read } from '../../src/model/read.ts';
 import {
@@ -14,6 +14,9 @@ import {
   snapshot,
   WIDGETS,
 } from './snapshots.ts';
+
+const LONG_AGO = new Date(Date.parse(DELETED_AT) - 3_600_000).toISOString();
+const LATER = new Date(Date.parse(DELETED_AT) + 1_000).toISOString();
 
 const HELD: Held = {
   finalizer: CLEANUP,
@@ -80,4 +83,29 @@ test.each([
   const context = contextOf(now);
   const [actor] = actorsOf(context);
   expect(actor && leaseSeconds(context, actor)).toBe(seconds);
+});
+
+test.each([
+  ['the deletion has begun', false, ['AccessDenied: not authorized']],
+  ['the deletion lies ahead', true, []],
+])('a status that was written during the examination, when %s', (_, isForecast, expected) => {
+  const message = 'AccessDenied: not authorized';
+  const conditions = [
+    {
+      type: 'Synced',
+      status: 'False',
+      reason: 'ReconcileError',
+      message,
+      lastTransitionTime: LONG_AGO,
+    },
+  ];
+  const now = snapshot({
+    takenAt: DELETED_AT,
+    details: { 'uid-widgets-db': read(objectDetail({ status: { conditions } })) },
+  });
+  if (isForecast) now.forecast = {} as never;
+  const statusWriters = [{ manager: 'widget-operator', time: LATER }];
+  const objects = HELD.objects.map((object) => ({ ...object, statusWriters }));
+  const refusals = refusalsFor(contextOf(now), { ...HELD, objects });
+  expect(refusals.map(({ error }) => error.text)).toEqual(expected);
 });

@@ -15,6 +15,7 @@ import {
   eventsAbout,
   groupOf,
   isBuiltIn,
+  isForeseen,
   listed,
   typeName,
   typesOf,
@@ -124,7 +125,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const detail = detailOf(context, object);
   if (detail === undefined) return [];
   const written = writtenBy(object) ?? '';
-  return statementsIn(detail, object).flatMap(({ condition, text, source }) => {
+  return statementsIn(context, detail, object).flatMap(({ condition, text, source }) => {
     if (condition === undefined && isPast(detail, object, text)) return [];
     const { reason = '', lastTransitionTime: at = written } = condition ?? {};
     const isStated = condition !== undefined && saysFailure(condition);
@@ -133,24 +134,38 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
 }
 
 /** What the object says: its conditions that are not as they should be, and other texts of its status. */
-function statementsIn(detail: ObjectDetail, object: ObjectFacts) {
+function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFacts) {
   const source = `the status of ${object.kind} ${object.name}`;
-  const texts = textsOf(detail, object).map((text) => ({ condition: undefined, text, source }));
-  return [...abnormal(detail, object), ...texts];
+  const began = deletedAt(context, object);
+  const texts = textsOf(detail, object, began).map((text) => ({
+    condition: undefined,
+    text,
+    source,
+  }));
+  return [...abnormal(detail, object, began), ...texts];
+}
+
+/** When the deletion of the object began. In a forecast nothing was said since then: it lies ahead. */
+function deletedAt(context: Context, { deletionTimestamp: since = '' }: ObjectFacts): number {
+  return isForeseen(context, { since }) ? Number.POSITIVE_INFINITY : Date.parse(since);
 }
 
 /** Plain texts have no time of their own: only that of the last write of the status. */
-function textsOf({ observedGeneration = -1, texts }: ObjectDetail, object: ObjectFacts): string[] {
+function textsOf(
+  { observedGeneration = -1, texts }: ObjectDetail,
+  object: ObjectFacts,
+  began: number,
+): string[] {
   const written = writtenBy(object);
-  const isLate = Date.parse(written ?? '') >= Date.parse(object.deletionTimestamp ?? '');
+  const isLate = Date.parse(written ?? '') >= began;
   const hasSeen = observedGeneration >= (object.generation ?? 0);
   return isLate || hasSeen || written === undefined ? texts : [];
 }
 
 /** Conditions that are not as they should be, now. */
-function abnormal(detail: ObjectDetail, object: ObjectFacts) {
+function abnormal(detail: ObjectDetail, object: ObjectFacts, began: number) {
   return detail.conditions
-    .filter((condition) => isFailure(condition) && isCurrent(condition, detail, object))
+    .filter((condition) => isFailure(condition) && isCurrent(condition, detail, object, began))
     .map((condition) => {
       const { type, status, reason } = condition;
       const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
@@ -164,7 +179,7 @@ export function sayings(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
     if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-    return statementsIn(detail, object)
+    return statementsIn(context, detail, object)
       .filter(({ text }) => text !== '' && !NOISE.test(text))
       .map(({ text, source }) => ({ text, source, object }));
   });
@@ -213,9 +228,9 @@ function isCurrent(
   condition: ObjectDetail['conditions'][number],
   detail: ObjectDetail,
   object: ObjectFacts,
+  began: number,
 ): boolean {
-  const { deletionTimestamp, generation } = object;
-  const began = Date.parse(deletionTimestamp ?? '');
+  const { generation } = object;
   if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
   const { type, reason, message } = condition;
   if (isPast(detail, object, `${type} ${reason} ${message}`)) return false;
