@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import { createPolicy, createWebhook } from './admission.ts';
+import { createPolicy, createWebhook, refusesDeletion } from './admission.ts';
 import { type Cluster, foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { gate, inside, rootsOf } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
 import { configMap, customObject, customType, podSpec, secret } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
+import { configMapRef } from './scenarios/links.ts';
 import {
   createGuarded,
   install,
@@ -136,6 +137,14 @@ const policy =
     });
   };
 
+/** The API server hears of a policy or webhook a moment later; until then its dry runs are accepted. */
+const inForce =
+  (build: Build): Build =>
+  async (world) => {
+    await build(world);
+    await refusesDeletion(world, configMapRef(world.namespace, 'zzz'));
+  };
+
 const HANGS: Record<string, Hang> = {
   'two installations of which one is scaled to zero': [
     async (world) => {
@@ -241,26 +250,28 @@ const HANGS: Record<string, Hang> = {
     /admission-webhook-failing/,
   ],
   'a webhook that denies one object by its label': [
-    async (world) => {
+    inForce(async (world) => {
       await twoConfigMaps(world);
       await createWebhook(world, {
         ...guardingConfigMaps,
         objectSelector: { matchLabels: { keep: 'yes' } },
         clientConfig: await startWebhook(world, () => ({ deny: 'es wird noch gebraucht' })),
       });
-    },
+    }),
     'would-hang',
     /es wird noch gebraucht/,
   ],
   'a policy about one name': [
-    policy('oldObject.metadata.name != "zzz"', 'oldObject.metadata.name == "zzz"'),
+    inForce(policy('oldObject.metadata.name != "zzz"', 'oldObject.metadata.name == "zzz"')),
     'would-hang',
     /this one is kept/,
   ],
   'a policy about one annotation': [
-    policy(
-      'false',
-      'has(oldObject.metadata.annotations) && "keep" in oldObject.metadata.annotations && oldObject.metadata.annotations["keep"] == "yes"',
+    inForce(
+      policy(
+        'false',
+        'has(oldObject.metadata.annotations) && "keep" in oldObject.metadata.annotations && oldObject.metadata.annotations["keep"] == "yes"',
+      ),
     ),
     'would-hang',
     /this one is kept/,
