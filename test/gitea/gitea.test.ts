@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { waitUntil } from '../cluster/wait-until.ts';
@@ -297,14 +298,17 @@ describe.skipIf(WHY_NOT)(WHY_NOT ? `${title} (skipped: ${WHY_NOT})` : title, () 
         .replace('    steps:\n', `    steps:\n${kubeconfig}`)
         .replace(/( +)delete: true\n/, '$1delete: true\n$1timeout: 12s\n');
       const repository = await project(bed, 'branch', { 'branch-teardown.yml': recipe });
-      const pull = await repository.openPull('Fix/Login_1');
-      await hangingNamespace(bed, 'branch-fix-login-1');
+      const branch = 'Fix/Login_1';
+      const hash = createHash('sha256').update(branch).digest('hex').slice(0, 8);
+      const namespace = `branch-fix-login-1-${hash}`;
+      const pull = await repository.openPull(branch);
+      await hangingNamespace(bed, namespace);
       await repository.closePull(pull.number);
 
-      await repository.deleteBranch('Fix/Login_1');
+      await repository.deleteBranch(branch);
       await expectRedComment(repository, pull.number, [], 'branch-teardown.yml');
-      await cure(bed, 'branch-fix-login-1');
-      await waitUntil('it goes', async () => !(await isThere(bed, 'branch-fix-login-1')));
+      await cure(bed, namespace);
+      await waitUntil('it goes', async () => !(await isThere(bed, namespace)));
     });
 
     test('the merge was pushed', async () => {
