@@ -130,8 +130,8 @@ export const CLUES = [
   {
     kind: 'labels',
     about: 'type',
-    text: 'it has the same app.kubernetes.io labels as the CRD, or is named after the type',
-    pointsTo: namesakesOfType,
+    text: 'it has the same app.kubernetes.io labels as the CRD',
+    pointsTo: labelledLikeType,
   },
   {
     kind: 'product',
@@ -435,8 +435,8 @@ function releaseOf(annotations: Record<string, string>): string | undefined {
 
 const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
 
-function namesakesOfType(question: OwnerQuestion): Pointer[] {
-  const { held, domain, actors } = question;
+function labelledLikeType(question: OwnerQuestion): Pointer[] {
+  const { domain, actors } = question;
   const valuesOf = (labels: Record<string, string>): string[] =>
     LABELS.flatMap((key) => labels[key] ?? []);
   const labelled = definitionsFor(question).flatMap(({ labels }) => valuesOf(labels));
@@ -445,8 +445,7 @@ function namesakesOfType(question: OwnerQuestion): Pointer[] {
     actors.filter(
       (actor) =>
         !sharesAccount(actors, actor) &&
-        (valuesOf(actor.labels).some((value) => labelled.includes(value)) ||
-          isNamedAfterType(held, actor.name)),
+        valuesOf(actor.labels).some((value) => labelled.includes(value)),
     ),
   );
 }
