@@ -1,7 +1,7 @@
 import { type Actor, actorText, isAlive } from '../actors.ts';
 import { departedGrant, mayOthersChange, outsiders } from '../rights.ts';
 import { type Excluded, isOperandOf, watchesNamespace } from './exclusions.ts';
-import { isOftenManaged, lateWriters, specificFieldManager } from './held.ts';
+import { isOftenManaged, lateWriters, specificFieldManager, writerOf } from './held.ts';
 import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import { identifiesProgram, matchesName, SHARED_STATUS_WRITERS } from './names.ts';
 import { mayRun, type OwnerQuestion, type Suspect, suspectText } from './suspects.ts';
@@ -76,8 +76,11 @@ function mayHaveLostPermission(
 ): boolean {
   if (actor === undefined || !isActiveHere(actor, question)) return false;
   if (account && departedGrant(question.context, account) !== undefined) return true;
-  const isDirect = clues.some(({ about }) => about === 'object');
-  return !ranHere && (isDirect || rights.watch === 'named' || !rights.worksElsewhere);
+  // A program that is named like the writer of the object counts, whether or not it wrote the finalizer itself.
+  const { manager = '' } = writerOf(question.held) ?? {};
+  const isNamed = identifiesProgram(manager) && matchesName(actor, manager);
+  const isMeant = clues.some(({ about }) => about === 'object') || isNamed;
+  return !ranHere && (isMeant || rights.watch === 'named' || !rights.worksElsewhere);
 }
 
 function hiddenByProvider({ context: { now }, held }: OwnerQuestion): string[] {

@@ -163,6 +163,7 @@ const workloads: Scenario[] = [
   }),
   situation({
     id: 'ghost-pod',
+    own: true, // programs of the same name in other scenarios could have been the owner
     title: 'the operator is uninstalled; its last pod is terminating on a lost node',
     unscheduled: true,
     afterwards: async (world, operator) => {

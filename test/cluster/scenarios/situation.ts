@@ -73,6 +73,8 @@ export function situation(told: Situation): Scenario {
       away(world, one),
     );
   return {
+    // Programs of the same name in other scenarios could have been the owner.
+    ...(owner === 'owner-missing' ? { own: true } : {}),
     ...rest,
     setUp: async (world) => {
       await world.createNamespace();
