@@ -56,11 +56,14 @@ function rootText({ code, subject = {}, says = [] }: Root): string {
   return [code.join(' or '), Object.values(subject).join('/'), ...says].join(' ');
 }
 
-/** Named as the subject, in the sentence, or in what people are told to do. */
+/**
+ * Named as the subject, in the sentence, or in what people are told to do. A sentence about an unknown owner lists
+ * every controller that could remove the finalizer, and says that nothing shows that it should.
+ */
 function blamedIn(finding: Finding, innocents: readonly string[]): string[] {
   const texts = [
     finding.subject.name,
-    finding.message,
+    ...(finding.code === 'owner-unknown' ? [] : [finding.message]),
     ...finding.remedies.flatMap(({ text, command = '' }) => [text, command]),
   ];
   return innocents
