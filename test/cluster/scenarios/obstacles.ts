@@ -362,6 +362,7 @@ const innocentWebhook: NonNullable<Situation['expect']> = (world) => ({
 const leftWebhooks: Scenario[] = [
   situation({
     id: 'S74',
+    own: true, // programs of the same name in other scenarios could have been the owner
     title: 'the operator is uninstalled; its webhook on changes of its type is left, and dead',
     identity: 'teardown-force',
     afterwards: async (world, operator) => {
