@@ -391,6 +391,7 @@ const leftWebhooks: Scenario[] = [
   }),
   situation({
     id: 'S74-ignore',
+    own: true, // as above
     title: 'the same, and the webhook that is left lets everything pass',
     identity: 'teardown-force',
     afterwards: async (world, operator) => {
