@@ -72,7 +72,7 @@ describe('the bundle', () => {
 
     expect(run.status).toBe(3);
     expect(run.stdout).toBe('');
-    expect(run.stderr).toContain('Usage\n  namespace-teardown-gate NAMESPACE');
+    expect(run.stderr).toContain('Usage\n  npx namespace-teardown-gate NAMESPACE');
   });
 
   test.skipIf(process.platform === 'win32')('a reader that stops early changes nothing', () => {
