@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -32,6 +32,8 @@ function installed(version: string): string {
   const folder = join(cache, 'namespace-teardown-gate', `node-${version}`);
   const node = join(folder, 'node_modules', name, 'bin', 'node');
   if (!existsSync(node)) {
+    // npm fails with ENOENT where the prefix does not exist.
+    mkdirSync(folder, { recursive: true });
     const args = ['install', '--no-save', '--prefix', folder, `${name}@${version}`];
     const { status } = spawnSync('npm', args, { stdio: 'inherit' });
     if (status !== 0) throw new Error(`npm cannot install ${name}@${version}`);
