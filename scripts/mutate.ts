@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { TestSpecification } from 'vitest/node';
 import { createVitest } from 'vitest/node';
@@ -15,6 +16,10 @@ npm run mutate -- FOLDER…         in these folders; diagnose, force, gate and 
 const FOLDERS = ['src/diagnose', 'src/force', 'src/gate', 'src/publish'];
 /** Tests that run the sources themselves, not the bundle. */
 const TESTS = ['test/unit/', 'test/stage/', 'test/adapter/'];
+
+/** The tests of one fault take seconds. */
+const LIMIT_MS = 120_000;
+const CLOSING_MS = 10_000;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -49,13 +54,19 @@ const end = Date.now() + Number(values.minutes) * 60_000;
 for (const mutant of sample) {
   if (Date.now() > end) break;
   tried++;
-  if (await survives(mutant)) {
+  const survived = await Promise.race([survives(mutant), sleep(LIMIT_MS, 'endless' as const)]);
+  if (survived === 'endless') {
+    // A loop without an end cannot be interrupted, and its worker is lost: what was found so far is the result.
+    console.log(`  ended early: ${mutant.file}:${mutant.line} never ends, which is noticed`);
+    break;
+  }
+  if (survived) {
     survivors.push(mutant);
     const { file, line, original, replacement } = mutant;
     console.log(`  survived: ${file}:${line}: ${brief(original)} -> ${brief(replacement)}`);
   }
 }
-await vitest.close();
+await Promise.race([vitest.close(), sleep(CLOSING_MS)]);
 const share = (100 * survivors.length) / Math.max(1, tried);
 console.log(`${tried} faults, ${survivors.length} (${share.toFixed(1)} %) survived`);
 // Vitest sets an exit code for the tests that failed, which is what they are here for.
