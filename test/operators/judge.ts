@@ -15,7 +15,9 @@ export function untruths(
   const found = seen.findings.filter(({ id }) => seen.rootCauses.includes(id));
   return [
     ...(isTrue ? [] : [`outcome is ${seen.outcome}, true is ${outcome}`]),
-    ...(seen.deadlocks.length > 0 === deadlock ? [] : [`deadlock is ${!deadlock}`]),
+    ...(deadlock === 'either' || seen.deadlocks.length > 0 === deadlock
+      ? []
+      : [`deadlock is ${!deadlock}`]),
     ...roots
       .filter((root) => !found.some((finding) => isRoot(root, finding)))
       .map((root) => `no root cause is ${rootText(root)}`),

@@ -93,7 +93,7 @@ export interface Truth {
   roots?: readonly Root[];
   /** What nobody can read while it is so. */
   unreadable?: RegExp;
-  deadlock?: boolean;
+  deadlock?: boolean | 'either';
   /** Nothing that can be restored frees it: only hands do. */
   isFinal?: true;
 }

@@ -45,9 +45,7 @@ export interface Row {
   problems: string[];
 }
 
-const missing: Root = { code: ['owner-missing'] };
-
-/** Somebody with the same rights who runs makes it impossible to know that nobody is left. */
+/** A controller that has the same permissions and runs makes it impossible to know that no owner is left. */
 const missingOrUnknown: Root = { code: ['owner-missing', 'owner-unknown'] };
 
 const SITUATION: Record<SituationName, Situation> = {
@@ -69,18 +67,31 @@ const SITUATION: Record<SituationName, Situation> = {
     }),
   },
   'scaled to zero': asleep(),
-  uninstalled: uninstalled(missing),
+  uninstalled: uninstalled(),
   'its namespace deleted': {
     breakIt: (installed) => installed.tearDown(),
     restore: (installed) => installed.install(),
-    truth: () => ({ outcome: 'stuck', roots: [missing] }),
+    truth: () => ({ outcome: 'stuck', roots: [missingOrUnknown] }),
   },
-  'somewhere else, under another name, scaled to zero': asleep(),
-  'somewhere else, under another name, uninstalled': uninstalled(missingOrUnknown),
+  // Under another name it may have to be told from others with the same permissions.
+  'somewhere else, under another name, scaled to zero': {
+    ...asleep(),
+    truth: () => ({
+      outcome: 'stuck',
+      roots: [{ code: ['owner-scaled-to-zero', 'owner-unknown'] }],
+    }),
+  },
+  'somewhere else, under another name, uninstalled': uninstalled(),
   // Whether it is faster than its own end is chance: it is asleep when the end begins.
   'in the environment itself': {
     breakIt: (installed) => installed.scale(0),
-    truth: () => ({ outcome: 'stuck', roots: [missingOrUnknown], isFinal: true }),
+    truth: () => ({
+      outcome: 'stuck',
+      roots: [missingOrUnknown],
+      // A circle if the report can name the operator that was deleted here.
+      deadlock: 'either',
+      isFinal: true,
+    }),
   },
 };
 
@@ -95,11 +106,11 @@ function asleep(): Situation {
   };
 }
 
-function uninstalled(root: Root): Situation {
+function uninstalled(): Situation {
   return {
     breakIt: (installed) => installed.uninstall(),
     restore: (installed) => installed.install(),
-    truth: () => ({ outcome: 'stuck', roots: [root] }),
+    truth: () => ({ outcome: 'stuck', roots: [missingOrUnknown] }),
   };
 }
 

@@ -527,6 +527,10 @@ function running(ownerCase: OwnerCase): RuleResult[] {
       ),
     ];
   }
+  const isOver = isEnding(context, actor);
+  const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
+  // A controller that does not lead sends no requests: what was refused to it is over.
+  if (lease !== undefined) return [withoutLead(ownerCase, lease)];
   const reasons = refusals
     .filter(({ source }) => !source.startsWith('log of '))
     .map(({ error, source }) => `${source}: ${error.text}`);
@@ -579,9 +583,6 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const remedies = orderRemedies(context, held, 'its rights');
     return [findingAbout(ownerCase, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
-  const isOver = isEnding(context, actor);
-  const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
-  if (lease !== undefined) return [withoutLead(ownerCase, lease)];
   if (isForeseen(context, held)) return needing(ownerCase);
   if (isOver) {
     const remedies = [logRemedy(context, actor), installRemedy(held, actorText(actor))];
@@ -893,8 +894,7 @@ function missing(
 }
 
 function otherText(suspects: readonly Suspect[], others: readonly string[]): string {
-  if (suspects.length > 0) return `${listNames(suspects.map(suspectText), 3)} may`;
-  return others.length > 0
+  return suspects.length + others.length > 0
     ? 'others may'
     : 'no other controller was found in this cluster that would';
 }

@@ -150,7 +150,14 @@ function mayBeSucceeded(
 }
 
 /** Clues that several programs of an installation may have, so that they name nobody. */
-const SHARED_CLUES: readonly ClueKind[] = ['permission', 'called', 'serves', 'reports', 'active'];
+const SHARED_CLUES: readonly ClueKind[] = [
+  'product',
+  'permission',
+  'called',
+  'serves',
+  'reports',
+  'active',
+];
 /** Clues that count without a permission that names the type. */
 const SUFFICIENT_CLUES: readonly ClueKind[] = ['package', 'lease'];
 
