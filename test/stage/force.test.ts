@@ -6,7 +6,7 @@ import { objectPath } from '../../src/kubernetes/paths.ts';
 import { failed, type ReadFailure } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
-import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
+import { account, FINALIZER, Situation } from './force-situation.ts';
 import { DEMO, recordTo } from './gate-run.ts';
 
 const TIMEOUT_MS = 60_000;
