@@ -155,7 +155,7 @@ function closing(out: string, print: Print): void {
   };
   heading(print, 'Look at', 'three pages, as GitHub shows them');
   show('summary.html', 'the job summary of the failed run: the same story with all evidence');
-  show('comment.html', 'the comment on the pull request: read "Why" and "What to do"');
+  show('comment.html', 'the comment on the pull request: read "Cause" and "Fix"');
   show(
     'comment-green.html',
     'the same comment after the second run: what is left of it when all is well',
