@@ -69,7 +69,9 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
     if (isOwnerOfItself(finding, waits)) return ['the owner of finalizer ', exact(finalizer)];
   }
   const subject = findingSubject(finding, home);
-  return finding.certainty === 'likely' ? ['most likely ', ...subject] : subject;
+  // The sentence about a missing owner says itself what was not found and what would not be visible.
+  const isGuess = finding.certainty === 'likely' && finding.code !== 'owner-missing';
+  return isGuess ? ['most likely ', ...subject] : subject;
 }
 
 /** What a cause is called in a heading: what stays the same wherever it is found. */

@@ -1025,7 +1025,7 @@ function whyUnknown(
     const names = listNames(suspects.map(suspectText), MAX_SUSPECTS);
     return suspects.length > 1
       ? `${whose}several controllers could remove it: ${names}`
-      : `${whose}${names} could remove it, but nothing shows that it should`;
+      : `${whose}${names} could remove it; the evidence does not show whether it should`;
   }
   const departed = owner === undefined ? '' : departedText(owner);
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
