@@ -344,6 +344,7 @@ const chains: Scenario[] = [
     identity: 'teardown-force', // only who may change the object can try
     title:
       'the operator is uninstalled, and its type has got a field without which nothing is valid',
+    operator: { name: 'sizing-operator', namespace: 'sizing-system' }, // a namesake elsewhere may be the owner
     afterwards: async (world, operator) => {
       await uninstall(world, operator);
       const { group, kind } = operator;
