@@ -33,8 +33,9 @@ import {
   unexplained,
   unprocessed,
 } from './rules/controller.ts';
+import { openQuestions } from './rules/foreseen-admission.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
-import { contentDeleting, crdTerminating, failingTypes, openQuestions } from './rules/types.ts';
+import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
 /** Every rule is asked; the graph ranks what they find. */
 const RULES: readonly Rule[] = [

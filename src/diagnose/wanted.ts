@@ -17,6 +17,7 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
+import { ADMISSION, askedAbout, closedWebhooks, matchesRule } from './guards.ts';
 import { placesOfServers } from './owner/clues.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
@@ -33,12 +34,11 @@ import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
-import { ADMISSION, askedAbout, guardsOf, matchesRule } from './rules/admission.ts';
 import { isSameVersion } from './rules/apis.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
-import { samplesOf, samplesWanted } from './rules/foreseen-admission.ts';
+import { sampleKey, samplesOf, samplesWanted } from './rules/foreseen-admission.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
-import { asksForVersion, isInitializing, sampleKey } from './rules/types.ts';
+import { asksForVersion, isInitializing } from './rules/types.ts';
 
 /**
  * What the content and its conditions make necessary. A clean namespace costs no request; where something
@@ -137,7 +137,7 @@ function wantServers(
   type: ResourceType,
   { labels }: Pick<ObjectFacts, 'labels'>,
 ): void {
-  for (const { service } of guardsOf(context, operation, type, labels)) {
+  for (const { service } of closedWebhooks(context, operation, type, labels)) {
     wanted.places.push(backendsIn(service.namespace));
   }
 }

@@ -11,11 +11,11 @@ import {
   serviceText,
   typeOf,
 } from '../diagnose/context.ts';
+import { closedWebhooks } from '../diagnose/guards.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
-import { guardsOf } from '../diagnose/rules/admission.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { typeName } from '../model/facts.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
@@ -113,7 +113,7 @@ function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   if (FOUNDATIONS.has(typeName(type))) return [];
   const labels = (read.ok && read.value.sample?.labels) || {};
   const calls = [
-    ...guardsOf(context, 'DELETE', type, labels),
+    ...closedWebhooks(context, 'DELETE', type, labels),
     ...conversionsOf(listed(context.now.cluster.conversions)).filter(
       ({ name, storedVersions }) =>
         name === typeName(type) && storedVersions.some((version) => version !== type.version),
@@ -143,7 +143,7 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}`;
   const created = needs.find(({ kind }) => kind === 'create');
   if (created !== undefined) return `their controller may have to create ${created.text}`;
-  const guards = guardsOf(context, 'UPDATE', held.type, held.objects[0]?.labels ?? {});
+  const guards = closedWebhooks(context, 'UPDATE', held.type, held.objects[0]?.labels ?? {});
   const guard = guards.find(({ service }) => isGoing(context, service.namespace));
   return guard === undefined
     ? undefined

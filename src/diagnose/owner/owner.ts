@@ -30,10 +30,10 @@ import {
   wordsOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { askedAbout } from '../guards.ts';
 import { departedGrant, isRbacRead } from '../rights.ts';
 import {
   admissionResult,
-  askedAbout,
   deadWebhooks,
   isForEverybody,
   onlyAsked,

@@ -1,7 +1,6 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type {
   LabelRequirement,
-  MatchRule,
   ObjectFacts,
   PolicyBindingFacts,
   PolicyFacts,
@@ -10,11 +9,6 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
-import {
-  type AdmissionRequest,
-  meetsConditions,
-  type Requester,
-} from '../admission-expressions.ts';
 import {
   actorsBehind,
   type Backend,
@@ -27,10 +21,8 @@ import {
 import { kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
 import {
   type Context,
-  calling,
   idOf,
   inShort,
-  listed,
   type RuleResult,
   serviceText,
   typeName,
@@ -45,14 +37,24 @@ import {
   UNNAMED,
 } from '../error-texts.ts';
 
+import {
+  bindingsOf,
+  closedWebhooks,
+  type Guard,
+  matchesLabels,
+  type Operation,
+  policiesOf,
+} from '../guards.ts';
+
 /** Whoever refuses a request on the way to storage: webhooks that cannot be called, and those that say no. */
 export function admissionResult(
   context: Context,
   error: AdmissionError,
   request: string,
+  known?: WebhookFacts,
 ): RuleResult {
   if (error.kind === 'policy-denied') return policyDenied(context, error, request);
-  const webhook = findWebhook(context, error);
+  const webhook = known ?? findWebhook(context, error);
   return error.kind === 'webhook-denied'
     ? webhookDenied(context, error, webhook, request)
     : unreachable(context, webhook, {
@@ -129,11 +131,7 @@ interface Call {
   evidence: string[];
 }
 
-export function unreachable(
-  context: Context,
-  webhook: WebhookFacts | undefined,
-  call: Call,
-): RuleResult {
+function unreachable(context: Context, webhook: WebhookFacts | undefined, call: Call): RuleResult {
   const { name, service, failure, request } = call;
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const where =
@@ -258,24 +256,6 @@ function exempt(context: Context, webhook: WebhookFacts): Remedy {
   });
 }
 
-/** Whom the API server asks, or what it judges by, before anything is changed. */
-export const ADMISSION = [
-  'validatingWebhooks',
-  'mutatingWebhooks',
-  'validatingPolicies',
-  'validatingPolicyBindings',
-  'mutatingPolicies',
-  'mutatingPolicyBindings',
-] as const;
-
-export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
-  return [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
-}
-
-export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
-  return [...listed(cluster.validatingPolicyBindings), ...listed(cluster.mutatingPolicyBindings)];
-}
-
 function policyNamed(context: Context, policy: string): PolicyFacts | undefined {
   return policiesOf(context).find(({ name }) => name === policy);
 }
@@ -391,49 +371,33 @@ function policyRemedies(
 
 /**
  * Webhooks that are certain to refuse the operation on the object: they match it, fail closed, and nothing is
- * behind their Service. CEL match conditions cannot be judged here, so such webhooks are left out.
+ * behind their Service. Those with match conditions are left out.
  */
 export function deadWebhooks(
   context: Context,
   type: ResourceType,
   object: Pick<ObjectFacts, 'labels'>,
-  operation: 'CREATE' | 'UPDATE' | 'DELETE',
+  operation: Operation,
   place = context.now.namespace.labels,
 ): RuleResult[] {
-  const request = `${operation} of ${typeName(type)}`;
-  return guardsOf(context, operation, type, object.labels, place).flatMap((webhook) => {
-    const { name, service, matchConditions } = webhook;
-    const backend = backendOf(context, service);
-    if (matchConditions.length > 0 || backend.isDead !== true) return [];
-    const evidence = [`it matches ${request} there and fails closed`];
-    return unreachable(context, webhook, {
-      ...{ name, service, failure: backend.failure, request, evidence },
-    });
-  });
+  return closedWebhooks(context, operation, type, object.labels, place)
+    .filter(({ matchConditions }) => matchConditions.length === 0)
+    .flatMap((webhook) => deadWebhook(context, webhook, `${operation} of ${typeName(type)}`) ?? []);
 }
 
-/** Webhooks without whose Service such a request fails. */
-export function guardsOf(
+/** Returns undefined unless the webhook fails closed and nothing is behind its Service. */
+export function deadWebhook(
   context: Context,
-  operation: string,
-  type: ResourceType,
-  labels: Record<string, string>,
-  place?: Record<string, string>,
-) {
-  return calling(webhooksOf(context)).filter(
-    (webhook) =>
-      webhook.failurePolicy === 'Fail' &&
-      matchesWebhook(context, webhook, operation, type, labels, place),
-  );
-}
-
-/** A webhook, or a policy by one of its bindings. */
-interface Asked {
-  text: string;
-  webhook?: WebhookFacts;
-  binding?: PolicyBindingFacts;
-  isMutating: boolean;
-  dependsOnUser: boolean;
+  webhook: WebhookFacts,
+  request: string,
+): RuleResult | undefined {
+  const { failurePolicy, name, service } = webhook;
+  const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
+  if (backend?.isDead !== true) return undefined;
+  const evidence = [`it matches ${request} there and fails closed`];
+  return unreachable(context, webhook, {
+    ...{ name, service, failure: backend.failure, request, evidence },
+  });
 }
 
 /** What is answered to us says nothing about others. */
@@ -452,201 +416,20 @@ export function isForEverybody({ certainty }: RuleResult): boolean {
 /** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */
 export function onlyAsked(
   context: Context,
-  asked: readonly Asked[],
+  asked: readonly Guard[],
   request: string,
   does: string,
 ): RuleResult[] {
   const [only, ...others] = asked;
   if (only === undefined || others.length > 0 || only.dependsOnUser) return [];
-  const { webhook, binding } = only;
-  const said = { message: '', text: `admission asks ${only.text} about ${request}` };
-  const result =
-    webhook !== undefined
-      ? webhookDenied(
-          context,
-          { kind: 'webhook-denied', webhook: webhook.name, ...said },
-          webhook,
-          request,
-        )
-      : policyDenied(
-          context,
-          {
-            kind: 'policy-denied',
-            policy: binding?.policy ?? '',
-            binding: binding?.name,
-            ...said,
-          },
-          request,
-        );
-  const { quote: _, ...rest } = result;
+  const { webhook, policy, binding, text } = only;
+  const said = { message: '', text: `admission asks ${text} about ${request}` };
+  const error: AdmissionError = webhook
+    ? { kind: 'webhook-denied', webhook: webhook.name, ...said }
+    : { kind: 'policy-denied', policy: policy?.name ?? '', binding: binding?.name, ...said };
+  const { quote: _, ...rest } = admissionResult(context, error, request, webhook);
   const message = `most likely ${does}: nothing else is asked about ${request}`;
   return [{ ...rest, message, certainty: 'likely' }];
-}
-
-/**
- * The webhooks and bound policies that the API server asks about such a request, in a fixed order; what a
- * policy excludes is not looked at. Undefined where nobody can say: a list was not read, a webhook has CEL
- * conditions, the object is in a namespace whose labels are another's.
- */
-export function askedAbout(
-  context: Context,
-  operation: string,
-  type: ResourceType,
-  object: Pick<ObjectFacts, 'namespace' | 'name' | 'labels'>,
-): Asked[] | undefined {
-  const { cluster, namespace } = context.now;
-  const isElsewhere = type.namespaced && object.namespace !== namespace.name;
-  if (isElsewhere || ADMISSION.some((key) => cluster[key]?.ok !== true)) return undefined;
-  // A snapshot has only some of the annotations: a condition about them is unknown, not false.
-  const { name, labels } = object;
-  const known = { name, labels, namespace: object.namespace };
-  const requests = realRequests(context, operation, type, known);
-  const meets = ({ matchConditions = [] }: WebhookFacts | PolicyFacts): boolean | undefined => {
-    const results = requests.map((request) => meetsConditions(matchConditions, request));
-    return results.every((result) => result === results[0]) ? results[0] : undefined;
-  };
-  const webhooks = webhooksOf(context).filter(
-    (webhook) =>
-      matchesWebhook(context, webhook, operation, type, object.labels) && meets(webhook) !== false,
-  );
-  if (webhooks.some((webhook) => meets(webhook) === undefined)) return undefined;
-  const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
-    !type.namespaced || matchesLabels(namespaceSelector, namespace.labels);
-  const isOf = ({ resourceNames: names }: MatchRule): boolean =>
-    names.length === 0 || names.includes(object.name);
-  const policies = policiesOf(context).filter(
-    (policy) =>
-      policy.rules.some((rule) => isOf(rule) && matchesRule(rule, operation, type, false)) &&
-      isHere(policy) &&
-      matchesLabels(policy.objectSelector, object.labels) &&
-      meets(policy) !== false,
-  );
-  const asked: Asked[] = [
-    ...webhooks.map((webhook) => {
-      const { kind, name } = webhook.configuration;
-      const isMutating = kind === 'MutatingWebhookConfiguration';
-      const text = `webhook ${webhook.name} of ${kind} ${name}`;
-      return { text, webhook, isMutating, dependsOnUser: webhook.dependsOnUser };
-    }),
-    ...bindingsOf(context)
-      .filter(isHere)
-      .flatMap((binding) =>
-        policies
-          .filter(({ name }) => name === binding.policy)
-          .map(({ kind, name, dependsOnUser }) => ({
-            text: `policy ${name}, bound by ${binding.name}`,
-            binding,
-            isMutating: kind === 'MutatingAdmissionPolicy',
-            dependsOnUser,
-          })),
-      ),
-  ];
-  return asked.toSorted((a, b) => (a.text < b.text ? -1 : 1));
-}
-
-/** The users of the namespace controller, with and without `--use-service-account-credentials`. */
-export const NAMESPACE_CONTROLLERS: readonly [Requester, ...Requester[]] = [
-  {
-    username: 'system:serviceaccount:kube-system:namespace-controller',
-    groups: [
-      'system:serviceaccounts',
-      'system:serviceaccounts:kube-system',
-      'system:authenticated',
-    ],
-  },
-  { username: 'system:kube-controller-manager', groups: ['system:authenticated'] },
-];
-
-/** Returns the requests that may really be sent: the gate's own dry run says nothing about their user. */
-function realRequests(
-  { now: { namespace } }: Context,
-  operation: string,
-  type: ResourceType,
-  object: Pick<ObjectFacts, 'namespace' | 'name' | 'labels'>,
-): AdmissionRequest[] {
-  if (operation !== 'CREATE' && operation !== 'UPDATE' && operation !== 'DELETE') return [];
-  const request = { operation, type, object, namespaceLabels: namespace.labels } as const;
-  const isNamespace = type.group === '' && type.resource === 'namespaces';
-  if (operation === 'DELETE' && isNamespace) return [{ ...request, requester: 'unnamed' }];
-  // Any controller may remove a finalizer from an object.
-  const isOfController = operation === 'DELETE' || type.resource === 'namespaces/finalize';
-  const requesters = isOfController ? NAMESPACE_CONTROLLERS : [undefined];
-  return requesters.map((requester) => ({ ...request, requester }));
-}
-
-/** Sources: apiserver pkg/admission/plugin/webhook/predicates. */
-function matchesWebhook(
-  context: Context,
-  webhook: WebhookFacts,
-  operation: string,
-  type: ResourceType,
-  labels: Record<string, string>,
-  place = context.now.namespace.labels,
-): boolean {
-  const isExact = webhook.matchPolicy === 'Exact';
-  return (
-    webhook.rules.some((rule) => matchesRule(rule, operation, type, isExact)) &&
-    matchesPlace(place, webhook.namespaceSelector, type) &&
-    matchesLabels(webhook.objectSelector, labels)
-  );
-}
-
-/** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
-export function matchesPlace(
-  place: Record<string, string>,
-  selector: readonly LabelRequirement[],
-  { namespaced, group, resource }: ResourceType,
-): boolean {
-  const hasLabels = namespaced || (group === '' && resource.split('/')[0] === 'namespaces');
-  return !hasLabels || matchesLabels(selector, place);
-}
-
-/** With matchPolicy Equivalent a request in another version of the type is converted and matched. */
-export function matchesRule(
-  rule: MatchRule,
-  operation: string,
-  { group, version, resource, namespaced }: ResourceType,
-  isExact: boolean,
-): boolean {
-  const has = (list: readonly string[], value: string): boolean =>
-    list.includes('*') || list.includes(value);
-  const scope = namespaced ? 'Namespaced' : 'Cluster';
-  return (
-    has(rule.operations, operation) &&
-    has(rule.apiGroups, group) &&
-    (!isExact || has(rule.apiVersions, version)) &&
-    (rule.scope === '*' || rule.scope === '' || rule.scope === scope) &&
-    rule.resources.some((name) => reachesResource(name, resource))
-  );
-}
-
-/** `*` reaches no subresource, `pods/*` reaches pods (apiserver pkg/admission/plugin/webhook/predicates/rules). */
-function reachesResource(pattern: string, asked: string): boolean {
-  const [own = '', sub = ''] = pattern.split('/');
-  const [resource, subresource = ''] = asked.split('/');
-  return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);
-}
-
-/** Source: apimachinery pkg/labels/selector.go. */
-export function matchesLabels(
-  requirements: readonly LabelRequirement[],
-  labels: Record<string, string>,
-): boolean {
-  return requirements.every(({ key, operator, values }) => {
-    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
-    switch (operator) {
-      case 'In':
-        return value !== undefined && values.includes(value);
-      case 'NotIn':
-        return value === undefined || !values.includes(value);
-      case 'Exists':
-        return value !== undefined;
-      case 'DoesNotExist':
-        return value === undefined;
-      default:
-        return false;
-    }
-  });
 }
 
 /** Without the configuration only the name of the webhook is known, which says nothing about its kind. */

@@ -13,7 +13,7 @@ import {
   type RuleResult,
   totalOf,
 } from '../context.ts';
-import { askedAbout } from './admission.ts';
+import { askedAbout } from '../guards.ts';
 import { refusedEnd } from './types.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };

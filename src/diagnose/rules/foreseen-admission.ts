@@ -1,103 +1,107 @@
-import { NAMESPACE_TYPE } from '../../model/facts.ts';
-import type { NotInspected } from '../../model/finding.ts';
-import type {
-  Candidate,
-  ObjectFacts,
-  PolicyBindingFacts,
-  PolicyFacts,
-  ResourceType,
-  Trial,
-  WebhookFacts,
-} from '../../model/snapshot.ts';
+import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
+import type { Diagnosis, NotInspected } from '../../model/finding.ts';
 import {
-  type AdmissionRequest,
-  evaluateCondition,
-  meetsConditions,
-} from '../admission-expressions.ts';
-import { backendOf } from '../backends.ts';
-import { type Context, idOf, type RuleResult, typeName, webhooksOf } from '../context.ts';
+  type Candidate,
+  type LabelRequirement,
+  type ObjectFacts,
+  type PolicyFacts,
+  type ResourceType,
+  type Trial,
+  trialKey,
+} from '../../model/snapshot.ts';
+import { type AdmissionRequest, evaluateCondition } from '../admission-expressions.ts';
+import {
+  type Context,
+  countsOf,
+  idOf,
+  isAggregated,
+  listNames,
+  type RuleResult,
+  type TypeRef,
+  typeName,
+} from '../context.ts';
 import { type AdmissionError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import {
-  admissionResult,
-  bindingsOf,
-  findWebhook,
-  matchesLabels,
-  matchesPlace,
-  matchesRule,
-  NAMESPACE_CONTROLLERS,
-  policiesOf,
-  unreachable,
-} from './admission.ts';
+  askedAbout,
+  type Guard,
+  guardsFor,
+  isAsked,
+  objectSelectorOf,
+  realRequests,
+} from '../guards.ts';
+import { admissionResult, deadWebhook, dependsOnUser, findWebhook } from './admission.ts';
 
-/** Most clusters start kube-controller-manager with `--use-service-account-credentials`. */
-const [NAMESPACE_CONTROLLER] = NAMESPACE_CONTROLLERS;
-
-/** A webhook, or a policy with one of its bindings, whose rules and namespace selectors match a request. */
-interface Guard {
-  /** "policy keep, bound by keep". */
-  text: string;
-  webhook?: WebhookFacts;
-  policy?: PolicyFacts;
-  binding?: PolicyBindingFacts;
-}
-
-type Operation = 'UPDATE' | 'DELETE';
-
-function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
-  const { labels } = context.now.namespace;
-  const webhooks = webhooksOf(context).filter(
-    ({ failurePolicy, matchPolicy, namespaceSelector, rules, url, service }) =>
-      rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')) &&
-      matchesPlace(labels, namespaceSelector, type) &&
-      (failurePolicy === 'Fail' || (url ?? service) !== undefined),
-  );
-  const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
-    matchesPlace(labels, namespaceSelector, type);
-  const policies = policiesOf(context).filter(
-    (policy) =>
-      policy.rules.some((rule) => matchesRule(rule, operation, type, false)) && isHere(policy),
-  );
+/** Returns what admission makes of the deletion of each type's samples, and of the namespace. */
+export function foreseenAdmission(context: Context): Judgement[] {
+  const { forecast, namespace } = context.now;
+  if (forecast === undefined) return [];
+  const judge = (type: ResourceType, object: Candidate, key: string): Judgement =>
+    judgeDeletion(context, type, object, forecast.deletions[key]);
   return [
-    ...webhooks.map((webhook) => ({
-      text: `webhook ${webhook.name} of ${webhook.configuration.kind} ${webhook.configuration.name}`,
-      webhook,
-    })),
-    ...bindingsOf(context)
-      .filter((binding) => isHere(binding) && binding.actions.includes('Deny'))
-      .flatMap((binding) =>
-        policies
-          .filter(({ name }) => name === binding.policy)
-          .map((policy) => ({
-            text: `policy ${policy.name}, bound by ${binding.name}`,
-            policy,
-            binding,
-          })),
-      ),
+    ...countsOf(forecast.present).flatMap(({ type, sample }) => {
+      if (sample === undefined || isAggregated(context, type)) return [];
+      const { name, namespace: place, labels } = sample;
+      const first = judge(type, { name, namespace: place, labels }, typeName(type));
+      const others = samplesOf(context, type).filter(({ uid }) => uid !== sample.uid);
+      return [first, ...others.map((one) => judge(type, one, sampleKey(type, one)))];
+    }),
+    judge(NAMESPACE_TYPE, { ...namespace, namespace: '' }, typeName(NAMESPACE_TYPE)),
   ];
 }
 
-function requestOf(
-  context: Context,
-  operation: Operation,
-  type: ResourceType,
-  { name, namespace, labels, allAnnotations }: Candidate,
-  requester: AdmissionRequest['requester'],
-): AdmissionRequest {
-  const annotations = allAnnotations === undefined ? {} : { annotations: allAnnotations };
-  const object = { name, namespace, labels, ...annotations };
-  const namespaceLabels = context.now.namespace.labels;
-  return { operation, type, object, namespaceLabels, requester };
+/** Under which key the dry run about a further sample of a type stands; `kubectl` takes it as a name. */
+export function sampleKey(type: TypeRef, { name }: Pick<ObjectFacts, 'name'>): string {
+  return `${typeName(type)}/${name}`;
 }
 
-/** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
-function isAsked({ webhook, policy, binding }: Guard, request: AdmissionRequest) {
-  const { labels, name } = request.object;
-  const selectors = [webhook, policy, binding].map((one) => one?.objectSelector ?? []);
-  const names = policy?.rules.map(({ resourceNames }) => resourceNames) ?? [];
-  const isNamed =
-    names.length === 0 || names.some((list) => list.length === 0 || list.includes(name));
-  if (!isNamed || !selectors.every((selector) => matchesLabels(selector, labels))) return false;
-  return meetsConditions((webhook ?? policy)?.matchConditions ?? [], request);
+/** What a forecast could not try, or what was refused to the gate and says nothing about others. */
+export function openQuestions(context: Context): Diagnosis['notInspected'] {
+  const { forecast, namespace, trials } = context.now;
+  const end = forecast && trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
+  const asked = Object.entries(forecast?.deletions ?? {}).map(([type, trial]) => ({
+    type,
+    does: `${type} be deleted`,
+    trial,
+  }));
+  if (end !== undefined) {
+    asked.push({ type: FINALIZE.resource, does: 'the namespace be deleted', trial: end });
+  }
+  const tried = asked.flatMap(({ type, does, trial }) => {
+    if (trial.answer !== 'unknown' && trial.answer !== 'refused') return [];
+    const isOfEnd = trial === end;
+    const isAnswered =
+      trial.answer === 'refused' &&
+      classifyErrorText(trial.message).some(
+        (error) => isAdmissionError(error) && !(isOfEnd && dependsOnUser(context, error)),
+      );
+    const reason = trial.message + (trial.answer === 'unknown' ? guardsText(context, type) : '');
+    return isAnswered ? [] : [{ what: `whether admission lets ${does}`, reason }];
+  });
+  const isDeletable = namespace.deletionTimestamp === context.now.takenAt;
+  const judged = isDeletable ? foreseenAdmission(context) : [];
+  const unsearched = Object.values(forecast?.samples ?? {}).flatMap((one) => one.unsearched ?? []);
+  return [...tried, ...unsearched, ...judged.flatMap(({ questions }) => questions)];
+}
+
+/** Names the webhooks and policies that a dry run would have asked, and how to let the gate ask them. */
+function guardsText(context: Context, key: string): string {
+  const { forecast, namespace } = context.now;
+  const own = { ...namespace, namespace: '' };
+  const content = countsOf(forecast?.present ?? { content: [] }).find(
+    ({ type }) => typeName(type) === key.split('/')[0],
+  );
+  if (content === undefined && !key.startsWith(NAMESPACE_TYPE.resource)) return '';
+  const asked =
+    key === FINALIZE.resource
+      ? askedAbout(context, 'UPDATE', FINALIZE, own)
+      : askedAbout(context, 'DELETE', content?.type ?? NAMESPACE_TYPE, content?.sample ?? own);
+  const remedy =
+    key === FINALIZE.resource
+      ? 'the right to update namespaces/finalize lets the gate try it'
+      : 'rbac/forecast.yaml lets the gate try it by dry runs';
+  return asked === undefined || asked.length === 0
+    ? ''
+    : `; asked is ${listNames(asked.map(({ text }) => text))}: ${remedy}`;
 }
 
 /** Reports whether a policy denies the request that it is asked about; undefined if that cannot be evaluated. */
@@ -110,48 +114,47 @@ function denies(policy: PolicyFacts, request: AdmissionRequest): boolean | undef
 }
 
 /** Admission of the deletion of an object, as the namespace controller will send it. */
-export interface Judgement {
+interface Judgement {
   results: RuleResult[];
   /** What decides and could not be known. */
   questions: NotInspected[];
 }
 
+/** Who may refuse a deletion: what only warns or audits does not. */
+function guardsOfDeletion(context: Context, type: ResourceType): Guard[] {
+  return guardsFor(context, 'DELETE', type).filter(
+    ({ binding }) => binding?.actions.includes('Deny') !== false,
+  );
+}
+
 /**
- * Judges a request for the user that will send it: what the gate's dry run was answered, webhooks that cannot answer,
+ * Judges a deletion for the user that will send it: what the gate's dry run was answered, webhooks that cannot answer,
  * and policies and conditions that look at the user. What they answer to the gate says nothing about others.
  */
-export function judgeAdmission(
+function judgeDeletion(
   context: Context,
-  operation: Operation,
   type: ResourceType,
   object: Candidate,
   trial: Trial | undefined,
 ): Judgement {
-  const isNamespace = type === NAMESPACE_TYPE;
-  const requester = isNamespace ? 'unnamed' : NAMESPACE_CONTROLLER;
-  const who = isNamespace ? 'the user who deletes it' : 'the namespace controller';
-  const real = requestOf(context, operation, type, object, requester);
-  const unnamed = requestOf(context, operation, type, object, 'unnamed');
-  const does = `${operation} of ${typeName(type)}`;
+  const who = type === NAMESPACE_TYPE ? 'the user who deletes it' : 'the namespace controller';
+  const [real] = realRequests(context, 'DELETE', type, object);
+  const does = `DELETE of ${typeName(type)}`;
   const judgement: Judgement = { results: [], questions: [] };
   const ask = ({ text }: Guard, why: string): void => {
-    const reason = `${text} ${why}`;
-    judgement.questions.push({
-      what: `whether admission lets ${who} ${verbFor(type, operation)}`,
-      reason,
-    });
+    const what = `whether admission lets ${who} delete ${typeName(type)}`;
+    judgement.questions.push({ what, reason: `${text} ${why}` });
   };
   const add = (result: RuleResult): void => {
     const isKnown = judgement.results.some((one) => idOf(one) === idOf(result));
     if (!isKnown) judgement.results.push(result);
   };
-  const guards = guardsFor(context, operation, type);
+  const guards = guardsOfDeletion(context, type);
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isSaidBy(context, error, one));
-    const { dependsOnUser = false } = guard?.webhook ?? guard?.policy ?? {};
-    const isDecided = guard?.policy === undefined ? true : denies(guard.policy, real);
-    const isReal = !dependsOnUser || guard === undefined ? true : isAsked(guard, real) && isDecided;
+    const isDecided = guard?.policy === undefined || denies(guard.policy, real);
+    const isReal = guard?.dependsOnUser ? isAsked(guard, real) && isDecided : true;
     if (isReal === true) add(admissionResult(context, error, does));
     if (isReal === undefined && guard)
       ask(guard, `refused it to this gate, and looks at who asks: ${error.text}`);
@@ -160,59 +163,33 @@ export function judgeAdmission(
     const { webhook, policy, binding } = guard;
     const asked = isAsked(guard, real);
     if (asked === false) continue;
-    if (webhook?.failurePolicy === 'Fail' && webhook.service !== undefined) {
-      const { name, service } = webhook;
-      const backend = backendOf(context, service);
-      if (backend.isDead === true) {
-        if (asked === undefined)
-          ask(guard, 'does not answer, and its match conditions could not be evaluated');
-        else {
-          const evidence = [`it matches ${does} there and fails closed`];
-          add(
-            unreachable(context, webhook, {
-              name,
-              service,
-              failure: backend.failure,
-              request: does,
-              evidence,
-            }),
-          );
-        }
-        continue;
-      }
+    const dead = webhook && deadWebhook(context, webhook, does);
+    if (dead !== undefined) {
+      if (asked) add(dead);
+      else ask(guard, 'does not answer, and its match conditions could not be evaluated');
     }
-    const isUserChecked = (webhook ?? policy)?.dependsOnUser === true;
-    if (!isUserChecked || trial === undefined) continue;
-    if (webhook !== undefined && isAsked(guard, unnamed) !== true) {
-      ask(
-        guard,
-        `is asked ${asked ? '' : 'perhaps '}by its match conditions, and was not asked about the dry run of this gate`,
-      );
+    if (dead !== undefined || !guard.dependsOnUser || trial === undefined) continue;
+    if (policy === undefined) {
+      if (isAsked(guard, { ...real, requester: 'unnamed' }) === true) continue;
+      const perhaps = asked ? '' : 'perhaps ';
+      const why = 'by its match conditions, and was not asked about the dry run of this gate';
+      ask(guard, `is asked ${perhaps}${why}`);
+      continue;
     }
-    const isDenied = policy && denies(policy, real);
-    if (policy !== undefined && asked === true && isDenied === true) {
+    const isDenied = denies(policy, real);
+    if (asked === true && isDenied === true) {
       const failing = policy.validations?.find(
         ({ expression }) => evaluateCondition(expression, real) === false,
       );
       const message = failing?.message || `expression ${failing?.expression} is false for ${who}`;
-      const error = {
-        kind: 'policy-denied',
-        policy: policy.name,
-        binding: binding?.name,
-        message,
-      } as const;
-      add(
-        admissionResult(context, { ...error, text: `its expressions, evaluated for ${who}` }, does),
-      );
-    } else if (policy !== undefined && isDenied !== false) {
+      const text = `its expressions, evaluated for ${who}`;
+      const error = { policy: policy.name, binding: binding?.name, message, text };
+      add(admissionResult(context, { kind: 'policy-denied', ...error }, does));
+    } else if (isDenied !== false) {
       ask(guard, 'looks at who asks, and its expressions could not be evaluated');
     }
   }
   return judgement;
-}
-
-function verbFor(type: ResourceType, operation: Operation): string {
-  return operation === 'DELETE' ? `delete ${typeName(type)}` : 'end the namespace';
 }
 
 function isSaidBy(
@@ -243,39 +220,38 @@ export function samplesWanted(
   known: readonly Candidate[],
 ): SampleSearch[] {
   const concerns = (guard: Guard, candidate: Candidate): boolean => {
-    const request = requestOf(context, 'DELETE', type, candidate, NAMESPACE_CONTROLLER);
-    if (isAsked(guard, request) !== true) return false;
-    const isDenied = guard.policy && denies(guard.policy, request);
-    return isDenied !== false;
+    const [request] = realRequests(context, 'DELETE', type, candidate);
+    return (
+      isAsked(guard, request) === true && (!guard.policy || denies(guard.policy, request) !== false)
+    );
   };
-  return guardsFor(context, 'DELETE', type)
+  return guardsOfDeletion(context, type)
     .filter((guard) => isSelective(guard) && !known.some((one) => concerns(guard, one)))
     .map((guard) => ({
       key: `${typeName(type)} ${guard.text}`,
       type,
       text: guard.text,
-      labelSelector: [guard.webhook, guard.policy, guard.binding]
-        .flatMap((one) => (one?.objectSelector ?? []).map(selectorText))
-        .join(','),
+      labelSelector: objectSelectorOf(guard).map(selectorText).join(','),
       isMeant: (candidate) => concerns(guard, candidate),
     }));
 }
 
 /** Reports whether what the guard makes of an object depends on the object. */
-function isSelective({ webhook, policy, binding }: Guard): boolean {
-  const selectors = [webhook, policy, binding].flatMap((one) => one?.objectSelector ?? []);
+function isSelective(guard: Guard): boolean {
+  const { webhook, policy } = guard;
   const texts = [
     ...((webhook ?? policy)?.matchConditions ?? []),
     ...(policy?.validations ?? []).map(({ expression }) => expression),
   ];
   const names = policy?.rules.flatMap(({ resourceNames }) => resourceNames) ?? [];
   return (
-    selectors.length + names.length > 0 || texts.some((text) => /\b(?:o|oldO)bject\b/.test(text))
+    objectSelectorOf(guard).length + names.length > 0 ||
+    texts.some((text) => /\b(?:o|oldO)bject\b/.test(text))
   );
 }
 
 /** Kubernetes label selectors, apimachinery pkg/labels/selector.go. */
-function selectorText({ key, operator, values }: PolicyFacts['objectSelector'][number]): string {
+function selectorText({ key, operator, values }: LabelRequirement): string {
   switch (operator) {
     case 'In':
     case 'NotIn':

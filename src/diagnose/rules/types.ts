@@ -1,10 +1,8 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
-import type { Diagnosis, Remedy, Subject } from '../../model/finding.ts';
+import type { Remedy, Subject } from '../../model/finding.ts';
 import {
-  type Candidate,
   type DefinitionDetail,
   type Forecast,
-  type ObjectFacts,
   type ResourceType,
   type TypeContent,
   trialKey,
@@ -43,15 +41,8 @@ import {
 } from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
 import { mayController } from '../rights.ts';
-import {
-  admissionResult,
-  askedAbout,
-  deadWebhooks,
-  dependsOnUser,
-  isForEverybody,
-  refusals,
-} from './admission.ts';
-import { type Judgement, judgeAdmission, samplesOf } from './foreseen-admission.ts';
+import { admissionResult, deadWebhooks, isForEverybody, refusals } from './admission.ts';
+import { foreseenAdmission } from './foreseen-admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -91,79 +82,6 @@ function foreseenFailures(context: Context): RuleResult[] {
     ...foreseenForbidden(context),
     ...refusedEnd(context),
   ];
-}
-
-/** Returns what admission makes of the deletion of each type's samples, and of the namespace. */
-function foreseenAdmission(context: Context): Judgement[] {
-  const { forecast, namespace } = context.now;
-  if (forecast === undefined) return [];
-  const judge = (type: ResourceType, object: Candidate, key: string): Judgement =>
-    judgeAdmission(context, 'DELETE', type, object, forecast.deletions[key]);
-  return [
-    ...countsOf(forecast.present).flatMap(({ type, sample }) => {
-      if (sample === undefined || isAggregated(context, type)) return [];
-      const { name, namespace: place, labels } = sample;
-      const first = judge(type, { name, namespace: place, labels }, typeName(type));
-      const others = samplesOf(context, type).filter(({ uid }) => uid !== sample.uid);
-      return [first, ...others.map((one) => judge(type, one, sampleKey(type, one)))];
-    }),
-    judge(NAMESPACE_TYPE, { ...namespace, namespace: '' }, typeName(NAMESPACE_TYPE)),
-  ];
-}
-
-/** Under which key the dry run about a further sample of a type stands; `kubectl` takes it as a name. */
-export function sampleKey(type: TypeRef, { name }: Pick<ObjectFacts, 'name'>): string {
-  return `${typeName(type)}/${name}`;
-}
-
-/** What a forecast could not try, or what was refused to the gate and says nothing about others. */
-export function openQuestions(context: Context): Diagnosis['notInspected'] {
-  const { forecast, namespace, trials } = context.now;
-  const end = forecast && trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
-  const asked = Object.entries(forecast?.deletions ?? {}).map(([type, trial]) => ({
-    type,
-    does: `${type} be deleted`,
-    trial,
-  }));
-  if (end !== undefined) {
-    asked.push({ type: FINALIZE.resource, does: 'the namespace be deleted', trial: end });
-  }
-  const tried = asked.flatMap(({ type, does, trial }) => {
-    if (trial.answer !== 'unknown' && trial.answer !== 'refused') return [];
-    const isOfEnd = trial === end;
-    const isAnswered =
-      trial.answer === 'refused' &&
-      classifyErrorText(trial.message).some(
-        (error) => isAdmissionError(error) && !(isOfEnd && dependsOnUser(context, error)),
-      );
-    const reason = trial.message + (trial.answer === 'unknown' ? guardsText(context, type) : '');
-    return isAnswered ? [] : [{ what: `whether admission lets ${does}`, reason }];
-  });
-  const isDeletable = namespace.deletionTimestamp === context.now.takenAt;
-  const judged = isDeletable ? foreseenAdmission(context) : [];
-  const unsearched = Object.values(forecast?.samples ?? {}).flatMap((one) => one.unsearched ?? []);
-  return [...tried, ...unsearched, ...judged.flatMap(({ questions }) => questions)];
-}
-
-/** Names the webhooks and policies that a dry run would have asked, and how to let the gate ask them. */
-function guardsText(context: Context, key: string): string {
-  const { forecast, namespace } = context.now;
-  const own = { ...namespace, namespace: '' };
-  const content = countsOf(forecast?.present ?? { content: [] }).find(
-    ({ type }) => typeName(type) === key.split('/')[0],
-  );
-  if (content === undefined && !key.startsWith(NAMESPACE_TYPE.resource)) return '';
-  const asked =
-    key === FINALIZE.resource
-      ? askedAbout(context, 'UPDATE', FINALIZE, own)
-      : askedAbout(context, 'DELETE', content?.type ?? NAMESPACE_TYPE, content?.sample ?? own);
-  const remedy =
-    key === FINALIZE.resource
-      ? 'the right to update namespaces/finalize lets the gate try it'
-      : 'rbac/forecast.yaml lets the gate try it by dry runs';
-  return asked === undefined || asked.length === 0
-    ? ''
-    : `; asked is ${listNames(asked.map(({ text }) => text))}: ${remedy}`;
 }
 
 /**

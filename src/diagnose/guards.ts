@@ -1,0 +1,242 @@
+import type {
+  Candidate,
+  LabelRequirement,
+  MatchRule,
+  PolicyBindingFacts,
+  PolicyFacts,
+  ResourceType,
+  WebhookFacts,
+} from '../model/snapshot.ts';
+import { type AdmissionRequest, meetsConditions, type Requester } from './admission-expressions.ts';
+import { type Context, calling, listed, webhooksOf } from './context.ts';
+
+/** Whom the API server asks, or what it judges by, before anything is changed. */
+export const ADMISSION = [
+  'validatingWebhooks',
+  'mutatingWebhooks',
+  'validatingPolicies',
+  'validatingPolicyBindings',
+  'mutatingPolicies',
+  'mutatingPolicyBindings',
+] as const;
+
+export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
+  return [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
+}
+
+export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
+  return [...listed(cluster.validatingPolicyBindings), ...listed(cluster.mutatingPolicyBindings)];
+}
+
+/** A webhook, or a policy with one of its bindings, whose rules and namespace selectors match a request. */
+export interface Guard {
+  /** "policy keep, bound by keep". */
+  text: string;
+  webhook?: WebhookFacts;
+  policy?: PolicyFacts;
+  binding?: PolicyBindingFacts;
+  isMutating: boolean;
+  dependsOnUser: boolean;
+}
+
+export type Operation = AdmissionRequest['operation'];
+
+/** Lists whom the API server may ask about requests for the type; what a policy excludes is not looked at. */
+export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
+  const { labels } = context.now.namespace;
+  const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
+    matchesPlace(labels, namespaceSelector, type);
+  const policies = policiesOf(context).filter(
+    (policy) =>
+      policy.rules.some((rule) => matchesRule(rule, operation, type, false)) && isHere(policy),
+  );
+  return [
+    ...webhooksOf(context)
+      .filter((webhook) => matchesWebhook(webhook, operation, type, labels))
+      .map((webhook) => {
+        const { kind, name } = webhook.configuration;
+        return {
+          text: `webhook ${webhook.name} of ${kind} ${name}`,
+          webhook,
+          isMutating: kind === 'MutatingWebhookConfiguration',
+          dependsOnUser: webhook.dependsOnUser,
+        };
+      }),
+    ...bindingsOf(context)
+      .filter(isHere)
+      .flatMap((binding) =>
+        policies
+          .filter(({ name }) => name === binding.policy)
+          .map((policy) => ({
+            text: `policy ${policy.name}, bound by ${binding.name}`,
+            policy,
+            binding,
+            isMutating: policy.kind === 'MutatingAdmissionPolicy',
+            dependsOnUser: policy.dependsOnUser,
+          })),
+      ),
+  ];
+}
+
+/** Returns the labels that an object needs for the guard to be asked about it. */
+export function objectSelectorOf({ webhook, policy, binding }: Guard): LabelRequirement[] {
+  return [webhook, policy, binding].flatMap((one) => one?.objectSelector ?? []);
+}
+
+/** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
+export function isAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
+  const { webhook, policy } = guard;
+  const { operation, type, object } = request;
+  const isNamed = ({ resourceNames: names }: MatchRule): boolean =>
+    names.length === 0 || names.includes(object.name);
+  const rules = policy?.rules.filter((rule) => matchesRule(rule, operation, type, false));
+  if (rules?.some(isNamed) === false) return false;
+  if (!matchesLabels(objectSelectorOf(guard), object.labels)) return false;
+  return meetsConditions((webhook ?? policy)?.matchConditions ?? [], request);
+}
+
+/**
+ * The webhooks and bound policies that the API server asks about such a request, in a fixed order. Undefined where
+ * nobody can say: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
+ * whose labels are another's.
+ */
+export function askedAbout(
+  context: Context,
+  operation: Operation,
+  type: ResourceType,
+  object: Candidate,
+): Guard[] | undefined {
+  const { cluster, namespace } = context.now;
+  const isElsewhere = type.namespaced && object.namespace !== namespace.name;
+  if (isElsewhere || ADMISSION.some((key) => cluster[key]?.ok !== true)) return undefined;
+  const requests = realRequests(context, operation, type, object);
+  const guards = guardsFor(context, operation, type).map((guard) => {
+    const [first, ...others] = requests.map((request) => isAsked(guard, request));
+    return { guard, asked: others.every((other) => other === first) ? first : undefined };
+  });
+  if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
+  return guards
+    .flatMap(({ guard, asked }) => (asked === false ? [] : [guard]))
+    .sort((a, b) => (a.text < b.text ? -1 : 1));
+}
+
+/** The users of the namespace controller, with and without `--use-service-account-credentials`, as in most clusters. */
+const NAMESPACE_CONTROLLERS: readonly Requester[] = [
+  {
+    username: 'system:serviceaccount:kube-system:namespace-controller',
+    groups: [
+      'system:serviceaccounts',
+      'system:serviceaccounts:kube-system',
+      'system:authenticated',
+    ],
+  },
+  { username: 'system:kube-controller-manager', groups: ['system:authenticated'] },
+];
+
+/** Returns the requests that may be sent, the most likely first: the gate's own dry run says nothing about their user. */
+export function realRequests(
+  { now: { namespace } }: Context,
+  operation: Operation,
+  type: ResourceType,
+  // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
+  { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
+): [AdmissionRequest, ...AdmissionRequest[]] {
+  const object = { name, namespace: place, labels, ...(annotations && { annotations }) };
+  const request = { operation, type, object, namespaceLabels: namespace.labels };
+  const isNamespace = type.group === '' && type.resource === 'namespaces';
+  if (operation === 'DELETE' && isNamespace) return [{ ...request, requester: 'unnamed' }];
+  // Any controller may remove a finalizer from an object.
+  const isOfController = operation === 'DELETE' || type.resource === 'namespaces/finalize';
+  const [first, ...others] = isOfController ? NAMESPACE_CONTROLLERS : [undefined];
+  return [
+    { ...request, requester: first },
+    ...others.map((requester) => ({ ...request, requester })),
+  ];
+}
+
+/** Webhooks without whose Service such a request fails. */
+export function closedWebhooks(
+  context: Context,
+  operation: Operation,
+  type: ResourceType,
+  labels: Record<string, string>,
+  place = context.now.namespace.labels,
+) {
+  return calling(webhooksOf(context)).filter(
+    (webhook) =>
+      webhook.failurePolicy === 'Fail' &&
+      matchesWebhook(webhook, operation, type, place) &&
+      matchesLabels(webhook.objectSelector, labels),
+  );
+}
+
+/** Sources: apiserver pkg/admission/plugin/webhook/predicates. */
+function matchesWebhook(
+  { matchPolicy, namespaceSelector, rules }: WebhookFacts,
+  operation: Operation,
+  type: ResourceType,
+  place: Record<string, string>,
+): boolean {
+  return (
+    rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')) &&
+    matchesPlace(place, namespaceSelector, type)
+  );
+}
+
+/** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
+function matchesPlace(
+  place: Record<string, string>,
+  selector: readonly LabelRequirement[],
+  { namespaced, group, resource }: ResourceType,
+): boolean {
+  const hasLabels = namespaced || (group === '' && resource.split('/')[0] === 'namespaces');
+  return !hasLabels || matchesLabels(selector, place);
+}
+
+/** With matchPolicy Equivalent a request in another version of the type is converted and matched. */
+export function matchesRule(
+  rule: MatchRule,
+  operation: Operation,
+  { group, version, resource, namespaced }: ResourceType,
+  isExact: boolean,
+): boolean {
+  const has = (list: readonly string[], value: string): boolean =>
+    list.includes('*') || list.includes(value);
+  const scope = namespaced ? 'Namespaced' : 'Cluster';
+  return (
+    has(rule.operations, operation) &&
+    has(rule.apiGroups, group) &&
+    (!isExact || has(rule.apiVersions, version)) &&
+    (rule.scope === '*' || rule.scope === '' || rule.scope === scope) &&
+    rule.resources.some((name) => reachesResource(name, resource))
+  );
+}
+
+/** `*` reaches no subresource, `pods/*` reaches pods (apiserver pkg/admission/plugin/webhook/predicates/rules). */
+function reachesResource(pattern: string, asked: string): boolean {
+  const [own = '', sub = ''] = pattern.split('/');
+  const [resource, subresource = ''] = asked.split('/');
+  return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);
+}
+
+/** Source: apimachinery pkg/labels/selector.go. */
+export function matchesLabels(
+  requirements: readonly LabelRequirement[],
+  labels: Record<string, string>,
+): boolean {
+  return requirements.every(({ key, operator, values }) => {
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    switch (operator) {
+      case 'In':
+        return value !== undefined && values.includes(value);
+      case 'NotIn':
+        return value === undefined || !values.includes(value);
+      case 'Exists':
+        return value !== undefined;
+      case 'DoesNotExist':
+        return value === undefined;
+      default:
+        return false;
+    }
+  });
+}
