@@ -137,7 +137,7 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
   const where =
     backend === undefined
       ? `${name} ${failure === 'service-not-found' ? 'has no Service' : WHY[failure]}`
-      : `${name} is served by ${serviceText(backend.service)}, ${backend.text || 'which does not respond'}`;
+      : `${name} is served by ${serviceText(backend.service)}, ${backend.text}`;
   return {
     code: 'admission-webhook-failing',
     subject: configurationSubject(webhook, name),

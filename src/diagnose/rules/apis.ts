@@ -1,7 +1,7 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, tiesOf } from '../backends.ts';
-import { beforehand, kubectl, look, lookAt, named, role } from '../commands.ts';
+import { type Backend, backendOf, backendRemedies, remediesOf, tiesOf } from '../backends.ts';
+import { kubectl, look, lookAt, named, role } from '../commands.ts';
 import {
   type Context,
   inShort,
@@ -158,37 +158,20 @@ function unavailableRemedies(
   backend: Backend | undefined,
   failure: CallFailure,
 ): Remedy[] {
-  const remove = deleteApiService(service);
-  if (backend === undefined) return [remove];
-  if (backend.isInside) {
-    const { text: _, ...rest } = remove;
-    return beforehand(
-      context,
-      `delete APIService ${service.name} before its backend, or install the backend in a namespace that stays`,
-      rest,
-      [
-        role('now', {
-          text: `Delete APIService ${service.name}: its backend, ${serviceText(backend.service)}, is being deleted with the namespace; ${HEALS}`,
-          ...rest,
-        }),
-      ],
-    );
-  }
+  if (backend === undefined) return removal(context, service, backend, []);
+  const { available, name, service: called } = service;
   const place = serviceText(backend.service);
-  if (service.available?.reason === 'ServicePortError') {
-    return [
-      role('now', {
-        text: `Make ${place} listen on port ${service.service?.port ?? 443}, which APIService ${service.name} names; ${HEALS}`,
-      }),
-      lookAt(`See the ports of ${place}`, { kind: 'Service', ...backend.service }),
-      remove,
-    ];
+  if (available?.reason === 'ServicePortError') {
+    const now = `Make ${place} listen on port ${called?.port ?? 443}, which APIService ${name} names; ${HEALS}`;
+    const see = lookAt(`See the ports of ${place}`, { kind: 'Service', ...backend.service });
+    return removal(context, service, backend, [role('now', { text: now }), see]);
   }
-  const see = look(
-    `See what the API server says about APIService ${service.name}`,
-    kubectl('describe', 'apiservice', service.name),
-  );
-  return [...backendRemedies(backend, failure, HEALS), ...(backend.isDead ? [] : [see]), remove];
+  const command = kubectl('describe', 'apiservice', name);
+  const see = look(`See what the API server says about APIService ${name}`, command);
+  return removal(context, service, backend, [
+    ...backendRemedies(backend, failure, HEALS),
+    ...(backend.isDead ? [] : [see]),
+  ]);
 }
 
 /** Groups that others rely on, where the loss can be named. */
@@ -198,13 +181,22 @@ const LOSSES: Record<string, string> = {
   'external.metrics.k8s.io': 'autoscaling on its metrics stops',
 };
 
-function deleteApiService(service: GroupVersion & { name: string }): Remedy {
-  const loss = Object.hasOwn(LOSSES, service.group) ? LOSSES[service.group] : undefined;
-  return role('or', {
-    text: `If its software was removed for good, delete APIService ${service.name}; ${HEALS}`,
-    command: kubectl('delete', ...named('apiservice', service.name)),
-    risk: `${service.group}/${service.version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
-  });
+function removal(
+  context: Context,
+  { group, name, version }: ApiServiceFacts,
+  backend: Backend | undefined,
+  again: Remedy[],
+): Remedy[] {
+  const loss = Object.hasOwn(LOSSES, group) ? LOSSES[group] : undefined;
+  const place = backend && serviceText(backend.service);
+  const ways = {
+    before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
+    late: `Delete APIService ${name}: its backend, ${place}, is being deleted with the namespace; ${HEALS}`,
+    gone: `If its software was removed for good, delete APIService ${name}; ${HEALS}`,
+    command: kubectl('delete', ...named('apiservice', name)),
+    risk: `${group}/${version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
+  };
+  return remediesOf(context, backend, ways, { again });
 }
 
 function undiscovered(
@@ -227,13 +219,14 @@ function undiscovered(
     message: `cannot be discovered${service === undefined ? '' : ', although its APIService is reported as available'}${where}`,
     evidence: [...reasons, state],
     scope: 'cluster',
-    remedies: discoveryRemedies(group, version, service, backend),
+    remedies: discoveryRemedies(context, group, version, service, backend),
     blocksNamespace: `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`,
     ...tiesOf(context, backend),
   };
 }
 
 function discoveryRemedies(
+  context: Context,
   group: string,
   version: string,
   service: ApiServiceFacts | undefined,
@@ -252,11 +245,6 @@ function discoveryRemedies(
       see,
     ];
   }
-  return [
-    role('now', {
-      text: `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`,
-    }),
-    see,
-    deleteApiService(service),
-  ];
+  const now = `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
+  return removal(context, service, backend, [role('now', { text: now }), see]);
 }

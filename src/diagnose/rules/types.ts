@@ -272,7 +272,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const server =
     backend === undefined
       ? 'a webhook that does not respond'
-      : `${serviceText(backend.service)}, ${backend.text || 'which does not respond'}`;
+      : `${serviceText(backend.service)}, ${backend.text}`;
   return {
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
