@@ -20,26 +20,25 @@ import {
   readFindingDocs,
 } from './tables.ts';
 
-/** Blocks by the names of their markers. */
+/** Generated blocks by the names of their markers. */
 type Blocks = Record<string, string>;
 
-/** Scenarios whose chains docs/examples.md explains. */
+/** Scenarios that docs/examples.md explains. */
 const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
 
-/** The generated parts of each file. */
+/** Returns the generated blocks of each file. */
 export async function generateBlocks(): Promise<Record<string, Blocks>> {
   return {
     'README.md': await readmeBlocks(),
     'docs/terminal.md': { help: fenced(HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/examples.md': exampleBlocks(),
-    'docs/how-it-works.md': ownerBlocks(),
-    'docs/findings.md': ownerBlocks(),
-    'docs/performance.md': performancePages().blocks,
+    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
+    'docs/measurements.md': performancePages().blocks,
   };
 }
 
-/** Files that are generated as a whole. */
+/** Returns the files that are generated as a whole. */
 export function generateFiles(): Record<string, string> {
   return { 'action.yml': actionYml(), ...performancePages().files };
 }
@@ -56,12 +55,7 @@ async function readmeBlocks(): Promise<Blocks> {
   };
 }
 
-/** The two tables that decide who owns a finalizer. */
-function ownerBlocks(): Blocks {
-  return { clues: clueTable(), exclusions: exclusionList() };
-}
-
-/** The gate's own words about what it saw on a real control plane. */
+/** Returns the trees that the gate prints for the recordings of docs/examples.md. */
 function exampleBlocks(): Blocks {
   return Object.fromEntries(
     EXAMPLES.map((id) => {
@@ -73,7 +67,7 @@ function exampleBlocks(): Blocks {
   );
 }
 
-/** Everything between `<!-- name:begin … -->` and `<!-- name:end -->` is replaced. */
+/** Replaces everything between `<!-- name:begin … -->` and `<!-- name:end -->`. */
 export function insertBlock(markdown: string, name: string, block: string): string {
   const pattern = new RegExp(`(<!-- ${name}:begin[^>]*-->\n)[\\s\\S]*?(<!-- ${name}:end -->)`);
   if (!pattern.test(markdown)) throw new Error(`there are no markers for "${name}"`);

@@ -5,13 +5,13 @@ import { renderSections } from '../../bench/render.ts';
 import { type BenchResults, GROWTH_AXES } from '../../bench/results.ts';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
 
-/** What the last committed run measured; `npm run bench -- --json` with this path writes it. */
+/** Results of the last committed benchmark, written by `npm run bench -- --json` with this path. */
 const RESULTS = 'docs/performance/bench.json';
 
 interface Pages {
-  /** Of docs/performance.md, by the names of their markers. */
+  /** Blocks of docs/measurements.md by the names of their markers. */
   blocks: Record<string, string>;
-  /** Whole files: the plots. */
+  /** Files that are generated as a whole: the plots. */
   files: Record<string, string>;
 }
 

@@ -6,23 +6,24 @@ import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/model/outcom
 import { OUTPUTS } from '../../src/outputs.ts';
 
 const OUTCOME_MEANINGS: Record<Outcome, string> = {
-  clear: 'forecast only: nothing that could be seen would hold it',
-  'would-hang': 'forecast only: this would hold it',
-  deleted: 'the namespace (this UID) is gone',
-  'not-found': 'it was not there at the start; `if-not-found` decides',
-  recreated: 'this UID is gone; a new namespace has the name',
-  forced: 'gone, because the gate force-finalized it; the report lists what was left behind',
+  clear: 'forecast only: nothing that the gate found would hold it',
+  'would-hang': 'forecast only: the deletion would hang',
+  deleted: 'the namespace with this UID was deleted',
+  'not-found': 'it did not exist at the start; `if-not-found` decides',
+  recreated: 'it was deleted, and a new namespace has the same name',
+  forced:
+    'it was deleted because the gate force-finalized it; the report lists what was left behind',
   progressing:
-    'still there at the timeout, but content is still being deleted or a grace period runs',
-  'not-terminating': 'it exists and its deletion was not requested; said at once',
-  inconclusive: 'still there, and too little could be read to say why',
-  stuck: 'still there at the timeout, and nothing moves',
+    'still there at the timeout, but objects are still being deleted or a grace period runs',
+  'not-terminating': 'it exists, and its deletion was not requested; the gate does not wait',
+  inconclusive: 'still there, and too little could be read to find the cause',
+  stuck: 'still there at the timeout, and nothing changes',
   cancelled: 'the run was cancelled while waiting',
 };
 
 const VERDICT_WORDS = { pass: 'passes', warn: 'passes, with a warning', fail: 'fails' } as const;
 
-/** The verdicts are asked of the code, so that they cannot be told wrong. */
+/** Returns the table of outcomes. The verdicts come from the code, so the table cannot contradict it. */
 export function outcomeTable(): string {
   const rows = OUTCOMES.map((outcome) => {
     const verdicts = FAIL_ON.map((failOn) => verdict(outcome, { failOn, ifNotFound: 'ok' }));
@@ -34,7 +35,7 @@ export function outcomeTable(): string {
   return table(['outcome', 'meaning', 'the gate (`fail-on`)'], rows);
 }
 
-/** The inputs that a terminal has as well, or those that only a workflow run has. */
+/** Returns the table of the inputs that exist everywhere, or of those that only a workflow run has. */
 export function inputTable(which: 'everywhere' | 'only in the action'): string {
   const rows = INPUT_ROWS.filter(
     ([, { onlyInAction }]) => Boolean(onlyInAction) === (which === 'only in the action'),
@@ -55,13 +56,13 @@ export function outputTable(): string {
   return table(['output', 'meaning'], rows);
 }
 
-/** What points to the owner of a finalizer, in the order in which it counts. */
+/** Returns the table of clues, in the order of their weight. */
 export function clueTable(): string {
   const rows = CLUES.map(({ kind, about, text }) => [code(kind), escapeText(text), about]);
   return table(['clue', 'sentence in the report', 'about the'], rows);
 }
 
-/** What rules a suspect out. */
+/** Returns the list of reasons that exclude a suspect. */
 export function exclusionList(): string {
   return EXCLUSIONS.map(({ reason }) => `- ${escapeText(reason)}`).join('\n');
 }
@@ -79,7 +80,7 @@ export function findingTable(docs: readonly FindingDoc[]): string {
   return table(['code', 'meaning'], rows);
 }
 
-/** docs/findings.md: one section per code, in the order of the code's own list. */
+/** Reads docs/findings.md, which has one section per code in the order of FINDING_CODES. */
 export function readFindingDocs(markdown: string): FindingDoc[] {
   const sections = markdown.split(/^## `/m).slice(1);
   const docs = sections.map((section): FindingDoc => {

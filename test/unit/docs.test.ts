@@ -36,6 +36,15 @@ test('the README has at most 2,500 words', () => {
   expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_500);
 });
 
+test.each(
+  globSync(['docs/*.md', 'CONTRIBUTING.md', 'SECURITY.md'], { cwd: REPOSITORY }).filter(
+    (file) => file !== join('docs', 'findings.md'),
+  ),
+)('%s has at most 800 words beside its generated parts', (file) => {
+  const written = read(file).replaceAll(/<!-- ([\w-]+):begin[\s\S]*?<!-- \1:end -->/g, '');
+  expect(written.trim().split(/\s+/).length).toBeLessThanOrEqual(800);
+});
+
 describe('the examples', () => {
   const all = ['README.md', ...globSync('docs/*.md', { cwd: REPOSITORY })].flatMap((file) =>
     fences(read(file), 'yaml'),
