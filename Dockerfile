@@ -12,8 +12,8 @@ LABEL org.opencontainers.image.title="namespace-teardown-gate" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.source="${SOURCE}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --chmod=0755 dist/index.js /app/index.js
-COPY --chmod=0644 dist/package.json dist/licenses.txt LICENSE /app/
+# Owned by that user: it can read the files also when the clone was made with a strict umask.
+COPY --chown=65532:65532 dist/index.js dist/package.json dist/licenses.txt LICENSE /app/
 USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["node", "/app/index.js"]

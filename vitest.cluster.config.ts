@@ -6,9 +6,10 @@ const foreign = Boolean(process.env['CLUSTER_KUBECONFIG']);
 /** The scenario catalogue on a real control plane, or on any cluster (CLUSTER_KUBECONFIG). */
 export default defineConfig({
   test: {
-    include: [`test/cluster/**/${foreign ? 'scenarios' : '*'}.cluster.test.ts`],
+    include: [`test/cluster/**/${foreign ? '{scenarios,image}' : '*'}.cluster.test.ts`],
     // Every scenario twice, before and after its deletion: npm run test:forecast. `FORECASTS=codes`: one for every finding code.
     exclude: [
+      ...(foreign ? [] : ['test/cluster/image.cluster.test.ts']), // needs nodes
       ...(process.env['FORECASTS'] ? [] : ['test/cluster/forecast.cluster.test.ts']),
       ...(process.env['SIDE_BY_SIDE'] ? [] : ['test/cluster/side-by-side.cluster.test.ts']),
     ],

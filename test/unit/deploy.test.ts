@@ -54,7 +54,7 @@ describe('the container', () => {
   const dockerfile = read('Dockerfile');
 
   test('copies what it starts, and no shell starts it', () => {
-    expect(dockerfile).toContain('COPY --chmod=0755 dist/index.js /app/index.js\n');
+    expect(dockerfile).toContain('COPY --chown=65532:65532 dist/index.js ');
     expect(dockerfile).toMatch(/^ENTRYPOINT \["node", "\/app\/index.js"\]$/m);
     expect(
       new Set(

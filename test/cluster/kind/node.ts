@@ -88,6 +88,7 @@ function isReady(node: KubeObject | undefined): boolean {
   return conditionsOf(node).some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
-function inNode({ engine, name }: KindNode, ...command: string[]): Promise<unknown> {
-  return run(engine, ['exec', name, ...command]);
+/** Runs the command in the container that is the node, and returns its standard output. */
+export async function inNode({ engine, name }: KindNode, ...command: string[]): Promise<string> {
+  return (await run(engine, ['exec', name, ...command])).stdout;
 }

@@ -16,26 +16,35 @@ const SOURCE = join(import.meta.dirname, 'pod');
  * Brings the image that pods of the tests run to a node: one static program and nothing else, built
  * here, so that nothing is pulled. Needs Go and the engine that kind works with.
  */
-export async function loadPodImage({ engine, name }: KindNode): Promise<void> {
+export async function loadPodImage(node: KindNode): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-image-'));
   try {
     const root = join(folder, 'root.tar');
-    const image = join(folder, 'image.tar');
     const output = join(folder, 'pod');
     await run('go', ['build', '-trimpath', '-ldflags', '-s -w', '-o', output, 'main.go'], {
       cwd: SOURCE,
       env: { ...process.env, CGO_ENABLED: '0', GOOS: 'linux' },
     });
     await run('tar', ['-C', folder, '-cf', root, 'pod']);
-    await run(engine, ['import', '--change', 'ENTRYPOINT ["/pod"]', root, IMAGE]);
-    await run(engine, ['save', '-o', image, IMAGE]);
-    await importInto(engine, name, image);
+    await run(node.engine, ['import', '--change', 'ENTRYPOINT ["/pod"]', root, IMAGE]);
+    await loadImage(node, IMAGE);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** What `kind load image-archive` does, without having to find kind. */
+/** Does what `kind load docker-image` does, without having to find kind. */
+export async function loadImage({ engine, name }: KindNode, image: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-image-'));
+  try {
+    const archive = join(folder, 'image.tar');
+    await run(engine, ['save', '-o', archive, image]);
+    await importInto(engine, name, archive);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 async function importInto(engine: string, node: string, archive: string): Promise<void> {
   const file = await open(archive);
   try {
