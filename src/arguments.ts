@@ -6,18 +6,18 @@ import {
   INPUT_ROWS,
   type InputName,
   type InputRow,
-  list,
   oneOf,
+  splitList,
   YES_OR_NO,
 } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
 const STATS_FORMATS = ['text', 'markdown', 'csv', 'prometheus'] as const;
 
-/** What the arguments ask for, as a value; running it is the terminal's. */
+/** What the arguments ask for, as a value; `cli.ts` runs it. */
 export type Command =
-  /** Of nothing but the name of the program, it is a mistake. */
-  | { run: 'help'; isMistake: boolean }
+  /** Without any argument the help is printed as an error. */
+  | { run: 'help'; isMistake: boolean; all: boolean }
   | { run: 'version' }
   | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
   | {
@@ -27,15 +27,17 @@ export type Command =
       now: boolean;
     };
 
-/** Options that are no inputs, and may stand without a value. */
+/** Options that are not inputs and need no value. */
 const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
 const ONLY_IN_THE_ACTION = INPUT_ROWS.flatMap(([name, row]) => (row.onlyInAction ? [name] : []));
 const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 
 export function parseArguments(args: readonly string[]): Command {
-  if (args.length === 0) return { run: 'help', isMistake: true };
+  if (args.length === 0) return { run: 'help', isMistake: true, all: false };
   const { values, positionals } = parse(args);
-  if (flag('help', values)) return { run: 'help', isMistake: false };
+  if (values['help'] === 'all' || flag('help', values)) {
+    return { run: 'help', isMistake: false, all: values['help'] === 'all' };
+  }
   if (flag('version', values)) return { run: 'version' };
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);
@@ -51,7 +53,7 @@ export function parseArguments(args: readonly string[]): Command {
     if (value === '') throw usage(`option --${name} needs a value`);
     inputs[name] = value;
   }
-  const names = [...positionals, ...list(inputs.namespace ?? '')];
+  const names = [...positionals, ...splitList(inputs.namespace ?? '')];
   return {
     run: 'gate',
     inputs: { ...inputs, namespace: names.join(',') },
@@ -78,7 +80,7 @@ function parse(args: readonly string[]): {
       allowPositionals: true,
       tokens: true,
     });
-    // The last one would win, and a namespace that nobody looked at would pass for gone.
+    // Otherwise the last value would count, and a namespace that was never read would pass as deleted.
     const given = parsed.tokens.flatMap((token) => (token.kind === 'option' ? token.name : []));
     const twice = given.find((name, index) => given.indexOf(name) !== index);
     if (twice !== undefined) throw usage(`option --${twice} is given more than once`);
@@ -94,7 +96,7 @@ function parse(args: readonly string[]): {
   }
 }
 
-/** `--delete` is `--delete=true`; `--delete false` is understood too, not taken for a namespace. */
+/** Adds the value to flags: `--delete` becomes `--delete=true`, and `--delete false` is not read as a namespace. */
 function withFlagValues(args: readonly string[]): string[] {
   const out: string[] = [];
   for (let index = 0; index < args.length; index++) {
@@ -113,6 +115,7 @@ function withFlagValues(args: readonly string[]): string[] {
 }
 
 function valuesOfFlag(name: string): readonly string[] | undefined {
+  if (name === 'help') return [...YES_OR_NO, 'all'];
   if (OWN_FLAGS.includes(name)) return YES_OR_NO;
   const row: InputRow | undefined = INPUT_ROWS.find(([input]) => input === name)?.[1];
   return row?.default === 'false' && !row.onlyInAction ? row.legal : undefined;
@@ -122,66 +125,82 @@ function formatOf<T extends string>(value: string | undefined, legal: readonly [
   return value === undefined ? legal[0] : oneOf('option --format', value, legal, HINT);
 }
 
-/** Flags that are no inputs, so nobody else judges their value. */
+/** Reports whether a flag that is not an input is set. Throws for an illegal value. */
 function flag(name: string, { [name]: value }: Record<string, string | undefined>): boolean {
   return value !== undefined && oneOf(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
 }
 
-const HINT = '`npx namespace-teardown-gate --help` lists what there is.';
+const HINT = '`npx namespace-teardown-gate --help all` lists all options.';
 
 function usage(message: string): ActionError {
   return new ActionError('invalid-input', message, { hint: HINT });
 }
 
-/** Of the process, as the help says. */
+/** Exit codes of the process. */
 export const EXIT = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
 
-/** Where descriptions begin and end in the help. */
-const COLUMN = 30;
-const WIDTH = 100;
+/** Column at which descriptions begin in the help, and its width: that of a small terminal. */
+const COLUMN = 26;
+const WIDTH = 80;
 
+/** Returns an option with its description, wrapped. */
 function optionLines(option: string, text: string): string {
   const lines = text.match(new RegExp(`.{1,${WIDTH - COLUMN}}(?: |$)`, 'g')) ?? [];
   const wrapped = lines.map((line) => line.trimEnd()).join(`\n${' '.repeat(COLUMN)}`);
-  return `${`  --${option}`.padEnd(COLUMN)}${wrapped}\n`;
+  const start = `  --${option}`;
+  const isLong = start.length + 2 > COLUMN;
+  return `${isLong ? `${start}\n${' '.repeat(COLUMN)}` : start.padEnd(COLUMN)}${wrapped}\n`;
 }
 
 const FORMAT_HELP = optionLines(
   `format ${FORMATS[0]}`,
-  `What goes to standard output: ${FORMATS.join(', ')} (stats: ${STATS_FORMATS.join(', ')})`,
+  `What to print: ${FORMATS.join(', ')} (stats: ${STATS_FORMATS.join(', ')})`,
 );
 
-/** What stands before the first option of each group. */
+/** Headings of `--help all`, by the first option below them. */
 const GROUPS: Partial<Record<InputName, string>> = {
   selector: 'What to wait for\n',
   kubeconfig: 'Which cluster\n',
   'report-dir': `What to write\n${FORMAT_HELP}`,
-  'force-finalize': 'Force-finalize: off unless asked for; read the documentation first\n',
+  'force-finalize': 'Force-finalize (off by default; read the documentation first)\n',
 };
 
-function optionHelp([name, row]: [InputName, InputRow]): string {
+function optionHelp([name, row]: [InputName, InputRow], text: string): string {
   const isFlag = row.default === 'false';
   const choices = choicesOf(row);
   const value = isFlag
     ? choices.slice(2).map((choice) => `[=${choice}]`)
     : ` ${row.default || row.value}`;
   const legal = isFlag || choices.length === 0 ? '' : `: ${choices.join(', ')}`;
-  const heading = GROUPS[name];
-  const lines = optionLines(`${name}${value}`, `${row.description}${legal}`);
-  return heading === undefined ? lines : `\n${heading}${lines}`;
+  return optionLines(`${name}${value}`, `${text}${legal}`);
 }
 
-export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. When one
-hangs, it explains which object holds it, which controller should have acted, and why.
+const USAGE = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. If a
+deletion hangs, it explains what holds the namespace and what to do.
 
 Usage
-  npx namespace-teardown-gate NAMESPACE… [OPTION…]   wait, then explain
-  npx namespace-teardown-gate NAMESPACE… --now       do not wait: explain at once
-  npx namespace-teardown-gate forecast NAMESPACE…    delete nothing: what would hold it if it were deleted?
-  npx namespace-teardown-gate --terminating --now    explain every terminating namespace of the cluster
-  npx namespace-teardown-gate stats FILE…            which causes hang how often, from report.json files
-${IN_THE_TERMINAL.filter(([name]) => name !== 'namespace')
-  .map(optionHelp)
-  .join('')}
-Exit codes: 0 the gate passed, 1 it failed, 2 inconclusive or could not work, 3 wrong usage.
+  npx namespace-teardown-gate NAMESPACE… [OPTION…]  wait, then explain
+  npx namespace-teardown-gate NAMESPACE… --now      explain at once
+  npx namespace-teardown-gate --terminating --now   explain the whole cluster
+  npx namespace-teardown-gate forecast NAMESPACE…   would the deletion hang?
+  npx namespace-teardown-gate stats FILE…           count the causes in reports
 `;
+
+const EXIT_CODES = `
+Exit codes: 0 passed, 1 failed, 2 inconclusive or could not work, 3 wrong usage
+`;
+
+const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
+
+/** The text of `--help`: one screen with the options that have a `brief` text. */
+export const HELP = `${USAGE}
+Common options
+${OPTION_ROWS.map((row) => (row[1].brief ? optionHelp(row, row[1].brief) : '')).join('')}${FORMAT_HELP}
+--help all lists every option, such as those for forcing.
+${EXIT_CODES}`;
+
+/** The text of `--help all`. */
+export const FULL_HELP = `${USAGE}${OPTION_ROWS.map((row) => {
+  const heading = GROUPS[row[0]];
+  return `${heading === undefined ? '' : `\n${heading}`}${optionHelp(row, row[1].description)}`;
+}).join('')}${EXIT_CODES}`;

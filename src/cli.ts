@@ -1,4 +1,4 @@
-import { type Command, EXIT, HELP, parseArguments } from './arguments.ts';
+import { type Command, EXIT, FULL_HELP, HELP, parseArguments } from './arguments.ts';
 import { ActionError, describeInternalError } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
 import { print } from './base/process.ts';
@@ -6,9 +6,9 @@ import { createRedactor, type Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
 import { GATE_VERSION } from './version.ts';
 
-/** The gate for a person: progress on standard error, the report on standard output. */
+/** Runs the program in a terminal: progress on standard error, the report on standard output. */
 export async function runTerminal(args: readonly string[]): Promise<number> {
-  // Nobody reads what goes wrong with it.
+  // An error of standard error cannot be reported anywhere.
   process.stderr.on('error', () => {});
   const redactor = createRedactor();
   const log = createTerminalLog({
@@ -38,12 +38,12 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
         process.stderr.write(HELP);
         return EXIT.usage;
       }
-      await print(HELP);
+      await print(command.all ? FULL_HELP : HELP);
       return EXIT.passed;
     case 'version':
       await print(`${GATE_VERSION}\n`);
       return EXIT.passed;
-    // Loaded when needed: the help must not wait for a Kubernetes client. "eager" keeps it in the one file.
+    // Imported when needed, so that the help does not load a Kubernetes client. "eager" keeps it in the same bundle.
     case 'stats': {
       const { statisticsOf } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
       await print(logLines(statisticsOf(command)));

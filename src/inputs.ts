@@ -8,23 +8,25 @@ const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
 export const YES_OR_NO = ['true', 'false'] as const;
 
-/** One input. Its default is the text that stands for "not given"; `'false'` makes it a flag in a terminal. */
+/** An input. An input that is not given has the text `default`; with the default `'false'` it is a flag in a terminal. */
 export interface InputRow {
   default: string;
-  /** Plain text, without a full stop: action.yml, the README and --help print it. */
+  /** Plain text without a full stop, for action.yml, the README and `--help all`. */
   description: string;
+  /** A shorter text for `--help`, which lists only the inputs that have one. */
+  brief?: string;
   legal?: readonly string[];
-  /** How --help writes a value that is free text. */
+  /** Placeholder in the help for a value that is free text. */
   value?: string;
-  /** Concerns the pull request of a workflow run, which a terminal does not have. */
+  /** The input concerns the pull request of a workflow run, which a terminal does not have. */
   onlyInAction?: true;
-  /** The expression by which action.yml asks the runner for it. */
+  /** Expression in action.yml that the runner replaces by the value. */
   fromRunner?: string;
 }
 
 /**
- * Every input by its name in action.yml; the terminal takes the same words as options. action.yml, --help and
- * the tables of the README are written from it (`npm run docs`).
+ * All inputs by their names in action.yml; the terminal has options of the same names. `npm run docs` generates action.yml,
+ * `--help all` in docs/terminal.md and the tables of the README from this table.
  */
 export const INPUTS = {
   namespace: {
@@ -34,18 +36,21 @@ export const INPUTS = {
   },
   selector: {
     default: '',
-    description: 'Label selector; every namespace that matches at the start joins the list',
+    description: 'Label selector: adds every namespace that matches at the start',
+    brief: 'Add every namespace with these labels',
     value: 'LABELS',
   },
   terminating: {
     default: 'false',
     legal: YES_OR_NO,
     description:
-      'Every namespace that is terminating at the start joins the list; with a selector, those of them that match',
+      'Adds every namespace that is terminating at the start; with a selector, only those that match it',
+    brief: 'Add every namespace that is terminating now',
   },
   'terminating-for': {
     default: '',
-    description: 'With terminating: only those whose deletion was requested at least this long ago',
+    description:
+      'With terminating: only namespaces whose deletion was requested at least this long ago',
     value: '10m',
   },
   delete: {
@@ -53,11 +58,13 @@ export const INPUTS = {
     legal: [...YES_OR_NO, 'ordered'],
     description:
       'Request the deletion first (of exactly the namespace that was read), then wait; ordered: first delete the objects whose finalizers need a running controller',
+    brief:
+      'Request the deletion first, then wait; ordered: first delete objects that need their controller',
   },
   'order-timeout': {
     default: '',
     description:
-      'With delete ordered: how long to wait inside the namespace first; half of timeout unless given',
+      'With delete ordered: how long to wait for those objects; by default half of timeout',
     value: '3m',
   },
   forecast: {
@@ -67,23 +74,26 @@ export const INPUTS = {
   },
   'forecast-report': {
     default: '',
-    description: "A forecast's report.json: say whether it foresaw the outcome",
+    description: 'Path of the report.json of a forecast: report whether it foresaw the outcome',
     value: 'FILE',
   },
   timeout: {
     default: '5m',
-    description: 'How long to wait, in all; with a unit (90s, 10m, 1h)',
+    description: 'How long to wait in all, with a unit (90s, 10m, 1h)',
+    brief: 'How long to wait in all',
   },
   'fail-fast': {
     default: 'false',
     legal: YES_OR_NO,
     description:
-      'Stop before the timeout once the hang is proven permanent (unchanged for 90 s, and it cannot heal by itself)',
+      'Stop before the timeout if the hang is proven permanent (unchanged for 90 s, and waiting cannot end it)',
+    brief: 'Stop early if waiting cannot end the hang',
   },
   'fail-on': {
     default: 'not-deleted',
     legal: FAIL_ON,
     description: 'Which outcomes fail the step',
+    brief: 'Which outcomes fail (exit code 1)',
   },
   'if-not-found': {
     default: 'ok',
@@ -93,31 +103,33 @@ export const INPUTS = {
   'fail-on-left-behind': {
     default: 'false',
     legal: YES_OR_NO,
-    description:
-      'Whether the step fails when an object outside of a namespace still points into it',
+    description: 'Whether the step fails if an object outside of a namespace still points into it',
   },
   kubeconfig: {
     default: '',
     description:
-      "Path of a kubeconfig file; otherwise KUBECONFIG, ~/.kube/config or the in-cluster configuration, in kubectl's order",
+      'Path of a kubeconfig file; by default, in the order of kubectl: KUBECONFIG, ~/.kube/config, the in-cluster configuration',
+    brief: 'Kubeconfig file; by default as in kubectl',
     value: 'FILE',
   },
   context: {
     default: '',
-    description: 'Context of the kubeconfig; its current context unless given',
+    description: 'Context of the kubeconfig; by default its current context',
+    brief: 'Context of the kubeconfig',
     value: 'NAME',
   },
   'report-dir': {
     default: '',
     description:
-      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; in the action a folder under RUNNER_TEMP unless given',
+      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; in the action, by default a folder in RUNNER_TEMP',
+    brief: 'Write JSON, Markdown, JUnit and metrics files',
     value: 'FOLDER',
   },
   comment: {
     default: 'on-failure',
     legal: COMMENT_MODES,
     description:
-      'Pull request comment; on-failure: also with fail-on never (an existing comment turns green later)',
+      'When to comment on the pull request; on-failure: also with fail-on never (an existing comment turns green later)',
     onlyInAction: true,
   },
   'github-token': {
@@ -129,19 +141,19 @@ export const INPUTS = {
   },
   'pr-number': {
     default: '',
-    description: 'Pull request to comment on; found from the event unless given',
+    description: 'Pull request to comment on; by default found from the event',
     onlyInAction: true,
   },
   'comment-key': {
     default: '',
     description:
-      'Which comment this run writes into. Jobs, workflows and clusters with the same key share one; by default every job has its own',
+      'Jobs, workflows and clusters with the same key share one comment; by default each job has its own',
     onlyInAction: true,
   },
   matrix: {
     default: '',
     fromRunner: 'toJSON(matrix)',
-    description: 'Set by the runner, not by you; it tells the jobs of a matrix apart',
+    description: 'Set by the runner, not by you; distinguishes the jobs of a matrix',
     onlyInAction: true,
   },
   'owner-logs': {
@@ -149,12 +161,14 @@ export const INPUTS = {
     legal: YES_OR_NO,
     description:
       'Read the logs of suspected controllers (needs get on pods/log) and quote them, also in the comment',
+    brief: 'Quote the logs of suspected controllers',
   },
   'force-finalize': {
     default: 'off',
     legal: FORCE_MODES,
     description:
-      "What may be forced after the timeout; plan: say what would be done; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own finalizers",
+      "What to force after the timeout; plan: only report what would be done; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own finalizers",
+    brief: 'Remove finalizers after the timeout; read the documentation first',
   },
   'force-namespaces': {
     default: '',
@@ -164,19 +178,19 @@ export const INPUTS = {
   },
   'force-label': {
     default: '',
-    description: 'Label (ephemeral=true) that the namespace must carry as well',
+    description: 'Label (ephemeral=true) that the namespace must have as well',
     value: 'KEY=VALUE',
   },
   'force-finalizers': {
     default: '',
     description:
-      'Finalizers that may be removed, from objects and from the namespace itself, each written out in full; a pattern reaches only those whose owner the gate saw deleted with this namespace',
+      'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern matches only those whose owner the gate saw deleted with this namespace',
     value: 'LIST',
   },
   'force-pods': {
     default: 'false',
     legal: YES_OR_NO,
-    description: 'Whether overdue pods whose node is lost may be deleted with grace period 0',
+    description: 'Whether overdue pods may be deleted with grace period 0 if their node is lost',
   },
   'force-orphans': {
     default: 'refuse',
@@ -187,20 +201,20 @@ export const INPUTS = {
 } as const satisfies Record<string, InputRow>;
 
 export type InputName = keyof typeof INPUTS;
-/** The table as its readers see it. */
+/** The rows of `INPUTS`, with the optional fields that the constant type hides. */
 export const INPUT_ROWS = Object.entries(INPUTS) as [InputName, InputRow][];
 
-/** The legal values that are more than yes and no. */
+/** Returns the legal values of an input, or none for a plain flag. */
 export function choicesOf({ legal }: InputRow): readonly string[] {
   return legal === undefined || legal === YES_OR_NO ? [] : legal;
 }
 
 export type Inputs = ReturnType<typeof readInputs>;
 
-/** As they were written, by name; empty or absent is not given. */
+/** The inputs as they were written, by name. An empty or absent text means "not given". */
 export type Given = Readonly<Partial<Record<InputName, string>>>;
 
-/** Validates every input; those of the comment are read by `commentInputs`. */
+/** Validates every input. The inputs of the comment are returned by `commentInputs`. */
 export function readInputs(given: Given) {
   const raw = Object.fromEntries(
     INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
@@ -232,22 +246,22 @@ export function readInputs(given: Given) {
     'use one label as key=value, for example ephemeral=true',
   ).split('=');
   const inputs = {
-    namespaces: [...new Set(list(raw.namespace).map(namespaceName))],
-    // The API server judges the grammar; what can never be a selector is refused before any request.
+    namespaces: [...new Set(splitList(raw.namespace).map(namespaceName))],
+    // The API server checks the grammar. A text that can never be a selector is refused before any request.
     selector: shaped(
       'selector',
       /^[^\n;&?#]+$/,
       'use a label selector such as app=preview,pr=42 or "environment in (preview)"',
     ),
-    /** Every namespace that is terminating for at least this long joins. */
+    /** Adds every namespace that has been terminating for at least this long. */
     terminating: isAsked ? { forMs: duration('terminating-for', 0) } : undefined,
-    /** `ordered`: inside the namespace first what needs a living controller to go. */
+    /** `ordered` first deletes the objects whose finalizers need a running controller. */
     delete: deletion === 'ordered' ? deletion : deletion === 'true',
-    /** How long an ordered deletion waits inside before it asks for the namespace's. */
+    /** Time that an ordered deletion waits for those objects before it deletes the namespace. */
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
-    /** Change nothing and wait for nothing: report what would hold the namespaces. */
+    /** Whether the run changes nothing and reports what would hold the namespaces. */
     forecast: yes('forecast'),
-    /** Path of an earlier forecast's report.json; empty for none. */
+    /** Path of the report.json of an earlier forecast, or empty. */
     forecastReport: raw['forecast-report'],
     timeoutMs,
     failFast: yes('fail-fast'),
@@ -256,9 +270,9 @@ export function readInputs(given: Given) {
     context: raw.context,
     force: {
       mode: pick('force-finalize'),
-      namespaces: list(raw['force-namespaces']),
+      namespaces: splitList(raw['force-namespaces']),
       label: key === '' ? undefined : { key, value },
-      finalizers: list(raw['force-finalizers']),
+      finalizers: splitList(raw['force-finalizers']),
       pods: yes('force-pods'),
       orphans: pick('force-orphans'),
     } satisfies ForcePolicy,
@@ -276,8 +290,8 @@ const PR_NUMBER = /^[1-9]\d{0,9}$/;
 export type CommentInputs = NonNullable<ReturnType<typeof commentInputs>>;
 
 /**
- * How to comment; undefined for not at all. That another input is wrong is told there as well: then there are no
- * `inputs`.
+ * Returns how to comment on the pull request, or undefined for no comment. If another input is invalid, there are no `inputs`;
+ * the comment then reports the error.
  */
 export function commentInputs(given: Given, inputs: Inputs | undefined) {
   const mode = COMMENT_MODES.find((legal) => legal === given.comment) ?? INPUTS.comment.default;
@@ -285,17 +299,17 @@ export function commentInputs(given: Given, inputs: Inputs | undefined) {
   if (mode === 'off' || (number !== '' && !PR_NUMBER.test(number))) return undefined;
   return {
     mode,
-    /** Empty as what comes of a secret that this run does not get. */
+    /** Empty if this run does not get the secret. */
     token: given['github-token'] ?? '',
     prNumber: Number(number) || undefined,
     key: given['comment-key'] ?? '',
-    /** As the workflow has them, not what they matched; empty when they could not be read. */
+    /** Namespaces as the workflow names them, without those that a selector matches; empty if the inputs are invalid. */
     namespaces: inputs?.namespaces ?? [],
     selector: inputs?.selector ?? '',
   };
 }
 
-/** Rules that concern more than one input. */
+/** Checks the rules that concern more than one input. Throws an `ActionError`. */
 function checkTogether(inputs: Inputs): void {
   const isNamed = inputs.namespaces.length > 0 || inputs.selector !== '';
   if (!isNamed && inputs.terminating === undefined) {
@@ -329,7 +343,7 @@ function checkTogether(inputs: Inputs): void {
   }
 }
 
-/** `app!=keep`, `!keep` and `app notin (a)` match every namespace that nobody thought of. */
+/** Reports whether a selector requires a label: `app!=keep`, `!keep` and `app notin (a)` also match unrelated namespaces. */
 function hasPositiveTerm(selector: string): boolean {
   return selector
     .split(/,(?![^(]*\))/)
@@ -337,8 +351,8 @@ function hasPositiveTerm(selector: string): boolean {
     .some((term) => term !== '' && !/^!|!=|\snotin\s*\(/.test(term));
 }
 
-/** Newline or comma separated; blanks and empty entries do not count. */
-export function list(value: string): string[] {
+/** Returns the entries of a text that is separated by newlines or commas, without blanks and empty entries. */
+export function splitList(value: string): string[] {
   return value
     .split(/[\n,]/)
     .map((item) => item.trim())
@@ -349,14 +363,14 @@ type Choice<N extends InputName> = (typeof INPUTS)[N] extends { legal: readonly 
   ? T
   : never;
 
-/** One of the legal values of an input. YAML has three spellings of its booleans. */
+/** Returns the legal value of an input. YAML has three spellings of each boolean. */
 function choice<N extends InputName>(name: N, value: string): Choice<N> {
   const { legal = [] }: InputRow = INPUTS[name];
   const given = /^(True|TRUE|False|FALSE)$/.test(value) ? value.toLowerCase() : value;
   return oneOf(`input "${name}"`, given, legal) as Choice<N>;
 }
 
-/** The value, if it is legal. */
+/** Returns the value if it is legal; otherwise throws an `ActionError`. */
 export function oneOf<T extends string>(
   what: string,
   value: string,
@@ -368,7 +382,7 @@ export function oneOf<T extends string>(
   throw invalid(`${what} is "${shown(value)}"; use one of: ${legal.join(', ')}`, hint);
 }
 
-/** Namespace names are DNS labels (apimachinery, validation.IsDNS1123Label). */
+/** Returns the value if it is a namespace name, a DNS label (apimachinery, validation.IsDNS1123Label). */
 function namespaceName(value: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value;
   throw invalid(
@@ -377,7 +391,7 @@ function namespaceName(value: string): string {
   );
 }
 
-/** What was given, in one line and bounded: it may be a whole file pasted by mistake. */
+/** Returns a given value in one line of at most 80 characters: it may be a whole file that was pasted by mistake. */
 function shown(value: string): string {
   const line = value.replace(/\s+/g, ' ');
   return line.length > 80 ? `${line.slice(0, 80)}…` : line;

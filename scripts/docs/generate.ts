@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { HELP } from '../../src/arguments.ts';
+import { FULL_HELP } from '../../src/arguments.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { treeLines } from '../../src/report/plain-text.ts';
 import { rowsOf } from '../../src/report/view.ts';
@@ -30,7 +30,7 @@ const EXAMPLES = ['SEED-1c', 'SEED-2c', 'SEED-3a', 'SEED-4a', 'SEED-5b'];
 export async function generateBlocks(): Promise<Record<string, Blocks>> {
   return {
     'README.md': await readmeBlocks(),
-    'docs/terminal.md': { help: fenced(HELP) },
+    'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/examples.md': exampleBlocks(),
     'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },

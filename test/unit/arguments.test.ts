@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseArguments } from '../../src/arguments.ts';
+import { FULL_HELP, HELP, parseArguments } from '../../src/arguments.ts';
 import { ActionError } from '../../src/base/errors.ts';
 import { readInputs } from '../../src/inputs.ts';
 import { expectPairs } from '../stub/pairs.ts';
@@ -23,4 +23,10 @@ test('arguments are a command, or are refused with one sentence', () =>
 test('an empty word in the place of a name is no name', () => {
   const command = parseArguments(['']);
   expect(() => readInputs(command.run === 'gate' ? command.inputs : {})).toThrow('both empty');
+});
+
+test('the help fits one screen of 80 columns', () => {
+  expect(HELP.split('\n').length).toBeLessThanOrEqual(40);
+  const widths = (HELP + FULL_HELP).split('\n').map((line) => Array.from(line).length);
+  expect(Math.max(...widths)).toBeLessThanOrEqual(80);
 });
