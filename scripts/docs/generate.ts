@@ -12,6 +12,7 @@ import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
 import {
   clueTable,
+  doubtList,
   exclusionList,
   findingTable,
   inputTable,
@@ -33,7 +34,7 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/examples.md': exampleBlocks(),
-    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
+    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList(), doubts: doubtList() },
     'docs/measurements.md': performancePages().blocks,
   };
 }

@@ -1,4 +1,5 @@
 import { CLUES } from '../../src/diagnose/owner/clues.ts';
+import { DOUBTS } from '../../src/diagnose/owner/doubts.ts';
 import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
@@ -58,8 +59,23 @@ export function outputTable(): string {
 
 /** Returns the table of clues, in the order of their weight. */
 export function clueTable(): string {
-  const rows = CLUES.map(({ kind, about, text }) => [code(kind), escapeText(text), about]);
-  return table(['clue', 'sentence in the report', 'about the'], rows);
+  const rows = CLUES.map((row) => {
+    const names = { object: 'yes', anyone: 'no: it rules out that the owner is missing' };
+    const answer = row.about === 'type' ? NAMING[row.names] : names[row.about];
+    return [code(row.kind), escapeText(row.text), row.about, answer];
+  });
+  return table(['clue', 'sentence in the report', 'about', 'names the owner'], rows);
+}
+
+const NAMING = {
+  alone: 'yes, as `likely`',
+  'with a permission': 'with `permission`, as `likely`',
+  ranks: 'no: it orders the suspects',
+} as const;
+
+/** Why nobody is named although clues point to one suspect. */
+export function doubtList(): string {
+  return DOUBTS.map(({ reason }) => `- ${escapeText(reason)}`).join('\n');
 }
 
 /** Returns the list of reasons that exclude a suspect. */

@@ -1,5 +1,5 @@
-import type { EventFacts, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import type { Actor } from '../actors.ts';
+import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
+import { type Actor, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import { domainOf, isWorkloadOf, productsOf } from '../catalogue.ts';
 import {
@@ -8,8 +8,9 @@ import {
   conversionsOf,
   definitionsOf,
   eventsAbout,
+  groupsOf,
   inShort,
-  isBuiltIn,
+  isForeseen,
   isInside,
   listed,
   serversOf,
@@ -18,13 +19,14 @@ import {
   webhooksOf,
   wordsOf,
 } from '../context.ts';
-import { type Account, ableAccounts, isSameAccount } from '../rights.ts';
+import { type Account, ableAccounts, isSameAccount, outsiders } from '../rights.ts';
 import {
   type FinalizerDomain,
   finalizerDomain,
   type Held,
   identifiesController,
   isNamedAfterType,
+  isOftenManaged,
   isSetByHand,
   knownFinalizer,
   lateWriters,
@@ -33,7 +35,7 @@ import {
   typesOfDomain,
   writerOf,
 } from './held.ts';
-import { holderOf, isRenewed, leasesOfGroups } from './leases.ts';
+import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
   GITOPS_TOOLS,
@@ -46,6 +48,7 @@ import {
   matchesName,
   matchesReporter,
   programNames,
+  SHARED_STATUS_WRITERS,
   workloadsOfPod,
 } from './names.ts';
 import type { OwnerQuestion, Pointer } from './suspects.ts';
@@ -53,10 +56,18 @@ import type { OwnerQuestion, Pointer } from './suspects.ts';
 /** One kind of evidence about who owns a finalizer. */
 interface ClueRow {
   kind: string;
-  /** A clue about the object is direct: it is about this finalizer or this object. */
-  about: 'object' | 'type';
+  /**
+   * `object`: about this finalizer or this object, so it is direct. `type`: about the type. `anyone`: about controllers
+   * that may act on the object; it names nobody, and while it points to one, no owner is called missing.
+   */
+  about: 'object' | 'type' | 'anyone';
   /** The sentence that the report shows about the suspect. */
   text: string;
+  /**
+   * What a clue about the type needs to name an owner. Several programs of one installation may have a clue that
+   * only `ranks`.
+   */
+  names?: 'alone' | 'with a permission' | 'ranks';
   pointsTo: (question: OwnerQuestion) => Pointer[];
 }
 
@@ -95,7 +106,7 @@ export const CLUES = [
     kind: 'event',
     about: 'object',
     text: 'it reported an Event about the object, in its own name or that of the finalizer',
-    pointsTo: (question) => reporters(question, 'object'),
+    pointsTo: reporters,
   },
   {
     kind: 'status',
@@ -106,73 +117,100 @@ export const CLUES = [
   {
     kind: 'package',
     about: 'type',
+    names: 'alone',
     text: 'it was installed by the same OLM package as the type',
     pointsTo: samePackage,
   },
   {
     kind: 'release',
     about: 'type',
+    names: 'with a permission',
     text: 'it was installed by the same Helm release as the CRD',
     pointsTo: sameRelease,
   },
   {
     kind: 'lease',
     about: 'type',
+    names: 'alone',
     text: 'it leads by a Lease named after the API group',
     pointsTo: leaders,
   },
   {
     kind: 'author',
     about: 'type',
+    names: 'with a permission',
     text: 'it created the object together with this finalizer, or has a name like its writer',
     pointsTo: authors,
   },
   {
     kind: 'labels',
     about: 'type',
+    names: 'with a permission',
     text: 'it has the same app.kubernetes.io labels as the CRD',
     pointsTo: labelledLikeType,
   },
   {
     kind: 'product',
     about: 'type',
+    names: 'ranks',
     text: 'it is named like the well-known owner of the finalizer',
     pointsTo: productNames,
   },
   {
     kind: 'called',
     about: 'type',
+    names: 'ranks',
     text: 'its name stands in the finalizer',
     pointsTo: ({ held: { finalizer }, actors }) =>
       pointers(
-        actors.filter((actor) =>
-          programNames(actor).some((name) => name.length > 3 && finalizer.includes(name)),
-        ),
+        actors.filter((actor) => programNames(actor).some((name) => finalizer.includes(name))),
       ),
-  },
-  {
-    kind: 'reports',
-    about: 'type',
-    text: 'it reports Events about objects of the type',
-    pointsTo: (question) => reporters(question, 'type'),
   },
   {
     kind: 'serves',
     about: 'type',
+    names: 'ranks',
     text: 'it serves the type',
     pointsTo: servers,
   },
   {
     kind: 'active',
     about: 'type',
+    names: 'ranks',
     text: 'it has written the status of the object since the deletion began',
     pointsTo: lateStatusWriters,
   },
   {
     kind: 'permission',
     about: 'type',
+    names: 'ranks',
     text: 'RBAC names the type for it, to list, watch and change',
     pointsTo: permitted,
+  },
+  {
+    kind: 'able',
+    about: 'anyone',
+    text: 'RBAC names the type for it, to change it',
+    pointsTo: ({ actors, rightsOf }) =>
+      pointers(actors.filter(({ account }) => rightsOf(account).change === 'named')),
+  },
+  {
+    kind: 'wide',
+    about: 'anyone',
+    text: 'RBAC lets it list, watch and change everything',
+    pointsTo: ({ actors, rightsOf }) =>
+      pointers(
+        actors.filter(({ account }) => {
+          const { change, watch } = rightsOf(account);
+          return change === 'everything' && watch !== undefined;
+        }),
+      ),
+  },
+  {
+    kind: 'outside',
+    about: 'anyone',
+    text: 'it may run outside of the cluster',
+    pointsTo: outsidePrograms,
   },
 ] as const satisfies readonly ClueRow[];
 
@@ -203,17 +241,18 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
 }
 
 /**
- * Workloads of this name, or else those whose ServiceAccount has it. A container or command of this name may be a
- * framework (`kopf run handlers.py`). A GitOps tool is meant where RBAC names the type for it.
+ * Returns the workloads of this name, or else those whose ServiceAccount has it. A container or command of this name may
+ * be a framework (`kopf run handlers.py`). A GitOps tool is meant only where RBAC names the type for it,
+ * or no type of another product.
  */
 function workloadsNamed({ actors, rightsOf }: OwnerQuestion, manager: string): Actor[] {
-  const isMeant = ({ account }: Actor): boolean => {
+  const able = actors.filter(({ account }) => {
     const { change, worksElsewhere } = rightsOf(account);
     return !GITOPS_TOOLS.test(manager) || change === 'named' || !worksElsewhere;
-  };
-  const byName = actors.filter((actor) => isNamed(actor, manager) && isMeant(actor));
+  });
+  const byName = able.filter((actor) => isNamed(actor, manager));
   if (byName.length > 0) return byName;
-  return actors.filter((actor) => isSameName(actor.account.name, manager) && isMeant(actor));
+  return able.filter((actor) => isSameName(actor.account.name, manager));
 }
 
 /** Accounts of this namespace that no workload uses: what ran as they was deleted with it. */
@@ -249,7 +288,7 @@ function authors({ held, actors, domain }: OwnerQuestion): Pointer[] {
   if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
   const named = actors.filter((actor) => matchesName(actor, manager));
   const similar = actors.filter((actor) =>
-    programNames(actor).some((name) => name.includes('-') && manager.startsWith(`${name}-`)),
+    programNames(actor).some((name) => manager.startsWith(`${name}-`)),
   );
   return pointers(named.length > 0 ? named : similar, detail);
 }
@@ -274,8 +313,9 @@ function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
   );
 }
 
-function lateStatusWriters({ held, actors }: OwnerQuestion): Pointer[] {
-  return lateWriters(held).flatMap(({ manager }) =>
+function lateStatusWriters({ context, held, actors }: OwnerQuestion): Pointer[] {
+  if (isForeseen(context, held)) return [];
+  return lateWriters(context, held).flatMap(({ manager }) =>
     pointers(
       actors.filter((actor) => matchesReporter(actor, manager)),
       `field manager "${manager}"`,
@@ -351,38 +391,22 @@ function productNames({ held, actors }: OwnerQuestion): Pointer[] {
 const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
 
 /**
- * Reporters of Events about the object. Policy engines and schedulers report about everything, so the component has to
- * have the name of the finalizer's domain, task or writer; with the type's name alone it may be an auditor.
+ * Returns the reporters of Events about the object. Policy engines and schedulers report about everything, so the
+ * component has to have the name of the finalizer's writer, or a word of the finalizer.
  */
-function reporters(question: OwnerQuestion, about: ClueRow['about']): Pointer[] {
-  const { context, held, actors } = question;
+function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
+  const [, task = ''] = held.finalizer.toLowerCase().split('/');
+  const words = task.split(/[^a-z]+/).filter((word) => word.length > 3 && !ANY_TASK.test(word));
+  const managers = [specificFieldManager(held), ...statusManagers(held)].filter(Boolean);
   return eventsAbout(context, held)
-    .filter((event) => subjectOfReporter(question, event) === about)
+    .filter(
+      ({ component }) =>
+        words.some((word) => component.toLowerCase().includes(word)) ||
+        managers.some((manager) => isSameName(manager, component)),
+    )
     .flatMap(({ component, instance }) =>
       pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
     );
-}
-
-function subjectOfReporter(
-  { held, domain }: OwnerQuestion,
-  { component }: EventFacts,
-): ClueRow['about'] | undefined {
-  const name = component.toLowerCase();
-  const [group = '', task = ''] = held.finalizer.toLowerCase().split('/');
-  const tasks = task.split(/[^a-z]+/).filter((word) => !ANY_TASK.test(word));
-  const managers = [specificFieldManager(held), ...statusManagers(held)].filter(Boolean);
-  const isNamed = (words: readonly string[]): boolean =>
-    words.some((word) => word.length > 3 && name.includes(word));
-  if (
-    (group.includes('.') && name.includes(group)) ||
-    isNamed(tasks) ||
-    managers.some((manager) => isSameName(manager, component))
-  ) {
-    return 'object';
-  }
-  const isOwnType = domain.relation === 'own' && !isBuiltIn(held.type.group);
-  const words = [held.type.kind, held.type.resource].map((word) => word.toLowerCase());
-  return isOwnType && isNamed(words) ? 'type' : undefined;
 }
 
 function leaders({ context, domain, rightsOf }: OwnerQuestion): Pointer[] {
@@ -482,10 +506,7 @@ function isWebhookOfGroups(
     .filter((other) => other.configuration.uid === configuration.uid)
     .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups));
   return (
-    all.some((group) => groups.includes(group)) &&
-    all.every((group) =>
-      groups.some((own) => group === own || group.endsWith(`.${own}`) || own.endsWith(`.${group}`)),
-    )
+    all.some((group) => groups.includes(group)) && all.every((group) => groups.includes(group))
   );
 }
 
@@ -502,11 +523,7 @@ function servers({ context, domain, actors }: OwnerQuestion): Pointer[] {
 function sharesAccount(actors: readonly Actor[], actor: Actor): boolean {
   return actors.some(
     (other) =>
-      !(
-        other.namespace === actor.namespace &&
-        other.kind === actor.kind &&
-        other.name === actor.name
-      ) &&
+      actorText(other) !== actorText(actor) &&
       isSameAccount(other.account, actor.account) &&
       ['Deployment', 'StatefulSet', 'DaemonSet'].includes(other.kind),
   );
@@ -535,4 +552,50 @@ function permitted(question: OwnerQuestion): Pointer[] {
   ]
     .filter(({ account }) => isReconciler(account))
     .map((one) => ({ ...one, detail: because(one.account) }));
+}
+
+/**
+ * Returns programs that may act although no workload in the cluster shows them: holders of renewed Leases, users and
+ * groups with permissions on the type, a cloud provider, and late writers of objects of the type.
+ */
+function outsidePrograms({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
+  const outside = (program: string, detail: string): Pointer => {
+    return { actor: undefined, account: undefined, program, detail };
+  };
+  const leases = [
+    ...leasesOfGroups(context, domain),
+    ...leasesOfProgram(context, specificFieldManager(held), true),
+  ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
+  const isKnown = (manager: string): boolean =>
+    actors.some((actor) =>
+      identifiesProgram(manager)
+        ? matchesName(actor, manager)
+        : actor.isGone && actor.programs.includes(manager),
+    );
+  const alike = groupsOf(context.now)
+    .filter(({ type }) => typeName(type) === typeName(held.type))
+    .flatMap(({ examples }) => examples);
+  const writers = lateWriters(context, { ...held, objects: [...held.objects, ...alike] }).filter(
+    ({ manager }) => !SHARED_STATUS_WRITERS.test(manager) && !isKnown(manager),
+  );
+  return [
+    ...leases.map(({ namespace, name, holder = '' }) =>
+      outside(holder, `it renews Lease ${namespace}/${name}`),
+    ),
+    ...outsiders(context, held.type).map((who) => outside(who, 'RBAC lets it change the type')),
+    ...writers.map(({ object: { kind, name }, manager }) =>
+      outside(manager, `it updates the status of ${kind} ${name}`),
+    ),
+    ...cloudProvider(context, held).map((detail) => outside('cloud provider', detail)),
+  ];
+}
+
+function cloudProvider({ now }: Context, held: Held): string[] {
+  if (!isOftenManaged(held)) return [];
+  const nodes = now.cluster.providerNodes;
+  if (nodes?.ok !== true) return ['whether the nodes belong to one could not be read'];
+  const isProvider = nodes.value.some(
+    ({ providerId }) => providerId !== '' && !/^(?:kind|k3s):\/\//.test(providerId),
+  );
+  return isProvider ? ['the nodes belong to one'] : [];
 }

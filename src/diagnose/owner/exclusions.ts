@@ -2,12 +2,14 @@ import type { Actor } from '../actors.ts';
 import { isBuiltIn } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
-import { hasClue, type OwnerQuestion, type Suspect } from './suspects.ts';
+import { hasClue, isDirect, type OwnerQuestion, type Suspect } from './suspects.ts';
 
 /** A reason why a suspect cannot be the owner, whatever points to it. */
 interface Exclusion {
   /** The sentence that the report shows about the suspect. */
   reason: string;
+  /** RBAC may have changed since, so what it excludes may still be alive. */
+  isForLackOfPermission?: boolean;
   excludes: (suspect: Suspect, question: OwnerQuestion) => boolean;
 }
 
@@ -23,6 +25,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
   },
   {
     reason: 'it may neither update nor patch the object, and nothing shows that it tried',
+    isForLackOfPermission: true,
     excludes: (suspect, { context }) =>
       isRbacRead(context) &&
       !suspect.actor?.isGone &&
@@ -34,6 +37,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
   },
   {
     reason: 'the domain of the finalizer is another API group, on which it has no permission',
+    isForLackOfPermission: true,
     excludes: ({ account, program }, question) => {
       const { context, held, domain } = question;
       if (domain.relation !== 'other' || domain.groups.length === 0) return false;
@@ -52,7 +56,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
 /** A suspect that cannot be the owner, and why. */
 export interface Excluded {
   suspect: Suspect;
-  reason: string;
+  by: Exclusion;
 }
 
 /** Separates the suspects that an exclusion rules out. */
@@ -65,7 +69,7 @@ export function exclude(
   for (const suspect of suspects) {
     const by = EXCLUSIONS.find(({ excludes }) => excludes(suspect, question));
     if (by === undefined) left.push(suspect);
-    else excluded.push({ suspect, reason: by.reason });
+    else excluded.push({ suspect, by });
   }
   return { left, excluded };
 }
@@ -73,15 +77,14 @@ export function exclude(
 /** A refusal names it; or a clue is about this object and it still watches the type, so it has lost a permission. */
 function triedToAct(suspect: Suspect): boolean {
   const { watch, servesGroup } = suspect.rights;
-  const isDirect = suspect.clues.some(({ about }) => about === 'object');
-  return hasClue(suspect, 'quoted') || (isDirect && (watch !== undefined || servesGroup));
+  return hasClue(suspect, 'quoted') || (isDirect(suspect) && (watch !== undefined || servesGroup));
 }
 
-export function watchesNamespace({ watches }: Actor, { context, held }: OwnerQuestion): boolean {
+function watchesNamespace({ watches }: Actor, { context, held }: OwnerQuestion): boolean {
   return !held.type.namespaced || watches?.includes(context.now.namespace.name) !== false;
 }
 
-export function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
+function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
   if (isBuiltIn(type.group)) return false;
   return [actor, actor.owner].some(
     (one) => one?.kind === type.kind && one.apiVersion.startsWith(`${type.group}/`),

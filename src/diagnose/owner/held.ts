@@ -1,7 +1,15 @@
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type CatalogueEntry, domainOf, lookUpFinalizer } from '../catalogue.ts';
-import { type Context, isBuiltIn, subjectOf, typeName, typeOf, typesOf } from '../context.ts';
+import {
+  type Context,
+  isBuiltIn,
+  isForeseen,
+  subjectOf,
+  typeName,
+  typeOf,
+  typesOf,
+} from '../context.ts';
 import { GITOPS_TOOLS, identifiesProgram } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */
@@ -79,11 +87,16 @@ export function controllerNames(held: Held): string[] {
   return [...(identifiesController(held, manager) ? [manager] : []), ...statusManagers(held)];
 }
 
-/** Returns who has written the status of these objects since the deletion began. */
-export function lateWriters({ objects, since }: Held) {
-  return objects.flatMap((object) =>
+/**
+ * Returns the field managers that have written the status of these objects since the deletion began. In a forecast the
+ * deletion lies ahead, and every writer of the status counts.
+ */
+export function lateWriters(context: Context, held: Held) {
+  const isLate = (time = ''): boolean =>
+    isForeseen(context, held) || Date.parse(time) > Date.parse(held.since);
+  return held.objects.flatMap((object) =>
     object.statusWriters
-      .filter(({ time }) => Date.parse(time ?? '') > Date.parse(since))
+      .filter(({ time }) => isLate(time))
       .map(({ manager }) => ({ object, manager })),
   );
 }

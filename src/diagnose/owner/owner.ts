@@ -220,7 +220,7 @@ function notRead(labels: readonly string[]): string {
 
 function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   return [
-    ...clues.map(({ text }) => text),
+    ...clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text])),
     ...(rights.because.length === 0 ? [] : [`RBAC: ${rights.because.slice(0, 3).join('; ')}`]),
     ...(actor === undefined || actor.isGone
       ? []
@@ -975,6 +975,7 @@ function unknown(
       ...suspects
         .slice(0, MAX_SUSPECTS)
         .map((one) => `suspect ${suspectText(one)}: ${evidenceFor(one).join('; ')}`),
+      ...(ownership.doubt === undefined ? [] : [ownership.doubt]),
       ...excludedTexts(excluded),
       ...logEvidence(context, lines),
       ...others,
@@ -1008,7 +1009,7 @@ function unknown(
 function excludedTexts(excluded: readonly Excluded[]): string[] {
   return excluded
     .slice(0, MAX_SUSPECTS)
-    .map(({ suspect, reason }) => `ruled out ${suspectText(suspect)}: ${reason}`);
+    .map(({ suspect, by }) => `ruled out ${suspectText(suspect)}: ${by.reason}`);
 }
 
 const OPEN = 'its owner is not known';
@@ -1031,7 +1032,7 @@ function whyUnknown(
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
   const [lost] = excluded.filter(({ suspect }) => isPresent(suspect));
   if (lost !== undefined) {
-    return `${whose}clues point to ${suspectText(lost.suspect)}, but ${lost.reason}; ${OPEN}`;
+    return `${whose}clues point to ${suspectText(lost.suspect)}, but ${lost.by.reason}; ${OPEN}`;
   }
   if (known !== undefined) return `${whose}where that runs could not be seen`;
   const absent = absentWriter(context, held);

@@ -17,7 +17,7 @@ export interface OwnerQuestion {
 /** A clue that was found, with the sentence that the report shows. */
 export interface Clue {
   kind: ClueKind;
-  about: 'object' | 'type';
+  about: (typeof CLUES)[number]['about'];
   text: string;
 }
 
@@ -100,6 +100,15 @@ export function suspectText({
 /** Reports whether a workload exists, whether or not it has replicas. */
 export function isPresent({ actor }: Suspect): boolean {
   return actor !== undefined && !actor.isGone;
+}
+
+/** Reports whether a clue points to it, more than that it may act on the object. */
+export function isMeant({ clues }: Suspect): boolean {
+  return clues.some(({ about }) => about !== 'anyone');
+}
+
+export function isDirect({ clues }: Suspect): boolean {
+  return clues.some(({ about }) => about === 'object');
 }
 
 export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {

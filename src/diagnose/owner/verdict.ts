@@ -2,21 +2,21 @@ import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, PlaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, isInside, listed } from '../context.ts';
-import { isSameAccount } from '../rights.ts';
-import { CLUES, type ClueKind } from './clues.ts';
+import { mayOthersChange } from '../rights.ts';
+import { CLUES } from './clues.ts';
+import { DOUBTS } from './doubts.ts';
 import { type Excluded, exclude } from './exclusions.ts';
-import { definitionNames, type Held, knownFinalizer, specificFieldManager } from './held.ts';
-import { isRenewed, leasesOfProgram } from './leases.ts';
-import { isSameProgram } from './names.ts';
-import { permissionOfOthers, whoElseMayAct } from './others.ts';
+import { definitionNames, type Held, knownFinalizer } from './held.ts';
 import {
   hasClue,
+  isDirect,
+  isMeant,
   isPresent,
-  mayRun,
   type OwnerQuestion,
   questionAbout,
   type Suspect,
   suspectsFor,
+  suspectText,
   wasDeletedWithNamespace,
 } from './suspects.ts';
 
@@ -34,6 +34,8 @@ export interface Ownership {
   unread: string[];
   /** Who may act besides the owner, in sentences. Any of them rules out that a missing owner is proven. */
   others: string[];
+  /** Why the suspect to which the clues point is not named. */
+  doubt?: string | undefined;
   /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
   wasDeletedWithNamespace?: boolean;
 }
@@ -55,11 +57,11 @@ export function findOwner(context: Context, held: Held): Ownership {
 function judge(question: OwnerQuestion): Ownership {
   const { context } = question;
   const { left, excluded } = exclude(suspectsFor(question), question);
-  const ranked = left.toSorted(compare);
+  const ranked = left.filter(isMeant).toSorted(compare);
   const unread = unreadSources(context);
-  const best = singledOut(ranked);
+  const { best, doubt } = singledOut(ranked);
   const suspects = ranked.filter((one) => one !== best && isPresent(one));
-  const common = { suspects, excluded, unread };
+  const common = { suspects, excluded: excluded.filter(({ suspect }) => isMeant(suspect)), unread };
   if (best !== undefined && isPresent(best)) {
     const isProven = isDirect(best) && !suspects.some(isDirect) && unread.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
@@ -67,10 +69,10 @@ function judge(question: OwnerQuestion): Ownership {
   }
   const owner = best ?? ranked.find((one) => !isPresent(one) && one.account !== undefined);
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
-  const ranHere = wasSeen || (best !== undefined && isInside(context, best.account?.namespace));
-  const active = whoElseMayAct(question, excluded, ranHere);
-  const others = [...active, ...(best === undefined ? [] : permissionOfOthers(question, best))];
-  const isNobodyLeft = suspects.length === 0 && active.length === 0 && isExpectedHere(question);
+  const ranHere = best !== undefined && (wasSeen || isInside(context, best.account?.namespace));
+  const alive = othersAlive(left, excluded, ranHere);
+  const others = [...alive, ...(best === undefined ? [] : permissionOfOthers(question, best))];
+  const isNobodyLeft = suspects.length === 0 && alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && (wasSeen || isNobodyLeft)) {
     const isProven = wasSeen && isDirect(best) && suspects.length === 0 && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
@@ -79,11 +81,44 @@ function judge(question: OwnerQuestion): Ownership {
       wasDeletedWithNamespace: isProven,
     };
   }
-  return { certainty: 'unknown', verdict: 'unknown', owner, others, ...common };
+  return { certainty: 'unknown', verdict: 'unknown', owner, others, doubt, ...common };
 }
 
-function isDirect({ clues }: Suspect): boolean {
-  return clues.some(({ about }) => about === 'object');
+/**
+ * Returns who may act although no clue points to them, in sentences. Where a suspect is known that ran in this namespace,
+ * permissions for everything and controllers without permission say nothing about this object.
+ */
+function othersAlive(
+  left: readonly Suspect[],
+  excluded: readonly Excluded[],
+  ranHere: boolean,
+): string[] {
+  const powerless = excluded.filter(
+    ({ suspect, by }) => by.isForLackOfPermission && isPresent(suspect),
+  );
+  const unnamed = left.filter((one) => (isPresent(one) ? !isMeant(one) : hasClue(one, 'outside')));
+  const able = [...unnamed, ...powerless.map(({ suspect }) => suspect)].flatMap((one) =>
+    one.clues
+      .filter(({ kind, about }) => about === 'anyone' && !(ranHere && kind === 'wide'))
+      .map(({ text }) => `${suspectText(one)}: ${text}`),
+  );
+  // Permissions on other products show what else a controller is for.
+  const departed = powerless.flatMap(({ suspect, by }) =>
+    !ranHere && (isDirect(suspect) || !suspect.rights.worksElsewhere)
+      ? [`${suspectText(suspect)} exists, but ${by.reason}`]
+      : [],
+  );
+  return [...new Set([...able, ...departed])];
+}
+
+/**
+ * Returns a sentence if RBAC names the type for another user, group or ServiceAccount: a token of it may be used anywhere.
+ * That is no sign that anybody acts, and enough to rule out proof.
+ */
+function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
+  return suspect.account !== undefined && mayOthersChange(context, held.type, suspect.account)
+    ? ['RBAC lets another user, group or ServiceAccount change objects of this type']
+    : [];
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
@@ -92,36 +127,22 @@ function compare(a: Suspect, b: Suspect): number {
   return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
 }
 
-/**
- * Returns the suspect to which clues point more than to any other, unless another installation of its program may be
- * meant. A Lease, a status or an Event exists for the one that runs, so only a log or a named account decides.
- */
-function singledOut(ranked: readonly Suspect[]): Suspect | undefined {
+/** Returns the suspect to which clues point more than to any other, unless there is a doubt. */
+function singledOut(ranked: readonly Suspect[]): { best?: Suspect; doubt?: string } {
   const best = leading(ranked);
-  if (best === undefined || hasClue(best, 'log', 'quoted')) return best;
-  return ranked.some((other) => isOtherInstallation(best, other)) ? undefined : best;
+  if (best === undefined) return {};
+  const found = DOUBTS.find(({ applies }) => ranked.some((rival) => applies(best, rival)));
+  if (found === undefined || hasClue(best, 'log', 'quoted')) return { best };
+  return { doubt: `${suspectText(best)} is not named: ${found.reason}` };
 }
 
-/** Reports whether two workloads run one program, with arguments that select different objects. */
-function isOtherInstallation({ actor: one }: Suspect, { actor: other }: Suspect): boolean {
-  return (
-    one !== undefined &&
-    other !== undefined &&
-    one !== other &&
-    !other.isGone &&
-    isSameProgram(one, other) &&
-    one.selectors.join() !== other.selectors.join()
-  );
-}
-
+/** Returns the only suspect with the first direct clue; else the one with most kinds of clues about the type. */
 function leading(ranked: readonly Suspect[]): Suspect | undefined {
   const [best, ...rivals] = ranked;
   const [first] = best?.clues ?? [];
   if (best === undefined || first === undefined || best.program !== undefined) return undefined;
   if (first.about === 'object') {
-    // Two installations of one program have the same first clue. What only the running one can have decides nothing.
-    const isOnly = rivals.every((rival) => !hasClue(rival, first.kind));
-    return isOnly && !mayBeSucceeded(best, rivals) ? best : undefined;
+    return rivals.some((rival) => hasClue(rival, first.kind)) ? undefined : best;
   }
   const [leader, next] = ranked
     .map((suspect) => ({ suspect, kinds: kindsAboutType(suspect) }))
@@ -129,44 +150,15 @@ function leading(ranked: readonly Suspect[]): Suspect | undefined {
   return leader !== undefined && leader.kinds > (next?.kinds ?? 0) ? leader.suspect : undefined;
 }
 
-/**
- * Reports whether a reconciler of the type under another account may own what this suspect wrote: the suspect is scaled
- * to zero and the other one is active, or the suspect may change everything, as backup and GitOps tools do.
- */
-function mayBeSucceeded(
-  { actor, account, rights, clues }: Suspect,
-  rivals: readonly Suspect[],
-): boolean {
-  const isScaledToZero = actor !== undefined && !mayRun(actor);
-  const isTool =
-    rights.change === 'everything' &&
-    clues.every(({ kind }) => kind === 'writer' || kind === 'author');
-  return rivals.some(
-    (rival) =>
-      hasClue(rival, 'permission') &&
-      !isSameAccount(rival.account, account) &&
-      (isTool || (isScaledToZero && hasClue(rival, 'active'))),
-  );
-}
-
-/** Clues that several programs of an installation may have, so that they name nobody. */
-const SHARED_CLUES: readonly ClueKind[] = [
-  'product',
-  'permission',
-  'called',
-  'serves',
-  'reports',
-  'active',
-];
-/** Clues that count without a permission that names the type. */
-const SUFFICIENT_CLUES: readonly ClueKind[] = ['package', 'lease'];
-
+/** Returns how many kinds of clues about the type, of those that may name an owner, point to it. */
 function kindsAboutType(suspect: Suspect): number {
   const isPermitted = hasClue(suspect, 'permission');
-  const counted = suspect.clues.filter(({ kind }) =>
-    isPermitted ? !SHARED_CLUES.includes(kind) : SUFFICIENT_CLUES.includes(kind),
-  );
-  return new Set(counted.map(({ kind }) => kind)).size;
+  return CLUES.filter(
+    (row) =>
+      row.about === 'type' &&
+      hasClue(suspect, row.kind) &&
+      (row.names === 'alone' ? true : isPermitted && row.names === 'with a permission'),
+  ).length;
 }
 
 /** Sources on which an answer rests: of the cluster, of the namespace itself, and of the suspects' namespaces. */
@@ -194,9 +186,7 @@ export function unreadSources({ now }: Context): string[] {
 /** The owner would have to be in this cluster: its type is defined here, its product has known names, or it led here. */
 function isExpectedHere({ context, held, domain }: OwnerQuestion): boolean {
   if ((knownFinalizer(held)?.workload.length ?? 0) > 0) return true;
-  const manager = specificFieldManager(held);
-  if (leasesOfProgram(context, manager).some((lease) => !isRenewed(context, lease))) return true;
-  if (domain.relation === 'unclear' && manager === '') return false;
+  if (domain.relation === 'unclear') return false;
   const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);
   return definitionNames(context, held).some((name) => definitions.includes(name));
 }
