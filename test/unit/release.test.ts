@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { load } from 'js-yaml';
@@ -48,6 +48,13 @@ case "$*" in
 esac
 `;
 
+const DOCKER = `#!/usr/bin/env bash
+printf '%s\\n' "docker $*" >> "$HOME/calls"
+[ "$1" = login ] && { read -r token; echo "token $token" >> "$HOME/calls"; }
+[ "$1 $2" = 'buildx build' ] && echo '{"containerimage.digest":"sha256:abc"}' > "$RUNNER_TEMP/image.json"
+true
+`;
+
 const folders: string[] = [];
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
@@ -69,10 +76,15 @@ function rehearsal(tags: readonly string[] = []) {
   const [sha = '', older = ''] = git('-C', work, 'log', '--format=%H').split('\n');
   git('-C', work, 'push', '-q', join(home, 'remote.git'), 'HEAD:refs/heads/main');
   for (const tag of tags) git('-C', join(home, 'remote.git'), 'tag', tag, older);
-  for (const [name, text] of Object.entries({ calls: '', drafts: '', output: '', gh: GH })) {
-    writeFileSync(join(home, name), text);
+  for (const [name, text] of Object.entries({
+    calls: '',
+    drafts: '',
+    output: '',
+    gh: GH,
+    docker: DOCKER,
+  })) {
+    writeFileSync(join(home, name), text, { mode: 0o755 });
   }
-  chmodSync(join(home, 'gh'), 0o755);
   const run = (job: string, name: string | undefined, env: Record<string, string> = {}) => {
     // As the runner starts a step without `shell:`.
     writeFileSync(join(home, 'step.sh'), stepOf(job, name).run);
@@ -214,6 +226,32 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
       expect(stay.map(tag)).toEqual(stay.map(() => older));
     },
   );
+
+  test('pushes an image for two platforms, and tells its digest for the attestation', () => {
+    const { home, work, sha, run } = rehearsal();
+    prepare(work, '1.1.0', '');
+    const env = {
+      IMAGE: 'registry.example/o/gate',
+      GH_TOKEN: 'secret',
+      GITHUB_ACTOR: 'me',
+      GITHUB_SERVER_URL: 'https://example.com',
+    };
+    const build = (TAG: string) => run('image', 'Build and push the image', { ...env, TAG });
+
+    expect(build('v1.1.1').code).toBe(1);
+    expect(readFileSync(join(home, 'calls'), 'utf8')).toBe('');
+    expect(build('v1.1.0')).toEqual({ code: 0, said: '' });
+    expect(readFileSync(join(home, 'calls'), 'utf8').split('\n')).toEqual([
+      'docker login registry.example --username me --password-stdin',
+      'token secret',
+      'docker buildx create --use',
+      'docker buildx build --push --platform linux/amd64,linux/arm64 --tag registry.example/o/gate:1.1.0' +
+        ` --build-arg VERSION=1.1.0 --build-arg REVISION=${sha}` +
+        ` --build-arg SOURCE=https://example.com/o/r --metadata-file ${home}/image.json .`,
+      '',
+    ]);
+    expect(readFileSync(join(home, 'output'), 'utf8')).toBe('digest=sha256:abc\n');
+  });
 
   test.each(['1.0.0', 'v1', 'v1.0.0-rc.1', 'v1.0.0;id'])('refuses the tag %s', (TAG) => {
     const { home, run } = rehearsal();
