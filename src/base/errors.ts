@@ -8,8 +8,8 @@ export type ErrorCode =
   | 'internal';
 
 /**
- * The gate could not work at all. The message says what was tried, on what, and what came back; the
- * hint says what to do. Outcomes of a namespace are values, never errors.
+ * An error that ends the run: the gate could not work. The message says what was tried, on what, and what came
+ * back; the hint says what to do. Outcomes of a namespace are values, never errors.
  */
 export class ActionError extends Error {
   readonly code: ErrorCode;
@@ -24,8 +24,8 @@ export class ActionError extends Error {
 }
 
 /**
- * What was thrown and its causes, the outermost first. Node reports "connection refused" on all of a host's
- * addresses as one AggregateError.
+ * Returns the error and its causes, the outermost first. Node reports "connection refused" for all addresses of
+ * a host as one AggregateError.
  */
 export function causeChain(error: unknown): unknown[] {
   const chain: unknown[] = [];
@@ -37,13 +37,13 @@ export function causeChain(error: unknown): unknown[] {
   return chain;
 }
 
-/** Always a sentence, whatever was thrown; the innermost cause is the one that tells something. */
+/** Describes any thrown value in one sentence. The innermost cause is the one that says what happened. */
 export function describeError(error: unknown): string {
   const texts = new Set(causeChain(error).map(textOf));
   return [...texts].filter((text) => text !== '').join(': ') || 'unknown error';
 }
 
-/** Only a message: whatever else an object holds may be anything, a token too. */
+/** Returns the message of a thrown value. Other fields are left out because they may contain a token. */
 function textOf(value: unknown): string {
   if (value instanceof Error) {
     const code = 'code' in value && typeof value.code === 'string' ? value.code : '';
@@ -68,7 +68,10 @@ export function describeInternalError(error: unknown): { message: string; frames
   };
 }
 
-/** A message may contain lines that look like frames; V8 writes it before the first frame. */
+/**
+ * Returns the stack frames. A message may contain lines that look like frames; V8 writes it before the first
+ * frame.
+ */
 function framesOf({ name, message, stack = '' }: Error): string[] {
   const heading = message === '' ? name : `${name}: ${message}`;
   if (typeof stack !== 'string' || !stack.startsWith(heading)) return [];

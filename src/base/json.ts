@@ -8,7 +8,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `undefined` for what is no JSON, and for JSON that is no object. */
+/**
+ * Parses a JSON object. Returns `undefined` for text that is not JSON, and for JSON that is not an object.
+ */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -20,7 +22,10 @@ export function parseObject(text: string): JsonObject | undefined {
 
 type Path = (string | number)[];
 
-/** Follows keys into JSON of unknown shape; anything unexpected on the way is `undefined`. */
+/**
+ * Follows keys into JSON of unknown shape. Returns `undefined` if anything on the way is missing or of another
+ * type.
+ */
 export function valueAt(value: Json | undefined, ...path: Path): Json | undefined {
   let current: Json | undefined = value;
   for (const key of path) {
@@ -59,7 +64,7 @@ export function dictionary<T>(entries: Iterable<readonly [string, T]> = []): Rec
   return result;
 }
 
-/** String values only; a label map with anything else in it loses just that entry. */
+/** Returns the entries with string values. A label map with any other value loses only that entry. */
 export function recordAt(value: Json | undefined, ...path: Path): Record<string, string> {
   const found = valueAt(value, ...path);
   const entries = Object.entries(isObject(found) ? found : {});

@@ -3,32 +3,32 @@ import type { Redactor } from './redact.ts';
 import { logLine } from './text.ts';
 
 /**
- * Where lines for people go: the step log, or a terminal's standard error. Implementations pass every
- * text through `redact` and `logLine`; callers hand over plain data. One text is one line, whatever line
- * breaks somebody has put into it.
+ * Log for people: the step log, or the standard error of a terminal. Implementations pass every text through
+ * `redact` and `logLine`; callers pass plain data. One text is one line: line breaks in it are removed.
  */
 export interface Log {
   line(text: string): void;
-  /** Lines that are there for whoever unfolds them. Groups do not nest. */
+  /** Writes lines into a collapsed group. GitHub does not support nested groups. */
   group(title: string, lines: readonly string[]): void;
   notice(message: string, title?: string): void;
   warning(message: string, title?: string): void;
   error(message: string, title?: string): void;
-  /** Shown with step debugging only. */
+  /** Writes a line that is shown only with step debugging. */
   debug(text: string): void;
 }
 
 interface TerminalLogOptions {
   redactor: Redactor;
   write: (text: string) => void;
-  /** Colours only on a terminal, and not where NO_COLOR asks for none. */
+  /** Whether to use colours: only on a terminal, and not with NO_COLOR. */
   colour: boolean;
   debug: boolean;
 }
 
 /**
- * Progress for a person, on standard error, so that standard output is the report alone. In a `run:` step
- * the runner reads both for commands. Not beside the step log: a terminal loads nothing of the toolkit.
+ * Creates the log of a terminal. It writes to standard error, so that standard output has only the report. In a
+ * `run:` step the runner reads both streams for commands. It is a file of its own because a terminal must not
+ * load the actions toolkit.
  */
 export function createTerminalLog(options: TerminalLogOptions): Log {
   const line = (text: string, style?: 'red' | 'yellow' | 'dim'): void => {

@@ -6,12 +6,12 @@ import { ActionError, describeError } from './errors.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Writes to standard output. A reader that has read enough (`| head`, `| grep -q`) is no failure of ours
- * and must not look like a verdict. Throws an `ActionError` when it cannot be written for another reason.
+ * Writes to standard output. A reader that stops reading (`| head`, `| grep -q`) is not a failure. Throws an
+ * `ActionError` if writing fails for another reason.
  */
 export function print(text: string): Promise<void> {
   const { stdout } = process;
-  // The stream says it twice; without a listener the second time ends the process with exit code 1.
+  // The stream emits the error a second time. Without a listener that would end the process with exit code 1.
   if (stdout.listenerCount('error') === 0) stdout.on('error', () => {});
   return new Promise((resolve, reject) => {
     stdout.write(text, (error) => {
@@ -29,7 +29,10 @@ function isClosed(error: Error): boolean {
   return 'code' in error && error.code === 'EPIPE';
 }
 
-/** Containers may run as a user that has neither HOME nor an entry in /etc/passwd. */
+/**
+ * Returns the home folder, or an empty text. Containers may run as a user without HOME and without an entry in
+ * /etc/passwd.
+ */
 export function homeDirectory(): string {
   try {
     return homedir() || '/';
@@ -39,8 +42,8 @@ export function homeDirectory(): string {
 }
 
 /**
- * Makes a folder and those above it. Node's own `recursive` tries for ever where a file system refuses
- * every new folder with ENOENT, as /proc does.
+ * Creates a folder and its parents. Node's own `recursive` never ends on a file system that refuses new folders
+ * with ENOENT, such as /proc.
  */
 export async function makeFolder(path: string): Promise<void> {
   try {
@@ -64,10 +67,9 @@ async function isFolder(path: string): Promise<boolean> {
 }
 
 /**
- * The runner sends SIGINT, waits 7.5 s, sends SIGTERM, waits 2.5 s and kills the process tree
- * (actions/runner, ProcessInvoker). The first signal asks the gate to write down what it knows; a
- * second one has the default effect and ends the process at once. `dispose` stops listening, so that nothing of ours
- * keeps or surprises the process.
+ * Returns a signal that aborts when the run is cancelled. The runner sends SIGINT, waits 7.5 s, sends SIGTERM,
+ * waits 2.5 s and kills the process tree (actions/runner, ProcessInvoker). The first signal makes the gate
+ * report what it knows; the second one ends the process. `dispose` removes the listeners.
  */
 export function onCancel(): { signal: AbortSignal; dispose: () => void } {
   const controller = new AbortController();

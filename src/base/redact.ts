@@ -1,11 +1,16 @@
 /**
- * Replaces secrets in any text that leaves the process. The runner masks log lines, annotations and
- * the summary, but not comments, outputs and report files: those rely on this alone.
+ * Replaces secrets in every text that leaves the process. The runner masks log lines, annotations and the
+ * summary, but not comments, outputs and report files: those depend on this alone.
  */
 export interface Redactor {
-  /** Registers a secret value; shorter than 8 characters is ignored (it would mangle ordinary words). */
+  /**
+   * Registers a secret. A value shorter than 8 characters is ignored: replacing it would damage ordinary words.
+   */
   add(value: string | undefined): void;
-  /** Also replaces what has the shape of a secret: bearer tokens, JWTs, PEM blocks, URL passwords. */
+  /**
+   * Replaces registered secrets, and texts of the shape of a secret: bearer tokens, JWTs, PEM blocks, passwords
+   * in URLs.
+   */
   redact(text: string): string;
 }
 
@@ -14,7 +19,7 @@ const MASK = '***';
 
 /** Shapes of secrets that were not registered, for example in the messages of a server or a plugin. */
 const SHAPES: readonly { shape: RegExp; masked: string }[] = [
-  // To the end where a text was cut in the middle of a block.
+  // Matches to the end of the text if the block was cut in the middle.
   { shape: /-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, masked: MASK },
   { shape: /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g, masked: MASK },
   { shape: /\bk8s-aws-v1\.[\w-]+/g, masked: MASK },
@@ -23,13 +28,13 @@ const SHAPES: readonly { shape: RegExp; masked: string }[] = [
   { shape: /\b(?:gh[opsru]_|github_pat_)\w{20,}/g, masked: MASK },
   // At least 16 characters: "Bearer authentication failed" is not a token.
   { shape: /\b(Bearer|Basic)\s+[\w.~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
-  // Bounded: texts come from anybody, and may be made to be slow.
+  // The lengths are limited: the text is hostile and must not make the expression slow.
   { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:[^\s/?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
 ];
 
 /**
- * Creates a redactor. `onSecret` is called once for every line of a secret, for the runner's masking: a masker
- * that took a whole key would also hide the lines that every key has.
+ * Creates a redactor. `onSecret` is called once for every line of a secret, so that the runner masks single
+ * lines. If it masked a whole key, lines that all keys have would be hidden as well.
  */
 export function createRedactor(onSecret?: (line: string) => void): Redactor {
   const announced = new Set<string>();
@@ -45,7 +50,7 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
         const beginning = form.slice(0, MIN_SECRET_LENGTH);
         const others = secrets.get(beginning) ?? [];
         if (others.includes(form)) continue;
-        // Longest first: a secret that begins like another must not leave its tail behind.
+        // Longest first: otherwise the rest of a longer secret with the same beginning would stay visible.
         secrets.set(
           beginning,
           [...others, form].sort((a, b) => b.length - a.length),
@@ -61,8 +66,8 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
 }
 
 /**
- * Replaces secrets, which are grouped by their first characters. No regular expression is built of them: a
- * secret may be longer than an expression can be.
+ * Replaces secrets, which are grouped by their first characters. It uses no regular expression: a secret may be
+ * longer than an expression can be.
  */
 function maskSecrets(text: string, secrets: ReadonlyMap<string, readonly string[]>): string {
   if (secrets.size === 0) return text;
@@ -98,7 +103,9 @@ function formsOf(value: string): string[] {
   return forms.filter((form) => form.length >= MIN_SECRET_LENGTH);
 }
 
-/** What programs write into their logs beside the shapes above: a value after a telling key, and random words. */
+/**
+ * Shapes of secrets in logs of other programs: a value after a key such as "password", and random strings.
+ */
 const IN_LOGS: readonly { shape: RegExp; masked: string }[] = [
   {
     shape:
@@ -114,7 +121,10 @@ const IN_LOGS: readonly { shape: RegExp; masked: string }[] = [
   },
 ];
 
-/** Masks what looks like a secret in a log. Stricter than `redact`: nobody needs what it may hide by mistake. */
+/**
+ * Masks texts in a log that look like a secret. Stricter than `redact`, because a wrongly masked log line does
+ * no harm.
+ */
 export function maskLogSecrets(text: string): string {
   return IN_LOGS.reduce((clean, { shape, masked }) => clean.replace(shape, masked), text);
 }
@@ -125,7 +135,7 @@ export function redactDeep<T>(
   redact: Redactor['redact'],
   except: ReadonlySet<string> = new Set(),
 ): T {
-  // Results of many namespaces share most of their texts, and many of their objects.
+  // The results of many namespaces share most of their texts and objects.
   const known = new Map<unknown, unknown>();
   const clean = (one: unknown): unknown => {
     if (typeof one !== 'string' && (typeof one !== 'object' || one === null)) return one;

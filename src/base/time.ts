@@ -1,29 +1,29 @@
 import { ActionError } from './errors.ts';
 import { plainText, shorten } from './text.ts';
 
-/** Something that happened during the run. */
+/** An event during the run. */
 export interface TimelineEntry {
   /** ISO 8601, by the API server's clock. */
   at: string;
   event: string;
 }
 
-/** Time as a parameter: stages never look at a clock of their own. */
+/** Clock as a parameter, so that the stages of a run do not depend on the real time. */
 export interface Clock {
-  /** ms since the epoch. */
+  /** Milliseconds since the epoch. */
   now(): number;
   /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
 export interface Clocks {
-  /** Server clock minus ours, in ms. */
+  /** Server clock minus local clock, in milliseconds. */
   api: { clockOffsetMs(): number };
   clock: Clock;
 }
 
 export const systemClock: Clock = {
-  // What is set right in the middle of a run (NTP, a machine that was suspended) must not end a wait.
+  // The monotonic clock: a correction of the system clock (NTP, a suspended machine) must not end a wait.
   now: () => Math.floor(performance.timeOrigin + performance.now()),
   sleep: (ms, signal) => {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -34,7 +34,10 @@ export const systemClock: Clock = {
   },
 };
 
-/** The work goes on, for others who wait for it too; what becomes of it then is nobody's error. */
+/**
+ * Waits for the work until the signal aborts. The work continues for others that wait for it; its later errors
+ * are ignored.
+ */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal?.reason);
@@ -45,24 +48,28 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefin
 }
 
 /**
- * Now, by the API server's clock. Deletion timestamps, grace periods and Leases are the server's, and a
- * runner's clock may be wrong by hours: every time that is compared or reported is the server's.
+ * Returns the time by the API server's clock, in milliseconds. Deletion timestamps, grace periods and Leases use
+ * that clock, and the clock of a runner may be wrong by hours. Therefore every time that is compared or reported
+ * is the server's.
  */
 export function serverTime({ api, clock }: Clocks): number {
   return clock.now() + api.clockOffsetMs();
 }
 
-/** The same as ISO 8601. */
+/** Returns the time by the API server's clock as ISO 8601. */
 export function serverTimestamp(clocks: Clocks): string {
   return new Date(serverTime(clocks)).toISOString();
 }
 
 const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
-/** A hosted job ends after 6 h, a self-hosted one after 5 days. */
+/** Five days: the limit of a job on a self-hosted runner. A hosted job ends after 6 h. */
 const MAX_DURATION_MS = 5 * 24 * MS_PER_UNIT.h;
 const MAX_SHOWN = 80;
 
-/** "90s", "10m", "1h" to milliseconds. No bare numbers: nobody remembers which unit they mean. */
+/**
+ * Parses "90s", "10m" or "1h" into milliseconds. A number without a unit is refused because its unit would be a
+ * guess.
+ */
 export function parseDuration(input: string, value: string): number {
   const match = /^(\d{1,6})(s|m|h)$/.exec(value);
   const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
@@ -75,7 +82,7 @@ export function parseDuration(input: string, value: string): number {
   return ms;
 }
 
-/** 302_000 to "5m 02s": what people read in headlines. */
+/** Formats 302_000 as "5m 02s", for headlines. */
 export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -84,7 +91,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 3_600)}h ${two(Math.floor((seconds % 3_600) / 60))}m`;
 }
 
-/** 302_000 to "5:02": the left column of the progress log. */
+/** Formats 302_000 as "5:02", for the left column of the progress log. */
 export function formatClock(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;

@@ -13,8 +13,8 @@ import {
 import { shorten } from '../base/text.ts';
 
 /**
- * The facts that are kept of each kind of object. A shape names each fact with the field it comes from, and
- * reads them. Nothing here throws: a field of an unexpected type is left out.
+ * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing
+ * here throws: a field of an unexpected type is left out.
  */
 type Field<T> = (object: Json | undefined) => T;
 type Shape<S> = { [K in keyof S]: S[K] extends Field<infer T> ? T : never };
@@ -43,7 +43,7 @@ const texts = (path: string) => fieldAt(path, (value) => stringsAt(value));
 const record = (path: string) => fieldAt(path, (value) => recordAt(value));
 const each = <T>(path: string, read: Field<T>) =>
   fieldAt(path, (value) => arrayAt(value).map((item) => read(item)));
-/** The texts at a path of each item, without items that have none. */
+/** Returns a function that reads the texts at a path of each item, without items that have none. */
 const textOfEach = (path: string, key: string) =>
   fieldAt(path, (value) => arrayAt(value).flatMap((item) => stringAt(item, key) ?? []));
 
@@ -97,9 +97,9 @@ const writer = shape({
 export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
 
 /**
- * The managedFields entries that own `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. Several managers may
- * own the same entry; the last writer is named. `isAuthor`: it applied a manifest, or made the object, and the
- * finalizer came with all the rest.
+ * Returns the managedFields entries that own `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. Several managers
+ * may own the same entry; the last writer is named. `isAuthor`: the manager applied a manifest or created the
+ * object, and the finalizer came with the rest of the object.
  */
 export function finalizerWriters(object: Json | undefined) {
   const finalizers = stringsAt(object, 'metadata', 'finalizers');
@@ -135,7 +135,7 @@ function statusWriters(object: Json | undefined): { manager: string; time: strin
     .map((entry) => ({ manager: stringAt(entry, 'manager') ?? '', time: stringAt(entry, 'time') }));
 }
 
-/** Oldest first; RFC 3339 in UTC sorts as text. */
+/** Returns the managedFields, oldest first. RFC 3339 in UTC sorts as text. */
 function managedFields(object: Json | undefined): Json[] {
   const timeOf = (entry: Json): string => stringAt(entry, 'time') ?? '';
   return arrayAt(object, 'metadata', 'managedFields').toSorted((a, b) =>
@@ -147,7 +147,7 @@ const TELLING =
   /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore/i;
 const MAX_ANNOTATION_CHARS = 200;
 
-/** Keeps the annotations that installers and controllers act by: of Helm, OLM and Argo CD, and those that pause a controller. */
+/** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
 function tellingAnnotations(object: Json | undefined): Record<string, string> {
   const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
   return dictionary(
@@ -162,7 +162,7 @@ const METADATA = {
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   finalizers: texts('metadata.finalizers'),
   labels: record('metadata.labels'),
-  /** The field manager that set each of `finalizers`. */
+  /** Field managers that set each of `finalizers`. */
   writers: finalizerWriters,
 };
 
@@ -173,7 +173,10 @@ export const namespaceFacts = shape({
   phase: textIfAny('status.phase'),
   specFinalizers: texts('spec.finalizers'),
   conditions: conditionsOf,
-  /** When kube-controller-manager last wrote the status (managedFields): the only freshness stamp. */
+  /**
+   * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time
+   * of their last check.
+   */
   statusWrittenAt: (object) =>
     statusWriters(object).findLast(({ manager }) => manager === 'kube-controller-manager')?.time,
 });
@@ -188,7 +191,7 @@ export interface ResourceType {
   kind: string;
   namespaced: boolean;
   verbs: string[];
-  /** Its objects have replicas, which `kubectl scale` changes. */
+  /** Whether its objects have replicas, which `kubectl scale` changes. */
   scales?: true;
 }
 
@@ -198,26 +201,26 @@ function ofCore(kind: string, namespaced: boolean): ResourceType {
 }
 
 export const NAMESPACE_TYPE = ofCore('Namespace', false);
-/** The last write of the namespace controller, about which admission and RBAC are asked as well. */
+/** The last write of the namespace controller. Admission and RBAC may refuse it too. */
 export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
 /** The entry of the namespace controller in `spec.finalizers`, removed once the content is deleted. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
 export const POD_TYPE = ofCore('Pod', true);
 
-/** The part of a resource type that names it. */
+/** The part of a resource type that identifies it. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
-/** As kubectl takes it on a command line: `widgets.example.com`, `configmaps`. */
+/** Returns the name that kubectl accepts on a command line: `widgets.example.com`, `configmaps`. */
 export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'>): string {
   return group === '' ? resource : `${resource}.${group}`;
 }
 
-/** `v1`, `apps/v1` */
+/** Returns `v1` or `apps/v1`. */
 export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** API group of `apps/v1`; empty for the core group. */
+/** Returns the API group of `apps/v1`; empty for the core group. */
 export function groupOf(apiVersion: string): string {
   const slash = apiVersion.indexOf('/');
   return slash < 0 ? '' : apiVersion.slice(0, slash);
@@ -238,7 +241,7 @@ const objectMetadata = shape({
 export type ObjectFacts = {
   apiVersion: string;
   kind: string;
-  /** All field managers; absent in snapshots that were recorded earlier. */
+  /** All field managers. Absent in snapshots that were recorded earlier. */
   managers?: string[];
 } & ReturnType<typeof objectMetadata>;
 
@@ -246,7 +249,10 @@ function managersOf(object: Json): string[] {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
-/** `object` may be the full object or only its metadata; a list leaves out apiVersion and kind. */
+/**
+ * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
+ * apiVersion and kind.
+ */
 export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
@@ -261,9 +267,9 @@ export function objectFacts(
 }
 
 /**
- * Takes every occurrence of these finalizers out of the list as it was read, in one patch: each removal
- * moves what comes after it, so that two patches would invalidate each other. If the object was replaced
- * or its list has moved, a `test` fails and the server answers 422 without changing anything.
+ * Builds a patch that removes every occurrence of these finalizers from the list as it was read. It is one patch
+ * because each removal moves the entries after it. If the object was replaced or its list has changed, a `test`
+ * fails and the server answers 422 without a change.
  */
 export function removalPatch(
   { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,
@@ -278,7 +284,7 @@ export function removalPatch(
   ];
 }
 
-/** Facts of a pod template, or of a pod itself, that show which controller it runs. */
+/** Facts of a pod template, or of a pod, that show which controller it runs. */
 type TemplateFacts = ReturnType<typeof templateFacts>;
 
 function templateFacts(template: Json | undefined, namespace: string) {
@@ -289,9 +295,9 @@ function templateFacts(template: Json | undefined, namespace: string) {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
     podLabels: recordAt(template, 'metadata', 'labels'),
-    /** Names that its program may go by: containers, commands, images. */
+    /** Names that its program may use: containers, commands, images. */
     programs: [...new Set(containers.flatMap(programsOf))].filter((name) => name !== ''),
-    /** The only namespaces that it looks at, by its arguments and environment; undefined: all. */
+    /** The only namespaces that it watches, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
     /** Arguments that look as if they select objects: a class, a label selector, a shard. */
     ...(selectors.length > 0 && { selectors }),
@@ -303,7 +309,7 @@ function programsOf(container: Json): string[] {
   const image = baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, '');
   const [word = ''] = [...more, ...stringsAt(container, 'args')];
   const program = baseName(command) || image;
-  // Programs of many commands write as `program-command`.
+  // Programs with subcommands often write as `program-command`.
   const own = /^[a-z][a-z-]*$/.test(word) ? [`${program}-${word}`] : [];
   return [stringAt(container, 'name') ?? '', baseName(command), image, ...own];
 }
@@ -312,7 +318,10 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** `GRAFANA_OPERATOR_WATCH_NAMESPACE`; `SECRETS_WATCH_NAMESPACE` says nothing about what it reconciles. */
+/**
+ * `GRAFANA_OPERATOR_WATCH_NAMESPACE`, but not `SECRETS_WATCH_NAMESPACE`, which is about something else than the
+ * reconciled objects.
+ */
 const WATCH_VARIABLE =
   /^(?:\w*(?:OPERATOR|CONTROLLER|MANAGER)_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
 const WATCH_ARGUMENT = /^--?((?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?)(?:=(.*))?$/;
@@ -322,7 +331,7 @@ const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
 const SELECTOR_ARGUMENT =
   /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)$/;
 
-/** Returns arguments like `--widget-class=blue`, in the order of the alphabet. */
+/** Returns arguments like `--widget-class=blue`, sorted. */
 function selectorsOf(container: Json, own: string): string[] {
   const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
   return words
@@ -330,7 +339,7 @@ function selectorsOf(container: Json, own: string): string[] {
       const [, name = word, given] = /^(.*?)=(.*)$/.exec(word) ?? [];
       const next = words[index + 1] ?? '';
       const value = given ?? (next.startsWith('-') ? '' : next);
-      // A program is often told the namespace that it runs in.
+      // Many programs get the namespace that they run in as an argument.
       const isHome = /namespaces?$/.test(name) && (value === own || value.startsWith('$('));
       if (!SELECTOR_ARGUMENT.test(name) || /leader/.test(name) || isHome) return [];
       return value === '' ? name : `${name}=${value}`;
@@ -338,7 +347,10 @@ function selectorsOf(container: Json, own: string): string[] {
     .toSorted();
 }
 
-/** Conventions of operator-sdk, controller-runtime projects and client-go's own flags. */
+/**
+ * Returns the watched namespaces, by the conventions of operator-sdk, controller-runtime projects and
+ * client-go's own flags.
+ */
 function watchesOf(container: Json, template: Json | undefined, own: string): string[] {
   const variables = new Map(
     arrayAt(container, 'env').map((entry) => [
@@ -356,7 +368,7 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
       const match = WATCH_ARGUMENT.exec(word);
       if (match === null) return [];
       const value = inserted(match[2] ?? words[index + 1] ?? '*');
-      // Often only where the program itself lives.
+      // `--namespace` often names only the namespace in which the program runs.
       return match[1] === 'namespace' && value === own ? [] : value;
     }),
   ];
@@ -366,12 +378,13 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
       .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
       .map((name) => name.trim())
       .filter((name) => name !== '')
-      // Patterns are written in many ways (`preview-*`, `preview-.*`, `!kube-system`).
+      // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`,
+      // `!kube-system`).
       .map((name) => (/^[-a-z0-9]+$/.test(name) ? name : '*'))
   );
 }
 
-/** Undefined where it comes from somewhere that cannot be seen here. */
+/** Returns the value of a variable, or undefined if it comes from a source that the object does not show. */
 function variableOf(entry: Json, template: Json | undefined, own: string): string | undefined {
   const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
   if (field === 'metadata.namespace') return own;
@@ -383,7 +396,7 @@ function variableOf(entry: Json, template: Json | undefined, own: string): strin
   return stringAt(entry, 'value') ?? '';
 }
 
-/** The containers of a pod whose logs can be read; absent in snapshots that were recorded earlier. */
+/** Returns the containers of a pod whose logs can be read. Absent in snapshots that were recorded earlier. */
 function containerRuns(
   pod: Json | undefined,
 ): { name: string; crashedAt?: string | undefined }[] | undefined {
@@ -434,7 +447,7 @@ function refusing(pod: Json | undefined, condition: string): string[] {
     .filter(Boolean);
 }
 
-/** Of a container that waits, or of how it or its pod ended the last time. */
+/** Describes why a container waits, or how a container or pod ended the last time. */
 function said(state: string, detail: Json | undefined): string[] {
   if (!isObject(detail)) return [];
   const exitCode = numberAt(detail, 'exitCode');
@@ -446,7 +459,10 @@ function said(state: string, detail: Json | undefined): string[] {
   return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
 }
 
-/** Generic ephemeral volumes have claims too (component-helpers, storage/ephemeral.VolumeClaimName). */
+/**
+ * Returns the claim of a volume. A generic ephemeral volume has one too (component-helpers,
+ * storage/ephemeral.VolumeClaimName).
+ */
 function claimOf(pod: Json | undefined, volume: Json): string | undefined {
   if (!isObject(valueAt(volume, 'ephemeral'))) {
     return stringAt(volume, 'persistentVolumeClaim', 'claimName');
@@ -465,7 +481,7 @@ const workloadState = shape({
   owner: (object) => ownerReferences(object).find(({ controller }) => controller),
 });
 
-/** `wanted` and `ready`: replicas, nodes or runs. A suspended CronJob or Job wants none. */
+/** A workload. `wanted` and `ready` count replicas, nodes or runs; a suspended CronJob or Job wants none. */
 export type WorkloadFacts = ReturnType<ReturnType<typeof workloadFacts>>;
 
 export function workloadFacts(apiVersion: string, kind: string) {
@@ -497,7 +513,7 @@ function replicasWriter(object: JsonObject): ReturnType<typeof writer> | undefin
   return entry === undefined ? undefined : writer(entry);
 }
 
-/** How many are wanted and ready. */
+/** Returns how many replicas, nodes or runs are wanted and ready. */
 function replicasOf(
   object: JsonObject,
   kind: string,
@@ -517,20 +533,20 @@ function replicasOf(
       return [isOver ? 0 : count(spec, 'parallelism', 1), count(status, 'ready')];
     }
     case 'CronJob':
-      // Between two runs it is as ready as it can be.
+      // A CronJob between two runs counts as ready.
       return [1, 1];
     default:
       return [count(spec, 'replicas', 1), count(status, 'readyReplicas')];
   }
 }
 
-/** Labels and annotations, which name the installation. */
+/** Labels and annotations that name the installation. */
 const INSTALLED = { labels: record('metadata.labels'), annotations: tellingAnnotations };
 
-/** Of a CRD, without its schemas. */
+/** A CRD without its schemas. */
 type DefinitionFacts = ReturnType<typeof definitionFacts>;
 const definitionMetadata = shape({
-  /** `widgets.example.com` */
+  /** A name such as `widgets.example.com`. */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
@@ -570,34 +586,40 @@ export function definitionDetail(object: JsonObject): DefinitionDetail {
 export interface ObjectDetail {
   conditions: Condition[];
   observedGeneration: number | undefined;
-  /** Other short texts of the status that may say why: `message`, `reason`, `error`, `lastError`. */
+  /** Other short texts of the status that may contain an error: `message`, `reason`, `error`, `lastError`. */
   texts: string[];
-  /** When the work that it describes was over, as a Job's or a backup's: `status.completionTime`. */
+  /**
+   * Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`.
+   */
   endedAt?: string;
-  /** Whether its spec asks its controller to do nothing (`suspend`, `paused`). */
+  /** The field of its spec that pauses its controller (`suspend`, `paused`). */
   suspended: string | undefined;
-  /** Whether it is deleted together with the object that it is bound to (`spec.deletionPolicy`). */
+  /**
+   * Whether the controller deletes it together with the object that it is bound to (`spec.deletionPolicy`).
+   */
   deletionPolicy?: string | undefined;
-  /** Objects that its spec or status names. */
+  /** Objects that its spec or status refers to. */
   references: Reference[];
   /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
   nodes?: string[];
-  /** Plain names that its spec mentions: a missing object of such a name was meant for it. */
+  /** Plain names in its spec. If an object of such a name is missing, the spec probably meant it. */
   mentions: string[];
-  /** Fields of its spec with a template for a Pod or Job in which its controller does its work. */
+  /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
   templates?: string[];
   /** Nodes that its spec or status names. */
   nodeNames?: string[];
 }
 
-/** An object that another one names; without a namespace it is cluster-scoped or in the same one. */
+/**
+ * A reference to another object. Without a namespace the object is cluster-scoped or in the same namespace.
+ */
 export interface Reference {
   group: string | undefined;
   kind: string;
   namespace: string | undefined;
   name: string;
   uid?: string;
-  /** Where it stands: `status.boundVolumeSnapshotContentName`. */
+  /** Path of the field: `status.boundVolumeSnapshotContentName`. */
   field: string;
 }
 
@@ -645,7 +667,10 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   return detail;
 }
 
-/** `phase: DeleteFailed`, `state: Error`: what stands beside it says why. */
+/**
+ * Returns a failed state such as `phase: DeleteFailed` or `state: Error`. The texts beside it explain the
+ * failure.
+ */
 function failedState(status: Json): string | undefined {
   return Object.entries(isObject(status) ? status : {})
     .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
@@ -675,9 +700,9 @@ function mention({ mentions }: ObjectDetail, value: string): void {
 }
 
 /**
- * The conventions for naming another object: an ObjectReference under a key that ends in "Ref"
- * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of
- * a claim. `secretRef`, `secretKeyRef`, `secretName` and their like say the kind by their own name.
+ * Adds a reference to another object, by these conventions: an ObjectReference under a key that ends in "Ref"
+ * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim.
+ * For `secretRef`, `secretKeyRef`, `secretName` and similar keys the name of the key contains the kind.
  */
 function reference({ references }: ObjectDetail, field: string, key: string, value: Json): void {
   if (references.length >= MAX_REFERENCES) return;
@@ -690,7 +715,7 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
     return;
   }
-  // A name with a UID is a reference, whatever the field is called: `status.reservedFor` of a ResourceClaim.
+  // A name with a UID is a reference under any key: `status.reservedFor` of a ResourceClaim.
   const uid = stringAt(value, 'uid');
   if (uid === undefined && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
   const by = stringAt(value, 'kind') ?? stringAt(value, 'resource');
@@ -707,7 +732,7 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
   references.push({ group, kind, namespace, name, field, ...(uid === undefined ? {} : { uid }) });
 }
 
-/** `providerConfigRef` names a ProviderConfig, if the server knows such a kind. */
+/** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
 function kindOfKey(key: string): string | undefined {
   const [, first, rest] = /^([a-z])(\w+)Ref$/.exec(key) ?? [];
   return first === undefined ? undefined : `${first.toUpperCase()}${rest}`;
@@ -739,8 +764,8 @@ function walk(
 }
 
 /**
- * A controller watches its type and changes it, by itself or as somebody else, the namespace controller deletes
- * all; others tell nothing.
+ * Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation.
+ * The namespace controller deletes objects of all types. Other verbs show nothing.
  */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|\*)$/;
 
@@ -756,7 +781,7 @@ const ruleFacts = shape({
 export type RoleFacts = ReturnType<typeof roleFacts>;
 export const roleFacts = shape({
   ...NAME,
-  /** Undefined for a ClusterRole. */
+  /** Namespace; undefined for a ClusterRole. */
   namespace: textIfAny('metadata.namespace'),
   ...INSTALLED,
   rules: (role) =>
@@ -768,7 +793,7 @@ export const roleFacts = shape({
 export type BindingFacts = ReturnType<typeof bindingFacts>;
 export const bindingFacts = shape({
   ...NAME,
-  /** Undefined for a ClusterRoleBinding. */
+  /** Namespace; undefined for a ClusterRoleBinding. */
   namespace: textIfAny('metadata.namespace'),
   role: fieldAt('roleRef', shape({ kind: text('kind'), name: text('name') })),
   subjects: each(
@@ -780,12 +805,15 @@ export const bindingFacts = shape({
 export type LabelRequirement = ReturnType<typeof requirement>;
 const requirement = shape({
   key: text('key'),
-  /** In, NotIn, Exists, DoesNotExist. */
+  /** One of In, NotIn, Exists, DoesNotExist. */
   operator: text('operator'),
   values: texts('values'),
 });
 
-/** A missing or empty selector matches everything (apimachinery, metav1.LabelSelectorAsSelector). */
+/**
+ * Reads a label selector. A missing or empty selector matches everything (apimachinery,
+ * metav1.LabelSelectorAsSelector).
+ */
 const selector = (path: string): Field<LabelRequirement[]> =>
   fieldAt(path, (value) => [
     ...Object.entries(recordAt(value, 'matchLabels')).map(([key, label]) => ({
@@ -806,27 +834,30 @@ export function isOnlyFor(namespace: string, selector: readonly LabelRequirement
   );
 }
 
-/** admissionregistration/v1, RuleWithOperations. */
+/** A rule of a webhook or policy (admissionregistration/v1, RuleWithOperations). */
 export type MatchRule = ReturnType<typeof matchRule>;
 const matchRule = shape({
   operations: texts('operations'),
   apiGroups: texts('apiGroups'),
   apiVersions: texts('apiVersions'),
   resources: texts('resources'),
-  /** Of a policy: only these objects; empty for all. */
+  /** In a policy: only objects of these names; empty for all. */
   resourceNames: texts('resourceNames'),
-  /** `*`, `Cluster` or `Namespaced`. */
+  /** One of `*`, `Cluster`, `Namespaced`. */
   scope: text('scope', '*'),
 });
 
-/** Reports whether CEL text reads the user of a request, so that an answer to the gate says nothing about others (KEP-3488). */
+/**
+ * Reports whether CEL text reads the user of a request. Then the answer to a request of the gate does not hold
+ * for other users (KEP-3488).
+ */
 const looksAtUser = (path: string): Field<boolean> =>
   fieldAt(path, (expressions) =>
     /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
   );
 
 const webhook = shape({
-  /** `webhooks[].name` */
+  /** Name, from `webhooks[].name`. */
   name: text('name'),
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),
@@ -840,7 +871,7 @@ const webhook = shape({
   dependsOnUser: looksAtUser('matchConditions'),
 });
 
-/** Name and UID: an object that was created again has another UID. */
+/** Name and UID. An object that was created again has another UID. */
 export type Identity = ReturnType<typeof identity>;
 export const identity = shape({ ...NAME, uid: text('metadata.uid') });
 
@@ -848,7 +879,7 @@ export interface WebhookFacts extends ReturnType<typeof webhook> {
   configuration: Identity & {
     kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
   };
-  /** Its place in the list. */
+  /** Position in the list. */
   index: number;
 }
 
@@ -873,7 +904,7 @@ const policy = shape({
   objectSelector: selector('spec.matchConstraints.objectSelector'),
   dependsOnUser: looksAtUser('spec'),
   matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
-  /** Absent in snapshots that were recorded earlier. */
+  /** Validations. Absent in snapshots that were recorded earlier. */
   validations: each(
     'spec.validations',
     shape({ expression: text('expression'), message: text('message') }),
@@ -909,13 +940,13 @@ export const policyBindingFacts = shape({
 export type ServiceFacts = ReturnType<typeof serviceFacts>;
 export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
 
-/** core/v1, which also shows what was written through events.k8s.io/v1. */
+/** An Event of core/v1, which also contains Events that were written through events.k8s.io/v1. */
 export type EventFacts = ReturnType<typeof eventFacts>;
 export const eventFacts = shape({
   type: text('type'),
   reason: text('reason'),
   message: text('message'),
-  /** The object it is about. */
+  /** The object that the Event is about. */
   regarding: fieldAt(
     'involvedObject',
     shape({
@@ -925,7 +956,7 @@ export const eventFacts = shape({
       uid: text('uid'),
     }),
   ),
-  /** Component that reported it, and the pod or process that it was. */
+  /** The component that reported the Event, and its pod or process. */
   component: (event) =>
     stringAt(event, 'reportingComponent') || stringAt(event, 'source', 'component') || '',
   instance: (event) =>
@@ -942,8 +973,8 @@ export const leaseFacts = shape({
   ...PLACED,
   holder: textIfAny('spec.holderIdentity'),
   /**
-   * When it was written by the server's clock (managedFields), which holds for all nodes. The holder's own counts where
-   * the server does not tell.
+   * Time of the last renewal, by the server's clock (managedFields), which is the same for all nodes. The
+   * holder's own time is used only if the server has none.
    */
   renewTime: (lease): string | undefined => {
     const entry = managedFields(lease).findLast(
@@ -952,7 +983,7 @@ export const leaseFacts = shape({
     return stringAt(entry, 'time') ?? stringAt(lease, 'spec', 'renewTime');
   },
   durationSeconds: number('spec.leaseDurationSeconds'),
-  /** Field managers: client libraries call themselves after the program. */
+  /** Field managers. Client libraries use the name of the program. */
   writers: (lease): string[] | undefined => [
     ...new Set(managedFields(lease).flatMap((entry) => stringAt(entry, 'manager') ?? [])),
   ],
@@ -981,7 +1012,7 @@ export function nodeFacts(object: JsonObject) {
   const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
   return {
     name: stringAt(object, 'metadata', 'name') ?? '',
-    /** Status of the Ready condition: "True", "False", "Unknown"; undefined when it has none. */
+    /** Status of the Ready condition: "True", "False" or "Unknown"; undefined if there is none. */
     ready: ready?.status,
     readyReason: ready && `${ready.reason}: ${ready.message}`,
     readySince: ready?.lastTransitionTime,
@@ -994,9 +1025,9 @@ export const apiServiceFacts = shape({
   ...NAME,
   group: text('spec.group'),
   version: text('spec.version'),
-  /** Absent for built-in and CRD groups, which the API server serves itself. */
+  /** Backend Service. Absent for built-in and CRD groups, which the API server serves itself. */
   service: ifAny('spec.service', shape({ ...SERVICE, port: number('port') })),
-  /** The `Available` condition; undefined when it was never evaluated. */
+  /** The `Available` condition; undefined if it was never evaluated. */
   available: (object) =>
     conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>
       type === 'Available' ? { ...state, ...(since === undefined ? {} : { since }) } : [],

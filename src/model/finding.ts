@@ -1,7 +1,7 @@
 /**
- * The public vocabulary of findings: README, outputs, reports and tests use exactly these. In the order in
- * which a person has to fix them: causes that hold every namespace of the cluster, then pods (nothing else is deleted
- * before them), then what holds single objects.
+ * The public codes of findings, used by README, outputs, reports and tests. They are ordered by what a person
+ * has to fix first: causes that hold every namespace of the cluster, then pods (which are deleted before
+ * anything else), then causes that hold single objects.
  */
 export const FINDING_CODES = [
   'namespace-controller-inactive',
@@ -42,18 +42,18 @@ export interface Subject {
 }
 
 /**
- * `now`: has to be done, all of these, in order. `or`: instead of them, if they are impossible. `look`:
- * shows more and changes nothing. `next`: prevents it the next time.
+ * The role of a remedy. `now`: has to be done, with all others of this role, in order. `or`: replaces them if
+ * they are impossible. `look`: shows more and changes nothing. `next`: prevents the hang the next time.
  */
 export type RemedyRole = 'now' | 'or' | 'look' | 'next';
 
 export interface Remedy {
   text: string;
-  /** Can be pasted as it is; report.json has it too. */
+  /** A command that can be pasted as it is; also in report.json. */
   command?: string;
   /** A possible loss or damage; absent if the remedy is safe. */
   risk?: string;
-  /** `now` unless given. */
+  /** Role; `now` if absent. */
   role?: RemedyRole;
 }
 
@@ -66,11 +66,13 @@ export interface Finding {
   code: FindingCode;
   subject: Subject;
   finalizer?: string;
-  /** A predicate about the subject, beginning with its verb and without a full stop: "is held by finalizer x". */
+  /**
+   * A predicate about the subject. It begins with its verb and has no full stop: "is held by finalizer x".
+   */
   message: string;
   /**
-   * The same where the subject and the finalizer have just been named, as a whole clause: "nothing in the
-   * cluster shows who should remove it". Not in report.json.
+   * The message as a whole clause, for places where the subject and the finalizer were just named: "nothing in
+   * the cluster shows who should remove it". Not in report.json.
    */
   continuation?: string;
   /**
@@ -78,34 +80,37 @@ export interface Finding {
    * report.json.
    */
   quote?: string;
-  /** The missing or unknown owner: findings with an equal one are reported as one cause. Not in report.json. */
+  /**
+   * Key of the missing or unknown owner. Findings with the same key are reported as one cause. Not in
+   * report.json.
+   */
   cause?: string | undefined;
   evidence: string[];
   /** Lines of the controller's log about the object, at most three. Only with the input `owner-logs`. */
   ownerLog?: { at: string; line: string; pod: string }[];
-  /** ISO 8601. */
+  /** Start of the problem, ISO 8601. */
   since?: string;
   scope: 'namespace' | 'cluster';
-  /** On findings about an owner. */
+  /** Certainty of the owner; only on findings about an owner. */
   certainty?: Certainty;
   /**
-   * On `owner-missing`: the gate itself saw the owner's workload deleted with this namespace. The workload was in the
-   * baseline, or its own namespace is terminating as well, and no pod of it runs any more. Together with certainty `proven`
-   * this is the only fact that lets a pattern of `force-finalizers` reach the finalizer; "nobody was found" never sets it.
-   * Not in report.json.
+   * On `owner-missing`: the gate itself saw the owner's workload deleted with this namespace. The workload was
+   * in the baseline, or its own namespace is terminating as well, and none of its pods runs any more. Together
+   * with certainty `proven` this is the only fact that lets a pattern of `force-finalizers` match the finalizer;
+   * an owner that was not found never sets it. Not in report.json.
    */
   wasDeletedWithNamespace?: boolean;
-  /** How many objects it stands for, when more than one. */
+  /** Number of objects that the finding is about, if more than one. */
   count?: number;
   examples?: Subject[];
   waitsFor: string[];
   remedies: Remedy[];
 }
 
-/** Where an edge starts or ends when it is not a finding. */
+/** The start or end of an edge that is the namespace itself, not a finding. */
 export const NAMESPACE = 'namespace';
 
-/** `from` cannot proceed before `to` does. Both are finding ids or `NAMESPACE`. */
+/** A dependency: `from` cannot proceed before `to` does. Both are finding ids or `NAMESPACE`. */
 export interface Edge {
   from: string;
   to: string;
@@ -117,26 +122,29 @@ export interface Diagnosis {
   edges: Edge[];
   /** Findings that the namespace itself waits for. */
   blockers: string[];
-  /** Where the chains end, most important first. */
+  /** The ends of the chains, most important first. */
   rootCauses: string[];
-  /** Circles that nobody inside can resolve. */
+  /** Cycles of findings that wait for each other. */
   deadlocks: string[][];
   queued: QueuedContent[];
   notInspected: NotInspected[];
-  /** Lines in which the namespace's conditions and what was found contradict each other. */
+  /** Contradictions between the namespace's conditions and the findings, one per line. */
   contradictions: string[];
-  /** Other namespaces that are Terminating and, by their own conditions, wait for the same cause. */
+  /** Other namespaces that are Terminating and wait for the same cause, by their own conditions. */
   alsoHeld: HeldNamespace[];
   movement: Movement;
-  /** The namespace itself could not be read any more: nobody knows whether it is still there. */
+  /** Whether the namespace itself could no longer be read, so it may still exist or not. */
   namespaceUnread: boolean;
-  /** A forecast lacks something that decides: content that could not be read, or admission that could not be asked. */
+  /**
+   * Whether a forecast lacks decisive evidence: content that could not be read, or admission that could not be
+   * asked.
+   */
   undecided: boolean;
-  /** Resource types whose content was read, for "all 38 resource types inspected". */
+  /** Number of resource types whose content was read, for "all 38 resource types inspected". */
   inspectedTypes: number;
 }
 
-/** The findings with these ids, in their order. */
+/** Returns the findings with these ids, in their order. */
 export function findingsOf(
   { findings }: Pick<Diagnosis, 'findings'>,
   ids: readonly string[],
@@ -147,7 +155,7 @@ export function findingsOf(
 
 export interface HeldNamespace {
   name: string;
-  /** Its deletionTimestamp, ISO 8601. */
+  /** The deletionTimestamp, ISO 8601. */
   since: string;
 }
 
@@ -159,20 +167,20 @@ export interface QueuedContent {
 
 /** A source that was needed and could not be read. */
 export interface NotInspected {
-  /** For people: "Deployments of the cluster". */
+  /** Name of the source for people: "Deployments of the cluster". */
   what: string;
   reason: string;
-  /** Key of the source in the table, where it is of one. Not in report.json. */
+  /** Key of the source in the table of sources, if it has one. Not in report.json. */
   source?: string;
-  /** The RBAC rule that would show it, where missing rights were the reason. */
+  /** The RBAC rule that would permit the read, if a permission was missing. */
   grant?: { apiGroup: string; resource: string; verb: string };
 }
 
-/** Whether things still happen, from comparing two looks. */
+/** Whether the deletion is making progress, from a comparison of two examinations. */
 export type Movement =
   | { kind: 'none' }
   | { kind: 'unknown' }
-  /** The namespace controller begins 5 s after the request, and has not yet. */
+  /** The namespace controller starts 5 s after the request, and has not started yet. */
   | { kind: 'starting' }
   /** The problem in its conditions is fixed; Kubernetes tries again within a minute. */
   | { kind: 'retrying' }

@@ -28,7 +28,10 @@ export interface Policy {
 
 export type Verdict = 'pass' | 'warn' | 'fail';
 
-/** Has no default case: a new outcome must not compile until its verdict is decided here. */
+/**
+ * Returns the verdict of an outcome. The switch has no default case: a new outcome must not compile until its
+ * verdict is decided here.
+ */
 export function verdict(outcome: Outcome, policy: Policy): Verdict {
   switch (outcome) {
     case 'clear':
@@ -51,7 +54,10 @@ export function verdict(outcome: Outcome, policy: Policy): Verdict {
   }
 }
 
-/** `not-found` ranks with its verdict: an error that was asked for outranks what merely hangs on. */
+/**
+ * Returns the worst outcome. `not-found` is ranked by its verdict: with `if-not-found: error` it is worse than a
+ * hang that does not fail.
+ */
 export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
   const rank = (outcome: Outcome): number =>
     OUTCOMES.indexOf(outcome) + (verdict(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
@@ -64,7 +70,7 @@ export function outcomeOf(
 ): Extract<Outcome, 'progressing' | 'stuck' | 'inconclusive'> {
   if (diagnosis.namespaceUnread) return 'inconclusive';
   if (isMoving(diagnosis)) return 'progressing';
-  // A hang that was explained is explained, whatever else could not be read.
+  // A hang with a root cause is explained, even if something else could not be read.
   if (diagnosis.rootCauses.length > 0 || diagnosis.notInspected.length === 0) return 'stuck';
   return 'inconclusive';
 }
@@ -84,7 +90,10 @@ export function forecastOf(
   return roots.length > 0 || diagnosis.undecided ? 'inconclusive' : 'clear';
 }
 
-/** An owner outside of the cluster (a hosted control plane, k3s, a cloud) is not visible: it may act or not. */
+/**
+ * Reports whether the finding leaves open whether the owner will act. An owner outside of the cluster (a hosted
+ * control plane, k3s, a cloud) is not visible.
+ */
 function isOpenQuestion({ code, certainty }: Finding): boolean {
   return certainty === 'unknown' || (code === 'owner-missing' && certainty === 'likely');
 }
@@ -93,15 +102,19 @@ function isMoving({ movement: { kind } }: Diagnosis): boolean {
   return kind !== 'none' && kind !== 'unknown';
 }
 
-/** Nothing moves, and what holds the namespace is known: waiting for it to go by itself achieves nothing. */
+/**
+ * Reports whether nothing changes and the cause is known, so that waiting is useless unless the cause heals by
+ * itself.
+ */
 export function isHanging(diagnosis: Diagnosis): boolean {
   const holding = findingsOf(diagnosis, diagnosis.blockers);
   return diagnosis.movement.kind === 'none' && holding.some(({ code }) => code !== 'unexplained');
 }
 
 /**
- * Causes that no retry of Kubernetes or of a controller heals: a person has to act. A node may come
- * back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
+ * Root causes that no retry of Kubernetes or of a controller heals: a person has to act. Other causes may heal:
+ * a node may come back, a controller in back-off may finish, a group may be discovered again after a rolling
+ * upgrade.
  */
 const PERMANENT: readonly FindingCode[] = [
   'owner-missing',
@@ -115,7 +128,9 @@ const PERMANENT: readonly FindingCode[] = [
   'storage-unreadable',
 ];
 
-/** Only when one of the causes is proven and cannot heal by itself does more waiting achieve nothing. */
+/**
+ * Reports whether waiting longer is useless: at least one of the causes is proven and cannot heal by itself.
+ */
 export function isPermanent(diagnosis: Diagnosis): boolean {
   if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
   return findingsOf(diagnosis, diagnosis.rootCauses).some(
@@ -123,7 +138,7 @@ export function isPermanent(diagnosis: Diagnosis): boolean {
   );
 }
 
-/** Reports whether a root cause is proven: of an owner its certainty decides, and nothing else. */
+/** Reports whether a root cause is proven. For a finding about an owner only its certainty decides. */
 function isProven({ code, certainty }: Finding): boolean {
   return code.startsWith('owner-') ? certainty === 'proven' : certainty !== 'unknown';
 }
@@ -150,13 +165,13 @@ export interface ForcePolicy {
   mode: 'off' | ForceMode;
   /** Patterns of namespaces that may be forced. */
   namespaces: string[];
-  /** A label that the namespace must carry as well. */
+  /** A label that the namespace must have. */
   label: { key: string; value: string } | undefined;
   /** Patterns of finalizers that may be removed. */
   finalizers: string[];
   /** Permits the deletion of overdue pods with grace period 0 if their node is lost. */
   pods: boolean;
-  /** May the namespace be finalized while content remains or could not be read. */
+  /** Whether the namespace may be finalized while content remains or could not be read. */
   orphans: 'refuse' | 'accept';
 }
 
@@ -169,8 +184,8 @@ export function isActive(policy: ForcePolicy): policy is ActivePolicy {
 }
 
 /**
- * Why this namespace is never written to, whatever the inputs say; `undefined` when it is not
- * protected. Both the plan and every single write ask.
+ * Returns why this namespace is never written to, whatever the inputs say, or `undefined` if it is not
+ * protected. Both the plan and every single write check this.
  */
 export function protectedBecause(name: string, ownNamespace?: string): string | undefined {
   if (name === '') return 'it has no name';
@@ -181,7 +196,7 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
   return undefined;
 }
 
-/** How a name is allowed: by an entry that spells it out, or only by one with a wildcard. */
+/** How a name is allowed: by an entry that equals it, or only by a pattern. */
 type Permission = 'exactly' | 'by-pattern';
 
 function isPattern(entry: string): boolean {

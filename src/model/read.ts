@@ -1,6 +1,6 @@
 /**
- * A read that may fail, as a value. A failure is evidence ("not inspected"), never an empty list,
- * so no caller can use the value without having looked at `ok`.
+ * The result of a read that may fail. A failure is evidence ("not inspected"), never an empty list: callers must
+ * check `ok` before they can use the value.
  */
 export type Read<T, F = ReadFailure> = { ok: true; value: T } | { ok: false; failure: F };
 
@@ -17,7 +17,7 @@ export type FailureKind =
   | 'unreadable' // an answer that no Kubernetes API server gives: HTML, garbage, a 404 without Status
   | 'aborted'; // our own signal
 
-/** By the status of an HTTP answer that is no success. */
+/** Returns the kind of failure for the status of an unsuccessful HTTP answer. */
 export function failureKindOf(status: number): FailureKind {
   const known = KINDS[status];
   if (known !== undefined) return known;
@@ -35,11 +35,11 @@ const KINDS: Record<number, FailureKind | undefined> = {
 
 export interface ReadFailure {
   kind: FailureKind;
-  /** HTTP status, when there was an answer. */
+  /** HTTP status, if there was an answer. */
   status?: number;
   /**
-   * A clause without secrets, with the words of the server or the network, for example
-   * `403 Forbidden: secrets is forbidden: User "x" cannot list …` or `connection refused`.
+   * A clause without secrets, in the words of the server or the network, for example `403 Forbidden: secrets is
+   * forbidden: User "x" cannot list …` or `connection refused`.
    */
   message: string;
 }

@@ -5,38 +5,46 @@ import type { Condition, Identity } from './snapshot.ts';
 
 /** The result of a run, from which log, summary, comment, outputs and report.json are rendered. */
 export interface RunResult {
-  /** A forecast changes nothing and waits for nothing: its outcomes are clear, would-hang, inconclusive. */
+  /**
+   * The kind of the run. A forecast changes nothing and waits for nothing: its outcomes are clear, would-hang,
+   * inconclusive.
+   */
   kind: 'teardown' | 'forecast';
   gateVersion: string;
-  /** ISO 8601, by the API server's clock, so that ages are right on a runner whose clock is wrong. */
+  /**
+   * End of the run, ISO 8601, by the API server's clock, so that ages are right even if the runner's clock is
+   * wrong.
+   */
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;
-  /** The UID of namespace kube-system, which distinguishes two clusters behind one address. */
+  /**
+   * The cluster. `uid` is the UID of namespace kube-system, which distinguishes two clusters behind one address.
+   */
   cluster: { server: string; version: string; uid: string | undefined; createdAt?: string };
   outcome: Outcome;
   verdict: Verdict;
   namespaces: NamespaceResult[];
-  /** Namespaces that would have belonged to the run and were not looked at. */
+  /** Namespaces that match the inputs and were not examined. */
   leftOut?: NotInspected[];
 }
 
-/** Something outside of a namespace that still points into it. What report.json has of it comes first. */
+/** An object outside of a namespace that still points into it. The fields of report.json come first. */
 export interface LeftBehind {
   apiVersion: string;
   kind: string;
   name: string;
-  /** By which field it points there, and what that means. */
+  /** The field that points there, and what that means. */
   why: string;
-  /** Into which it points. */
+  /** The namespace that it points into. */
   namespace: string;
-  /** Whether something else in the cluster stops working because of it. */
+  /** Whether it breaks something else in the cluster. */
   breaksOthers: boolean;
-  /** Its controller takes it away in time, or has been asked to. */
+  /** Whether its controller deletes it in time, or its deletion was requested. */
   isGoing: boolean;
   /** When the phase of a volume changed after its claim was deleted (Kubernetes >= 1.29). */
   released?: { at: string | undefined };
-  /** Of a volume: the claim that it is for; without a UID until it is bound. */
+  /** For a volume: the claim that it belongs to, without a UID until it is bound. */
   claim?: Identity;
 }
 
@@ -56,12 +64,12 @@ export interface OrderEntry {
   command: string;
 }
 
-/** Whether an earlier forecast foresaw what became of a namespace. */
+/** Whether an earlier forecast foresaw the outcome of a namespace. */
 export interface Hindsight {
-  /** When the forecast was made, ISO 8601, and what it said. */
+  /** Time of the forecast, ISO 8601, and its outcome. */
   at: string;
   outcome: string;
-  /** `open`: the forecast left the question open. `not-comparable`: it is about something else. */
+  /** `open`: the forecast left the question open. `not-comparable`: the forecast is about something else. */
   verdict: 'foreseen' | 'not-foreseen' | 'open' | 'not-comparable';
   because: string;
 }
@@ -71,45 +79,50 @@ export interface ForecastBasis {
   objectsWithFinalizers: number;
   /** The first of these finalizers, each once. */
   finalizers: string[];
-  /** Controllers that are expected to remove the finalizers; of several objects of one owner, the oldest sign of life. */
+  /**
+   * Controllers that are expected to remove the finalizers. If an owner has several objects, `aliveAt` is its
+   * oldest sign of life.
+   */
   owners: { owner: string; objects: number; evidence: string; aliveAt?: string }[];
-  /** Requests that were tried and answered without changing anything. */
+  /** Number of requests that were sent as dry runs and answered. */
   dryRuns: { deletions: number; removals: number };
   notInspected: number;
-  /** Where pods are deleted first and one of them is held: what would hold the namespace after them. */
+  /**
+   * If pods are deleted first and one of them is held: the findings that would hold the namespace after them.
+   */
   next: string[];
 }
 
 export interface NamespaceResult {
   name: string;
-  /** Empty when it was not there at the start. */
+  /** UID; empty if the namespace did not exist at the start. */
   uid: string;
   outcome: Outcome;
   verdict: Verdict;
   elapsedMs: number;
-  /** Of the Namespace, ISO 8601; what is older is not about it. */
+  /** Creation of the Namespace, ISO 8601. Older evidence is about another namespace of this name. */
   createdAt?: string | undefined;
   deletionTimestamp: string | undefined;
   conditions: Condition[];
-  /** Absent when there was nothing to explain. */
+  /** Diagnosis; absent if there was nothing to explain. */
   diagnosis: Diagnosis | undefined;
   timeline: TimelineEntry[];
   forced: ForceRecord | null;
-  /** Undefined where nobody looked for it: the namespace is still there. */
+  /** Objects that were left behind; undefined while the namespace is still there. */
   leftBehind: LeftBehind[] | undefined;
   /** Sources for `leftBehind` that could not be read. */
   leftBehindUnread?: NotInspected[];
-  /** Only in a forecast: objects to delete first, in this order. */
+  /** Objects to delete first, in this order. Only in a forecast. */
   order?: OrderEntry[];
-  /** Only of a forecast of a namespace that is not terminating. */
+  /** Evidence of the forecast. Only in a forecast of a namespace that is not terminating. */
   basis?: ForecastBasis;
-  /** Only where the report of a forecast was given. */
+  /** Comparison with an earlier forecast. Only if its report was given. */
   hindsight?: Hindsight;
-  /** Only of an ordered deletion: what it deleted inside. */
+  /** Objects that an ordered deletion deleted. Only in an ordered deletion. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */
   examination: { requests: number; ms: number } | undefined;
-  /** Why its deletion was refused, where the gate asked for it. */
+  /** Why the deletion was refused, if the gate requested it. */
   refusal?: string;
 }
 

@@ -20,25 +20,27 @@ export type * from './facts.ts';
 export type { ClusterSources, PlaceSources };
 
 /**
- * Plain data read from the cluster at one time. Every source keeps its read status; a source that was
- * not needed is absent. Rules read this and nothing else, so a recorded snapshot is a test.
+ * Plain data read from the cluster at one time. Every source keeps the status of its read; a source that was not
+ * needed is absent. Rules read only this, so a recorded snapshot is a test.
  */
 export interface Snapshot {
-  /** When reading began, by the server's clock. ISO 8601. */
+  /** Time at which reading began, by the server's clock. ISO 8601. */
   takenAt: string;
   namespace: NamespaceFacts;
-  /** Why the namespace itself could not be read any more; `namespace` is then its last known state. */
+  /** Why the namespace itself could no longer be read; `namespace` is then its last known state. */
   trouble?: ReadFailure;
   discovery: Read<Discovery>;
   /** The content by resource type, of all types that can be listed and deleted, pods included. */
   content: TypeContent[];
-  /** The namespace's pods, in full; at most `MAX_PODS`. */
+  /** The pods of the namespace, in full; at most `MAX_PODS`. */
   pods: Read<PodFacts[]>;
   /** Collections of the whole cluster. */
   cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
-  /** Collections of single namespaces, by the namespace's name: this one and those of controllers. */
+  /** Collections of single namespaces, by name: this namespace and those of controllers. */
   places: Record<string, Partial<{ [K in keyof PlaceSources]: Read<PlaceSources[K]> }>>;
-  /** By name; `undefined` in it: the API server says that there is none. */
+  /**
+   * Nodes by name. `undefined` inside a successful read: the API server says that the node does not exist.
+   */
   nodes: Record<string, Read<NodeFacts | undefined>>;
   definitions: Record<string, Read<DefinitionDetail | undefined>>;
   /** Status, conditions and references of held objects, by UID. */
@@ -55,8 +57,8 @@ export interface Snapshot {
    */
   logs?: Record<string, Read<string[]>>;
   /**
-   * How many objects each finalizer held while the gate waited and the same API groups remained, by the namespace's
-   * conditions; oldest first.
+   * Number of objects that each finalizer held while the gate waited and the same API groups remained, by the
+   * namespace's conditions; oldest first.
    */
   watched?: WatchedFinalizer[];
   /** Workloads, permissions and warnings from before the deletion, if the gate began early enough. */
@@ -69,13 +71,16 @@ export interface Snapshot {
 
 export interface WatchedFinalizer {
   finalizer: string;
-  /** An entry for each change. `at`: the server's clock, ISO 8601. */
+  /** An entry for each change. `at`: ISO 8601, by the server's clock. */
   counts: { at: string; count: number }[];
 }
 
-/** Nothing of it is deleted yet: `content` and `pods` are what would be left after a deletion. */
+/**
+ * Facts that a forecast adds. The namespace still has all its objects: `content` and `pods` are what would be
+ * left after a deletion.
+ */
 export interface Forecast {
-  /** Deletions that were tried as dry runs, by the type as kubectl names it. */
+  /** Deletions that were sent as dry runs, by the name of the type for kubectl. */
   deletions: Record<string, Trial>;
   /** Content and pods as they are now. */
   present: Pick<Snapshot, 'content' | 'pods'>;
@@ -87,13 +92,13 @@ export interface Forecast {
 
 export interface SampleFound {
   sample?: ObjectFacts & Candidate;
-  /** Not all objects could be searched. */
+  /** Set if not all objects could be searched. */
   unsearched?: NotInspected;
 }
 
 /** An object as admission sees it. */
 export type Candidate = Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
-  /** Undefined where only some of them are known. */
+  /** All annotations; undefined if only some of them are known. */
   allAnnotations?: Record<string, string>;
 };
 
@@ -118,21 +123,26 @@ export interface TypeContent {
 export interface ContentCount {
   /** Objects of this type in the namespace. */
   total: number;
-  /** Objects without deletionTimestamp: nobody has asked for their deletion yet. */
+  /** Objects without deletionTimestamp: their deletion was not requested yet. */
   queued: number;
   /** Terminating objects, grouped by their finalizers and who wrote them. */
   terminating: ObjectGroup[];
-  /** Queued objects that have finalizers, grouped in the same way: a deletion would terminate them. */
+  /**
+   * Queued objects that have finalizers, in the same groups: after a deletion request they would terminate.
+   */
   guarded: ObjectGroup[];
   /** A queued object, for a dry run of its deletion. */
   sample?: ObjectFacts;
 }
 
-/** Objects of one type with the same finalizers, written by the same managers. Ten thousand are one group. */
+/**
+ * Objects of one type with the same finalizers by the same field managers. Ten thousand such objects are one
+ * group.
+ */
 export interface ObjectGroup {
   finalizers: string[];
   count: number;
-  /** Earliest deletionTimestamp of the group; empty where nothing is terminating. */
+  /** Earliest deletionTimestamp of the group; empty if nothing is terminating. */
   since: string;
   /** The first `MAX_EXAMPLES` objects, in the server's order (by name). */
   examples: ObjectFacts[];
@@ -142,9 +152,9 @@ export interface ObjectGroup {
 export type Trial =
   | { answer: 'accepted' }
   | { answer: 'refused'; message: string }
-  /** Accepted, and on the way to storage something put the finalizer back. */
+  /** Accepted, but the finalizer was still there in the answer: a webhook or the type put it back. */
   | { answer: 'undone' }
-  /** Not allowed to try, or the dry run itself is not supported. */
+  /** The dry run was not permitted or is not supported. */
   | { answer: 'unknown'; message: string };
 
 /** Workloads, permissions and warnings of the namespace, from before its content was deleted. */
@@ -152,7 +162,7 @@ export interface Baseline {
   workloads: Read<WorkloadFacts[]>;
   roles: Read<RoleFacts[]>;
   roleBindings: Read<BindingFacts[]>;
-  /** Warning Events; the namespace loses them, and refuses new ones. */
+  /** Warning Events. They are deleted with the namespace, which refuses new ones. */
   events: Read<EventFacts[]>;
   claims?: Read<Identity[]>;
 }
@@ -189,21 +199,24 @@ export interface Wanted {
   nodes: string[];
   /** CRDs by name. */
   definitions: string[];
-  /** Held objects whose status may say why, each with how many there are of its type. */
+  /** Held objects whose status may contain the reason, with the number of objects of their type. */
   details: { type: ResourceType; object: ObjectFacts; total: number }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
   /** Cluster-scoped objects that the Namespace owns. */
   dependents: boolean;
-  /** Removals to try as dry runs; never of aggregated types, whose servers may ignore `dryRun`. */
+  /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */
   trials: {
-    /** `namespaces/finalize`: whether the namespace may end. */
+    /** `namespaces/finalize`: whether admission lets the namespace end. */
     type: ResourceType;
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
     finalizer: string;
-    /** Whom the API server asks about it, where that is known: the same text, the same webhooks. */
+    /**
+     * Webhooks and policies that the API server asks about it, where that is known: the same text means the same
+     * ones.
+     */
     admission?: string;
   }[];
-  /** Objects to look for, for a forecast: about which a webhook or policy would be asked. */
+  /** Objects to look for in a forecast: those about which a webhook or policy would be asked. */
   samples?: {
     key: string;
     type: ResourceType;
@@ -212,7 +225,7 @@ export interface Wanted {
     isMeant: (candidate: Candidate) => boolean;
   }[];
   logs: LogSource[];
-  /** Deletions to try as dry runs, for a forecast; never of aggregated types. */
+  /** Deletions to send as dry runs in a forecast; never for aggregated types. */
   deletions: {
     type: ResourceType;
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'>;

@@ -22,11 +22,11 @@ import {
 } from './facts.ts';
 
 /**
- * Everything that is read besides the namespace's content, in one table: reading, "not inspected" and
- * the rights to ask for derive from it. `list` on the type is all that any source needs.
+ * The table of everything that is read besides the namespace's content. Reading, "not inspected" and the
+ * permissions to ask for derive from it. Every source needs only `list` on its type.
  */
 export interface Source<T> {
-  /** As it stands in a sentence: "Deployments could not be read". */
+  /** Name of the source in a sentence: "Deployments could not be read". */
   label: string;
   type: TypeRef;
   parse: (item: JsonObject) => T | T[];
@@ -37,11 +37,11 @@ export interface Source<T> {
     limit?: number;
     maxItems: number;
   };
-  /** Served by some clusters only: where discovery does not know it, there is nothing to read. */
+  /** Whether only some clusters serve the type. If discovery does not know it, there is nothing to read. */
   isOptional: boolean;
 }
 
-/** No list is read to its end at any price; what a limit cuts off is said. */
+/** Upper limit for every list. A list that reaches it is reported as incomplete. */
 export const MANY = 20_000;
 
 function source<T>(
@@ -60,7 +60,10 @@ export function typeNamed(apiVersion: string, kind: string): TypeRef {
   return { group, version, resource: plural(kind).toLowerCase() };
 }
 
-/** As Kubernetes names its own types (apimachinery, meta.UnsafeGuessKindToResource). */
+/**
+ * Returns the resource name of a kind, as Kubernetes derives it for its own types (apimachinery,
+ * meta.UnsafeGuessKindToResource).
+ */
 function plural(kind: string): string {
   if (kind.endsWith('s')) return `${kind}es`;
   return kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
@@ -84,7 +87,7 @@ export const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
 export const CLUSTER = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
   apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
-  // Their schemas are big, and who installed them stands in the metadata.
+  // Only metadata: their schemas are large, and the metadata names the installer.
   definitions: source(...CRDS, definitionFacts, { metadataOnly: true }),
   validatingWebhooks: webhooks('ValidatingWebhookConfiguration'),
   mutatingWebhooks: webhooks('MutatingWebhookConfiguration'),
@@ -98,21 +101,21 @@ export const CLUSTER = {
   replicaSets: workloads('apps/v1', 'ReplicaSet'),
   jobs: workloads('batch/v1', 'Job'),
   cronJobs: workloads('batch/v1', 'CronJob'),
-  // Read only where everybody may be a controller, by a binding to all accounts.
+  // Read only if a binding to all accounts makes every pod a possible controller.
   pods: PODS,
   clusterRoles: source(RBAC, 'ClusterRole', roleFacts),
   clusterRoleBindings: source(RBAC, 'ClusterRoleBinding', bindingFacts),
-  // This namespace has a Lease for each node, and none of a controller.
+  // The excluded namespace has a Lease for each node, and none of a controller.
   leases: source('coordination.k8s.io/v1', 'Lease', leaseFacts, {
     fieldSelector: 'metadata.namespace!=kube-node-lease',
   }),
-  // Their schemas make them the largest objects of a cluster.
+  // Their schemas make CRDs the largest objects of a cluster.
   conversions: source(
     ...CRDS,
     (item) => [definitionDetail(item)].filter((one) => one.conversionService !== undefined),
     { limit: 50 },
   ),
-  // OLM copies each into every namespace.
+  // OLM copies each ClusterServiceVersion into every namespace.
   clusterServiceVersions: source(
     'operators.coreos.com/v1alpha1',
     'ClusterServiceVersion',
@@ -143,7 +146,7 @@ export const PLACE = {
 
 type Facts<T> = { [K in keyof T]: T[K] extends Source<infer F> ? F[] : never };
 export type ClusterSources = Facts<typeof CLUSTER> & {
-  /** Of types that others have brought: Argo Rollouts, CloneSets, DeploymentConfigs. */
+  /** Workloads of types that other software added: Argo Rollouts, CloneSets, DeploymentConfigs. */
   otherWorkloads: WorkloadFacts[];
 };
 export type PlaceSources = Facts<typeof PLACE>;
