@@ -16,7 +16,7 @@ export interface Anchor {
   createdAt: string | undefined;
 }
 
-/** Undefined where this identity may read neither. */
+/** Reads the anchor; undefined if this identity may read none. */
 export async function readAnchor({ api, signal }: Reading): Promise<Anchor | undefined> {
   for (const name of ANCHORS) {
     const got = await api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 });
@@ -32,13 +32,20 @@ export async function readAnchor({ api, signal }: Reading): Promise<Anchor | und
 export interface ConfirmDeps extends Reading {
   clock: Clock;
   anchor: Anchor | undefined;
-  /** Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`. */
+  /**
+   * Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`.
+   */
   marks: ReadonlySet<string>;
 }
 
-/** A first 404 may be stale: an API server behind the others, or a cache in between. */
+/**
+ * Pause before the second GET. A first 404 may be stale: it may come from an API server that lags behind, or
+ * from a cache.
+ */
 export const REPEAT_MS = 1_000;
-/** Where two clusters take turns, so many answers in a row do not all come from the wrong one. */
+/**
+ * Number of further reads. If two clusters answer in turn, so many answers do not all come from the wrong one.
+ */
 const MORE_READS = 8;
 
 const elsewhere = (what: string): { ok: false; failure: ReadFailure } =>
@@ -48,8 +55,8 @@ const elsewhere = (what: string): { ok: false; failure: ReadFailure } =>
   });
 
 /**
- * Reads namespaces again that seem to be deleted or replaced, by name, and verifies that the cluster which answers is
- * the one that was asked at the start. `isHeard`: a watch has said as well that this UID was deleted.
+ * Reads namespaces again that seem to be deleted or replaced, by name, and verifies that the answers come from
+ * the cluster that was asked at the start. `isHeard`: a watch also reported that this UID was deleted.
  */
 export async function confirmEnds(
   ended: readonly { name: string; isHeard?: boolean }[],
@@ -80,7 +87,7 @@ export async function confirmEnds(
       anchor === undefined ? marks.size === 0 || marks.has(mark ?? '') : mark === anchorMark;
     if (!now.ok || isKnown) return now;
     if (anchor === undefined) return elsewhere('its API server has other FlowSchemas');
-    // A FlowSchema may be for one namespace only. Two clusters that take turns do not agree for long.
+    // A FlowSchema may apply to one namespace only. If two clusters answer in turn, further reads show it.
     for (let more = 0; more < MORE_READS; more++) {
       const again = await readNamespace(name, { api, signal });
       if (!again.ok) return again;

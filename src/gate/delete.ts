@@ -17,11 +17,13 @@ import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
 import type { Ordered, Target } from './targets.ts';
 
-/** Requests the deletion of all namespaces that are not terminating yet. The targets get the results. */
+/**
+ * Requests the deletion of all namespaces that are not terminating yet. The results are stored in the targets.
+ */
 export async function deleteAll(targets: readonly Target[], run: Run): Promise<void> {
   const { api, inputs, log } = run;
   const asked = targets.filter(isDeletable);
-  // A run that may not do all of it does nothing.
+  // A run that may not delete all of its namespaces deletes none.
   for (const { name } of asked) {
     const reason = protectedBecause(name, api.target.ownNamespace);
     if (reason === undefined) continue;
@@ -31,16 +33,16 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
   }
   const names = asked.map(({ name }) => name);
-  // Read before the deletion: afterwards the workloads of the namespace are unknown.
+  // Read before the deletion. Afterwards the workloads of the namespace can no longer be read.
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
-  // All are tried before the first is deleted; a refusal is the result of one, not the end of the others.
+  // All deletions are tried before the first one. If one is refused, the others continue.
   const accepted = new Set<Existing>();
   await inParallel(asked, async (target) => {
     if (await isAccepted(target, run)) accepted.add(target);
   });
   if (inputs.delete === 'ordered') await deleteInOrder([...accepted], run);
-  // Deletions inside the namespace do not change the namespace itself.
+  // Deletions inside the namespace do not change the Namespace object itself.
   await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
 }
 
@@ -52,14 +54,18 @@ function isDeletable(target: Target): target is Existing {
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
 }
 
-/** The UID suffices as a precondition: the resourceVersion of a namespace may change several times a second. */
+/**
+ * Builds the deletion. The UID suffices as a precondition: the resourceVersion of a namespace may change several
+ * times a second.
+ */
 function deletionOf({ name, uid }: NamespaceFacts): Mutation {
   return deletion(namespacePath(name), { preconditions: { uid } });
 }
 
 /**
- * Tries the deletion of the namespace as a dry run, and reports whether it was accepted. What the real request would meet
- * as well refuses it. Before anything inside is deleted, an unclear answer refuses it too: the namespace might stay, empty.
+ * Sends the deletion of the namespace as a dry run, and reports whether it was accepted. An answer that the real
+ * request would get too is a refusal. Before an ordered deletion an unclear answer is a refusal as well:
+ * otherwise the namespace might remain without its content.
  */
 async function isAccepted(target: Existing, run: Run): Promise<boolean> {
   const { api, clock, inputs, signal } = run;
@@ -68,7 +74,7 @@ async function isAccepted(target: Existing, run: Run): Promise<boolean> {
     const sent = await api.send(request, { signal, retries: 0 });
     if (sent.ok) return true;
     const { kind, message } = sent.failure;
-    // The namespace was deleted or replaced: the real request reports that again.
+    // The namespace was deleted or replaced. The real request will report that.
     if (signal.aborted || kind === 'not-found' || kind === 'conflict') return false;
     const errors = classifyErrorText(message);
     const isUntried = errors.some((error) => error.kind === 'dry-run-unsupported');
@@ -85,12 +91,15 @@ async function isAccepted(target: Existing, run: Run): Promise<boolean> {
 
 const MAX_DELETE_TRIES = 3;
 const LOOK_AGAIN_MS = 2_000;
-/** Nothing was decided about the request; to send it again, pinned as it is, can do no more. */
+/**
+ * Failures after which the request may have been processed or not. Sending it again with the same precondition
+ * does no harm.
+ */
 const UNSURE = /^(?:server-error|timeout|network)$/;
 
 /**
- * Asks for the deletion of exactly the namespace that was read. An answered DELETE is not the end of the namespace: the
- * wait decides that.
+ * Requests the deletion of exactly the namespace that was read. The answer to the DELETE does not mean that the
+ * namespace is deleted: the wait decides that.
  */
 async function requestDeletion(target: Existing, run: Run): Promise<void> {
   const { api, clock, inputs, log, signal, startedAt } = run;
@@ -100,7 +109,8 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     log.line(`${name}: asking for its deletion (UID ${first.uid})`);
     const sent = await api.send(deletionOf(first), { signal });
-    // The answer may have been lost, the namespace replaced, or (before 1.20) the 409 means "being removed already".
+    // The answer may have been lost, the namespace replaced, or (before 1.20) the 409 means "is being deleted
+    // already".
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
     if (!now.ok) {
@@ -109,7 +119,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
         target.first = answered;
         break;
       }
-      // A second DELETE is pinned as the first one was; it cannot do more.
+      // A second DELETE has the same precondition as the first, so it does no harm.
       if (attempt === MAX_DELETE_TRIES) {
         event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
         target.isAsked = true;
@@ -118,7 +128,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
       await clock.sleep(LOOK_AGAIN_MS, signal);
       continue;
     }
-    // Gone or replaced: the follower, pinned to the old UID, says which.
+    // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
     if (now.value?.uid !== first.uid) {
       target.isAsked = true;
       break;
@@ -171,10 +181,10 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
   });
 }
 
-/** A namespace that is cleared in order. */
+/** A namespace with an ordered deletion. */
 interface Place extends Run, Ordered {
   namespace: NamespaceFacts;
-  /** In ms since the epoch. */
+  /** Deadline in milliseconds since the epoch. */
   deadline: number;
   /** Types whose failed reads were logged. */
   unread: Set<string>;
@@ -194,7 +204,7 @@ async function runOrderSteps(
   diagnosis: Diagnosis,
   place: Place,
 ): Promise<void> {
-  // An APIService whose backend is deleted with the namespace is cluster-scoped: it is only reported.
+  // An APIService whose backend is deleted with the namespace is cluster-scoped. It is only reported.
   for (const { code, subject, message } of findingsOf(diagnosis, diagnosis.rootCauses)) {
     if (code !== 'apiservice-unavailable') continue;
     const what = `${subject.kind} ${subject.name} ${message}`;
@@ -219,8 +229,8 @@ async function runOrderSteps(
 }
 
 /**
- * Requests the deletion of the objects of these steps, and waits until they are deleted. A request that was refused,
- * perhaps by a webhook that restarts, is repeated.
+ * Requests the deletion of the objects of these steps, and waits until they are deleted. A refused request is
+ * repeated, because a webhook may be restarting.
  */
 async function deleteTogether(
   together: readonly OrderStep[],
@@ -231,7 +241,7 @@ async function deleteTogether(
   let meant: ReadonlySet<string> | undefined;
   for (let pause = POLL_MS.first; ; ) {
     const now = await readNamespace(place.namespace.name, place);
-    // The namespace may have been deleted and created again: objects of the new one must not be deleted.
+    // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
     if (now.ok && now.value?.uid !== place.namespace.uid) {
       note(place, 'the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
       return 'stayed';
@@ -284,7 +294,9 @@ async function deleteTogether(
   }
 }
 
-/** Undefined when it could not be read: that is no sign that nothing is left. */
+/**
+ * Lists the objects of a step; undefined if they could not be read, which does not mean that none is left.
+ */
 async function list({ type }: OrderStep, place: Place): Promise<ObjectFacts[] | undefined> {
   const { api, namespace, signal, unread } = place;
   const path = collectionPath(type, namespace.name);
@@ -310,7 +322,7 @@ async function remove(
   const { api, deletions, log, namespace, signal } = place;
   if (signal.aborted) return undefined;
   const { kind } = type;
-  // Told and recorded before it is sent: the run may end before the answer comes.
+  // Logged and recorded before it is sent, because the run may end before the answer arrives.
   log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
   const entry = deletions.get(uid) ?? {
     apiVersion: apiVersionOf(type),
@@ -324,26 +336,27 @@ async function remove(
   deletions.set(uid, entry);
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
-  // With the next look it is asked again.
+  // Not retried here: the next round sends it again.
   const sent = await api.send(deletion(path, options), { signal, retries: 0 });
   if (sent.ok) entry.result = 'deletion requested';
   else if (isGoneOrAnother(sent.failure)) entry.result = 'deleted';
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
     if (before !== entry.result) note(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
-    // A webhook may accept a second try; a missing permission does not change.
+    // A webhook may accept a second request; a missing permission does not change.
     const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
     if (sent.failure.kind === 'forbidden' && !isByAdmission) return 'forbidden';
   }
   return undefined;
 }
 
-/** While the controller that should have acted is still there, and its log can be read. */
+/** Logs why objects remain, while their controller still runs and its log can be read. */
 async function explain([first, ...others]: readonly ObjectFacts[], place: Place): Promise<void> {
   if (place.signal.aborted) return;
   const more = others.length > 0 ? ` and ${others.length} more` : '';
   const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
-  // Of what is to go, only the namespace itself has not been asked yet: this is about the others.
+  // The deletion of the namespace was not requested yet. The diagnosis treats it as requested, because it is
+  // about the objects.
   const namespace = { ...place.namespace, deletionTimestamp: serverTimestamp(place) };
   const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, place);
   const cause = seen && causeText(seen.diagnosis);

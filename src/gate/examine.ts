@@ -12,22 +12,22 @@ import { inTurns } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
 import type { Run } from './run.ts';
 
-/** Reading for one examination is bounded; what is not read by then is "not inspected". */
+/** Limit for the reads of one examination; sources that were not read by then are "not inspected". */
 export const EXAMINE_LIMIT_MS = 30_000;
-/** After the limit for reading; what is not explained by then is left out, and said. */
+/** Time for the diagnosis after the reads. Namespaces that are not explained by then are reported as such. */
 const EXPLAIN_MS = 5_000;
 /** Time between the last two examinations, which distinguish slow from stuck, if the timeout is long enough. */
 const COMPARE_MS = 30_000;
-/** With fail-fast: how often to examine, and how long the same cause must have held. */
+/** With fail-fast: interval of examinations, and how long the same causes must have held. */
 const FAIL_FAST = { everyMs: 30_000, unchangedMs: 90_000 };
 
 /** A snapshot of one namespace at one time, and its diagnosis. */
 export interface Examination {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
-  /** When it began, in ms since the epoch. */
+  /** Start of the examination, in milliseconds since the epoch. */
   at: number;
-  /** Of all namespaces that were examined together. */
+  /** Cost for all namespaces that were examined together. */
   cost: { requests: number; ms: number };
 }
 
@@ -39,12 +39,15 @@ export interface Examined {
   watched?: WatchedFinalizer[];
 }
 
-/** Reads and explains these namespaces together: what they need of the cluster is read once. */
+/** Reads and explains these namespaces together. Sources of the cluster are read once. */
 export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
   deps: ObserveDeps & { inputs?: Pick<Inputs, 'ownerLogs'> },
-  /** Looks at what is there as if the namespaces were deleted now; since 1.33 pods would go first. */
+  /**
+   * For a forecast: diagnoses the namespaces as if they were deleted now. `isPodsFirst`: Kubernetes deletes pods
+   * first (since 1.33).
+   */
   foresight?: { isPodsFirst: boolean },
 ): Promise<Examination[]> {
   const at = deps.clock.now();
@@ -88,7 +91,7 @@ export async function examine(
   const cost = { requests: requests(), ms: deps.clock.now() - at };
   return snapshots.map((snapshot, index) => {
     const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));
-    // Namespaces that are examined together speak for themselves.
+    // Namespaces that are examined together have reports of their own.
     const alsoHeld = diagnosis.alsoHeld.filter(({ name }) => !byName.has(name));
     return { snapshot, diagnosis: { ...diagnosis, alsoHeld }, at, cost };
   });
@@ -102,7 +105,10 @@ function unexamined(snapshot: Snapshot): Snapshot {
   return { ...snapshot, content: [], cluster: {}, unread: [...unread, { what, reason }] };
 }
 
-/** On by default since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
+/**
+ * Reports whether Kubernetes deletes pods first. That is the default since 1.33 (KEP-5080, feature gate
+ * OrderedNamespaceDeletion).
+ */
 export function deletesPodsFirst({ cluster: { version } }: Pick<Run, 'cluster'>): boolean {
   return isVersionFrom(version, 1, 33);
 }
@@ -122,7 +128,9 @@ export function examinationTimes(
   return [...times, compareAt];
 }
 
-/** The same causes, of a kind that does not heal by itself, for as long as Kubernetes retries. */
+/**
+ * Reports whether the same causes, which do not heal by themselves, have held for as long as Kubernetes retries.
+ */
 export function isProvenPermanent(examinations: readonly Examination[]): boolean {
   const last = examinations.at(-1);
   if (last === undefined || !isPermanent(last.diagnosis)) return false;

@@ -8,26 +8,28 @@ import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './ex
 import type { Run } from './run.ts';
 import type { Waiting } from './targets.ts';
 
-/** For all namespaces together, planning and verifying included. */
+/** Time for all namespaces together, planning and verification included. */
 const BUDGET_MS = 120_000;
-/** Between two looks that are to show whether anything moves. */
+/** Time between two examinations that are compared. */
 const COMPARE_MS = 10_000;
 
 /** State that all namespaces share while they are forced. */
 interface Forcing {
-  /** Its signal ends with the time for forcing, too; `cancelled` with the run itself only. */
+  /**
+   * Run whose signal also aborts when the time for forcing is over; `cancelled` aborts only with the run itself.
+   */
   run: Run;
   cancelled: AbortSignal;
   policy: ActivePolicy;
   startedAt: number;
-  /** Why no further write may begin. */
+  /** Returns why no further write may begin, or undefined. */
   over(): string | undefined;
   examine(one: Examined): Promise<Examination>;
 }
 
 /**
- * Side by side over the namespaces, within one budget. All plans are made, printed and reported before
- * anything is changed.
+ * Forces all namespaces at the same time, within one budget. All plans are made, logged and reported before the
+ * first change.
  */
 export async function forceAll(
   waiting: readonly Waiting[],
@@ -69,7 +71,7 @@ export async function forceAll(
   }
 }
 
-/** Makes the plan, says it, and answers how to carry it out. */
+/** Makes and logs the plan for one namespace. Returns a function that carries it out. */
 async function planOne(
   one: Waiting,
   machinery: string[],
@@ -107,7 +109,8 @@ async function planOne(
   };
 
   let first = plan();
-  // A single examination does not show whether content is still being deleted: the namespace itself is not finalized then.
+  // A single examination does not show whether content is still being deleted. Then the namespace itself is
+  // not finalized.
   const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
   if (isUnsure) {
     log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
@@ -141,7 +144,10 @@ async function planOne(
 
 const GATHER_MS = 200;
 
-/** Namespaces that ask at about the same time, or while others are being examined, are examined together. */
+/**
+ * Returns a function that examines namespaces. Requests that arrive together, or during an examination, are
+ * combined into one.
+ */
 function examiner(run: Run): Forcing['examine'] {
   let waiting: Examined[] = [];
   let next: Promise<Examination[]> | undefined;

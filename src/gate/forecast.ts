@@ -10,8 +10,8 @@ import { type Run, resultOf } from './run.ts';
 import type { Target } from './targets.ts';
 
 /**
- * Says what would hold these namespaces if they were deleted now. Nothing is deleted, waited for or changed; one
- * that is terminating already is explained as it is.
+ * Reports what would hold these namespaces if they were deleted now. It deletes and changes nothing and does not
+ * wait. A namespace that is already terminating is diagnosed as it is.
  */
 export async function forecastAll(
   targets: readonly Target[],
@@ -38,7 +38,10 @@ export async function forecastAll(
   return results;
 }
 
-/** Claims have a finalizer, always; of many the first are known. */
+/**
+ * Returns the known PersistentVolumeClaims. Claims always have a finalizer, so they are in the examples of their
+ * group.
+ */
 function claimsIn({ content }: Snapshot): Identity[] {
   const claims = content.find(({ type }) => typeName(type) === 'persistentvolumeclaims')?.read;
   const groups = claims?.ok ? [...claims.value.terminating, ...claims.value.guarded] : [];

@@ -28,8 +28,9 @@ import { cannot, findTargets, type Target, type Waiting } from './targets.ts';
 import { type Ended, Follower, follow } from './wait.ts';
 
 /**
- * A run: find the namespaces, request their deletion if configured, wait for all of them, explain those
- * that stay, force what may be forced. Reporting is the caller's; it never changes what is decided here.
+ * Runs the gate: finds the namespaces, requests their deletion if configured, waits for all of them, explains
+ * those that remain, and forces what may be forced. The caller publishes the report, which never changes the
+ * result.
  */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const run = await startRun(inputs, deps);
@@ -68,7 +69,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   return conclude();
 }
 
-/** A deletion this young may still have its workloads; an older one has lost them. */
+/** Age up to which a deletion may still have its workloads. */
 const YOUNG_MS = 30_000;
 
 /** Reads baselines of namespaces whose deletion was requested elsewhere a moment ago. */
@@ -88,7 +89,7 @@ function readEarlyBaselines(waiting: readonly Waiting[], run: Run): void {
   });
 }
 
-/** Returns a result if one is known already, else a follower that waits. */
+/** Returns the result if it is already known, else a follower that waits. */
 function beginFollowing(
   target: Target,
   progressLog: ProgressLog,
@@ -131,7 +132,10 @@ function deletionsOf({ ordered }: Target): Pick<NamespaceResult, 'deletions'> {
   return ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] };
 }
 
-/** All at the same time, examined together; one that ends does not wait for the others. */
+/**
+ * Waits for all namespaces at the same time and examines them together. A namespace that is deleted gets its
+ * result without the others.
+ */
 async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> {
   const { clock, inputs, startedAt } = run;
   if (waiting.length === 0) return;
@@ -166,9 +170,11 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
   await Promise.all(waiting.map((one) => settle(one, hasDeleted, run)));
 }
 
-/** An examination on the way may outlast the timeout by this; then the last one has its time. */
+/** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
 const LATE_MS = 5_000;
-/** With more namespaces, the log has no line for each at the start; changes are logged anyway. */
+/**
+ * Number of namespaces above which the log has no line for each of them at the start. Changes are always logged.
+ */
 const MAX_QUIET_NOTES = 8;
 
 async function examineOpen(
@@ -188,19 +194,19 @@ async function examineOpen(
     { ...run, signal: AbortSignal.any([run.signal, over]) },
   );
   open.forEach(({ follower, examinations }, index) => {
-    // The end came while it was being read: that is a mixture of two states.
+    // The namespace was deleted during the reads, so the snapshot is a mixture of two states.
     if (!follower.over.aborted) examinations.push(found[index] as Examination);
   });
 }
 
-/** From what was seen to the result. */
+/** Builds the result of a namespace from what was observed. */
 async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void> {
   const { target, follower, progress, examinations } = one;
   if (!follower.over.aborted) await follower.confirm();
   const { last: namespace, trouble } = follower;
   const last = examinations.at(-1);
   if (last !== undefined && trouble !== undefined) {
-    // The namespace may have been deleted unobserved: then the earlier diagnosis explains nothing.
+    // The namespace may have been deleted unobserved. Then the earlier diagnosis is no explanation.
     last.snapshot = { ...last.snapshot, trouble };
     last.diagnosis = diagnose(last.snapshot, examinations.at(-2)?.snapshot);
   }
@@ -226,7 +232,7 @@ async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void
     case 'recreated':
       return finish(ended.how, endedText(ended));
     case 'unauthorized':
-      // An error has no report, and what was deleted inside has to be in one.
+      // An error has no report, but deletions inside the namespace must be reported.
       if (hasDeleted) return finish('inconclusive', `not known: ${ended.failure.message}`);
       throw cannot('get', `namespace "${target.name}"`, ended.failure, run.api);
     case 'stopped':

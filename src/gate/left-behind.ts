@@ -6,15 +6,18 @@ import type { Run } from './run.ts';
 
 /** Limit for the search for leftovers, without which a run works as well. */
 const LIMIT_MS = 10_000;
-/** Pause before a second look: volumes and owned objects are deleted after the namespace. */
+/** Pause before the second read, because volumes and owned objects are deleted after the namespace. */
 const SECOND_LOOK_MS = 4_000;
 
-/** `replaced`: another namespace has its name, and what points to the name is about that one. */
+/**
+ * What a namespace became. `replaced`: another namespace has its name, and objects that point to the name belong
+ * to the new one.
+ */
 type Fate = 'expected' | 'gone' | 'replaced';
 
 /**
- * Finds objects outside of these namespaces that still point, or would point, into them; read for all at once.
- * `claims`: the PersistentVolumeClaims known in each namespace, by the namespace's name.
+ * Finds objects outside of these namespaces that still point, or would point, into them. They are read once for
+ * all namespaces. `claims`: the known PersistentVolumeClaims, by the name of the namespace.
  */
 export async function addLeftBehind(
   results: readonly NamespaceResult[],
@@ -52,7 +55,7 @@ export async function addLeftBehind(
   });
 }
 
-/** The worst first; each object once. */
+/** Returns the leftovers, the worst first, each object once. */
 function leftBehind(
   { name: own, createdAt = '' }: NamespaceResult,
   fate: Fate,
@@ -60,7 +63,8 @@ function leftBehind(
   pointers: readonly LeftBehind[],
 ): LeftBehind[] {
   const staysBehind = ({ claim, isGoing, namespace, released }: LeftBehind): boolean => {
-    // A claim of an earlier namespace of the same name has left it, or one that was made again.
+    // The volume was released by a claim of an earlier namespace of this name, or before the namespace was
+    // created again.
     const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt);
     const isAnothers =
       Boolean(claim?.uid) &&

@@ -19,14 +19,16 @@ import { FEW } from '../observe/collections.ts';
 import type { GateDeps } from './run.ts';
 import type { Follower } from './wait.ts';
 
-/** After this long without news people ask whether the gate still lives; then ever more seldom. */
+/**
+ * Time without a change after which the log says that the gate still waits. The following intervals are longer.
+ */
 const QUIET_MS = 60_000;
 const MAX_LISTED = 20;
 
 /**
- * Says in the log what is left when nothing has changed for a while. Costs four requests at most, so
- * that with two polls a minute of waiting costs six. It is no diagnosis, and nothing is decided by it.
- * Ends with the follower; never rejects.
+ * Logs what is left when nothing has changed for a while. It sends at most four requests, so that with two polls
+ * a minute of waiting costs six. It is not a diagnosis and decides nothing. It ends with the follower and never
+ * rejects.
  */
 export async function noteWhenQuiet(
   follower: Follower,
@@ -54,13 +56,16 @@ export async function noteWhenQuiet(
   }
 }
 
-/** Pods first, since Kubernetes deletes them first; then the objects that the namespace's conditions count. */
+/**
+ * Describes what is left: pods first, because Kubernetes deletes them first; then the objects that the
+ * namespace's conditions count.
+ */
 async function whatIsLeft(
   namespace: NamespaceFacts,
   { api }: Pick<GateDeps, 'api'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  /** The first object of the type that is on its way out, and what holds it. */
+  /** Returns the first terminating object of the type, and what holds it. */
   const heldOf = async (type: ResourceType): Promise<string | undefined> => {
     const path = collectionPath(type, namespace.name);
     const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
@@ -86,17 +91,17 @@ async function whatIsLeft(
   return type && heldOf(type);
 }
 
-/** A timeline is for reading; a namespace that flaps for an hour does not fill the report. */
+/** Limit for the timeline, so that the report remains readable when a namespace changes often. */
 const MAX_TIMELINE = 50;
 const MAX_TYPES_IN_A_LINE = 4;
-/** Changes that are kept of each finalizer's count. */
+/** Number of changes that are kept of each finalizer's count. */
 const MAX_COUNTS = 50;
 
-/** Changes of many namespaces within this time share lines of the log. */
+/** Time within which equal changes of several namespaces share a line of the log. */
 const MOMENT_MS = 1_000;
 const MAX_LINES = 5;
 
-/** The log of a run's progress: each change is a line, and what many do alike is one line. */
+/** Log of the progress of a run. Each change is a line; equal changes of many namespaces share one line. */
 export type ProgressLog = ReturnType<typeof startProgressLog>;
 
 export function startProgressLog(
@@ -108,7 +113,7 @@ export function startProgressLog(
   let moment = new AbortController();
   const line = (text: string): void =>
     log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${text}`);
-  /** Before anything else is said: what has not been said yet. */
+  /** Writes pending changes before any other line. */
   const flush = (): void => {
     const groups = [...waiting].sort(([, a], [, b]) => b.length - a.length);
     waiting.clear();
@@ -148,7 +153,7 @@ export function startProgress(
   let news = '';
   let newsAt = deps.clock.now();
   const record = (event: string): void => {
-    // The end always has its place.
+    // The last entry always has a place.
     if (timeline.length >= MAX_TIMELINE) timeline.splice(MAX_TIMELINE - 1, 1);
     timeline.push({ at: serverTimestamp(deps), event });
   };
@@ -163,7 +168,8 @@ export function startProgress(
   const changed = (last: NamespaceFacts, trouble: ReadFailure | undefined): void => {
     const { finalizersRemaining, remaining } = parseConditions(last.conditions);
     const groups = remaining.map(({ group }) => group).filter((group) => !isBuiltIn(group));
-    // The counts add up all types. Once an API group is finished, the rest may wait for another controller.
+    // The counts add up all types. When an API group is finished, the remaining objects may wait for another
+    // controller.
     if (remaining.length > 0) {
       if (watchedGroups.some((group) => !groups.includes(group))) watched.clear();
       watchedGroups = groups;
@@ -186,10 +192,10 @@ export function startProgress(
   changed(start, undefined);
   return {
     startedAt: log.startedAt,
-    /** When something changed last (ms since the epoch). */
+    /** Time of the last change, in milliseconds since the epoch. */
     newsAt: () => newsAt,
     changed,
-    /** How many objects each finalizer has held while the same API groups remained. */
+    /** Number of objects that each finalizer has held while the same API groups remained. */
     watched: (): WatchedFinalizer[] =>
       [...watched].map(([finalizer, counts]) => ({ finalizer, counts })),
     note,
@@ -204,7 +210,9 @@ export function startProgress(
   };
 }
 
-/** The first root cause as a sentence; that nothing explains the hang is said at the end, if it is so then. */
+/**
+ * Returns the first root cause as a sentence. `unexplained` is left out: only the last examination reports it.
+ */
 export function causeText(diagnosis: Diagnosis): string | undefined {
   const [cause, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (cause === undefined || cause.code === 'unexplained') return undefined;
@@ -219,8 +227,8 @@ export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
 }
 
 /**
- * Returns the counts in the namespace's conditions. Only for progress: they say nothing while pods remain on
- * Kubernetes >= 1.33, and nothing about types that fail.
+ * Describes the counts in the namespace's conditions, for the progress log only. They are incomplete while pods
+ * remain on Kubernetes >= 1.33, and for types that fail.
  */
 export function describeRemaining(namespace: NamespaceFacts): string | undefined {
   const { remaining, finalizersRemaining, contentFailure, discoveryFailures } = parseConditions(

@@ -15,7 +15,7 @@ export interface GateDeps {
   log: Log;
   signal: AbortSignal;
   gateVersion: string;
-  /** Reports what is known before the first forced write: a write may destroy the evidence. */
+  /** Publishes what is known before the first forced write, because a write may destroy the evidence. */
   announce?: (result: RunResult) => Promise<void>;
   /** Receives the outcomes as soon as they are known, before what stayed behind is read. */
   concluded?: (result: RunResult) => void;
@@ -24,12 +24,12 @@ export interface GateDeps {
 /** A run of the gate, with everything that its namespaces share. */
 export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
-  /** In ms since the epoch. */
+  /** Start of the run, in milliseconds since the epoch. */
   startedAt: number;
   cluster: RunResult['cluster'];
-  /** Filled while the namespaces are read for the first time. */
+  /** Marks of the API servers, collected while the namespaces are read for the first time. */
   marks: Set<string>;
-  /** Namespaces that a limit keeps out of it. */
+  /** Namespaces that a limit excludes from the run. */
   leftOut: NotInspected[];
 }
 
@@ -100,15 +100,18 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
   };
 }
 
-/** A selector without matches is "not found": it may be a typo, or every namespace was deleted. */
+/**
+ * Returns the worst outcome. A selector without matches is "not found": it may be a typo, or every namespace was
+ * deleted.
+ */
 function worst(namespaces: readonly NamespaceResult[], run: Run): Outcome {
   const { inputs, leftOut, signal } = run;
   if (namespaces.length === 0 && signal.aborted) return 'cancelled';
   const { selector, terminating } = inputs;
   const isWholeCluster = terminating?.forMs === 0 && selector === '';
-  // That nothing matches a filter does not say that anything was deleted.
+  // Without a match it is unknown whether anything was deleted.
   if (namespaces.length === 0) return isWholeCluster ? 'deleted' : 'not-found';
   const outcomes = namespaces.map(({ outcome }) => outcome);
-  // The outcomes of these namespaces say nothing about those that a limit left out.
+  // The outcomes do not cover namespaces that a limit excluded.
   return worstOutcome(leftOut.length > 0 ? [...outcomes, 'inconclusive'] : outcomes, inputs.policy);
 }

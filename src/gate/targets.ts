@@ -15,7 +15,7 @@ import type { Follower } from './wait.ts';
 
 /** Deletions inside a namespace before its own deletion, and their log messages. */
 export interface Ordered {
-  /** By UID. */
+  /** Deletions by the UID of the object. */
   deletions: Map<string, Deletion>;
   timeline: TimelineEntry[];
 }
@@ -23,11 +23,11 @@ export interface Ordered {
 /** A namespace to wait for. */
 export interface Target {
   name: string;
-  /** As it was before the wait; undefined when the name does not exist. */
+  /** The namespace before the wait; undefined if it did not exist. */
   first: NamespaceFacts | undefined;
-  /** Its deletion was requested, and the wait has to find out what became of it. */
+  /** Whether its deletion was requested, so that the wait must find out the result. */
   isAsked?: boolean;
-  /** Why its deletion was refused: then nobody has asked for it. */
+  /** Why its deletion was refused. Then its deletion was not requested. */
   refusal?: string;
   /** Deletions inside it, with `delete: ordered`. */
   ordered?: Ordered;
@@ -42,16 +42,16 @@ export interface Waiting {
   follower: Follower;
   progress: Progress;
   examinations: Examination[];
-  /** When it went, in ms since the epoch. */
+  /** Time of the deletion, in milliseconds since the epoch. */
   endedAt?: number;
 }
 
-/** More would be no report that anybody reads. */
+/** Limit for namespaces in a run, so that the report remains readable. */
 const MAX_TARGETS = 1_000;
 
 /**
- * Names from the input, and what the selector and `terminating` ask for (both must hold), each read once:
- * this pins the UIDs. A run that is cancelled meanwhile has no targets.
+ * Finds the namespaces: those named by the input, and those that match the selector and `terminating` (both must
+ * match). Each is read once, which fixes its UID. A run that was cancelled meanwhile has no targets.
  */
 export async function findTargets(run: Run): Promise<Target[]> {
   const { api, clock, inputs, leftOut, log, marks, signal, startedAt } = run;
@@ -62,12 +62,12 @@ export async function findTargets(run: Run): Promise<Target[]> {
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
   let read = await readNamespaces(wanted, { ...run, onAnswer });
-  // A server that is too busy is there, and answers when it can.
+  // A server that is too busy exists, and answers later.
   while (isBusy(read) && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
     await clock.sleep(BUSY_PAUSE_MS, signal);
     read = await readNamespaces(wanted, { ...run, onAnswer });
   }
-  // Tried again: the server may have been too busy at the start.
+  // Tried again, because the server may have been too busy at the start.
   run.anchor ??= await readAnchor(run);
   const missing = wanted.filter(({ name }) => {
     const got = read.get(name);
@@ -99,7 +99,10 @@ function isBusy(read: ReadonlyMap<string, Read<unknown>>): boolean {
   return [...read.values()].some((got) => !got.ok && got.failure.kind === 'throttled');
 }
 
-/** An empty list is believed only once the whole list was read too, and then a second time. */
+/**
+ * Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second
+ * time.
+ */
 async function select(
   run: Run,
   onAnswer: NonNullable<CallOptions['onAnswer']>,
@@ -140,16 +143,20 @@ function isAnchor({ name, uid }: NamespaceFacts, { anchor }: Run): boolean {
   return anchor === undefined ? ANCHORS.includes(name) : name === anchor.name && uid === anchor.uid;
 }
 
-/** "namespaces with the labels "app=preview" that are terminating for at least 10m" */
+/**
+ * Describes the selection: "namespaces with the labels "app=preview" that have been terminating for at least
+ * 10m".
+ */
 function described({ selector, terminating }: Inputs): string {
   const labels = selector === '' ? '' : ` with the labels "${selector}"`;
   if (terminating === undefined) return `namespaces${labels}`;
   const { forMs } = terminating;
-  const age = forMs === 0 ? '' : ` for at least ${formatDuration(forMs)}`;
-  return `namespaces${labels} that are terminating${age}`;
+  const age =
+    forMs === 0 ? 'are terminating' : `have been terminating for at least ${formatDuration(forMs)}`;
+  return `namespaces${labels} that ${age}`;
 }
 
-/** The gate cannot start: what was tried, on what, what came back, what to do. */
+/** Builds the error for a gate that cannot start: what was tried, on what, what came back, what to do. */
 export function cannot(
   verb: string,
   what: string,

@@ -8,30 +8,30 @@ import { FEW } from '../observe/collections.ts';
 import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
 import { type ConfirmDeps, confirmEnds } from './confirm.ts';
 
-/** A GET while a watch is open: it may be dropped without a word, and the truth is a GET. */
+/** Interval of GETs while a watch is open. A watch may be dropped without notice, and only a GET decides. */
 const POLL_WITH_WATCH_MS = 30_000;
-/** Without a watch, polling alone has to notice the end; it starts quick and gets slower. */
+/** Interval of GETs without a watch. It is short at first and then longer. */
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
-/** The GET before a verdict, retries included. */
+/** Limit for the GET before a verdict, retries included. */
 const CONFIRM_MS = 10_000;
 const REFUSED_PAUSE_MS = 2_000;
-/** Opening a watch again after it ended or failed. */
+/** Pause before a watch is opened again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
-/** A watch that lasted this long was a good one; others end at once, every time. */
+/** Duration after which a watch counts as working. Others end at once every time. */
 const LASTING_MS = 10_000;
 
 export type Ended =
   | { how: 'deleted' }
   | { how: 'recreated'; uid: string }
-  /** The credentials are refused for good; nothing more can be learned. */
+  /** The credentials are refused for good, so nothing more can be read. */
   | { how: 'unauthorized'; failure: ReadFailure }
   | { how: 'stopped' };
 
-/** A changed namespace, or a change between "can be read" and "cannot". */
+/** Called when the namespace has changed, or when reading starts or stops working. */
 type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
 
 interface FollowDeps extends ConfirmDeps {
-  /** Only `confirm` reads: nobody waits, so neither a watch nor polling is worth a request. */
+  /** Whether only `confirm` reads. Then no watch and no polling are needed, because nothing waits. */
   idle?: boolean;
 }
 
@@ -39,18 +39,18 @@ interface FollowDeps extends ConfirmDeps {
 export class Follower {
   readonly name: string;
   readonly uid: string;
-  /** As last read. */
+  /** The namespace as last read. */
   last: NamespaceFacts;
-  /** Whether a watch has said that this UID was deleted. */
+  /** Whether a watch has reported that this UID was deleted. */
   isHeard = false;
-  /** Why the last GET gave no answer; undefined while reading works. */
+  /** Why the last GET failed; undefined while reading works. */
   trouble: ReadFailure | undefined;
   private readonly end = new AbortController();
   private readonly ending = Promise.withResolvers<Ended>();
   private readonly onChange: OnChange;
-  /** Settles once, never rejects. */
+  /** Settles once and never rejects. */
   readonly ended = this.ending.promise;
-  /** Aborts as soon as `ended` settles, so that reading for a diagnosis stops as well. */
+  /** Aborts as soon as `ended` settles, so that the reads of a diagnosis stop as well. */
   readonly over = this.end.signal;
   /** Reads the namespace once more before a verdict; concurrent calls share the read. */
   confirm: () => Promise<void> = async () => undefined;
@@ -108,19 +108,23 @@ export class Follower {
 /** Followers that share one watch, and one list for each poll. */
 interface Group extends Omit<ConfirmDeps, 'signal'> {
   followers: readonly Follower[];
-  /** Ends with the last of them. */
+  /** Aborts when the last of them has ended. */
   running: AbortSignal;
   watched: Set<Follower>;
-  /** A set as well as a wake-up: news that comes in the middle of a read must cause another one. */
+  /**
+   * Followers that have to be read again. The set is also the wake-up: news during a read must cause another
+   * read.
+   */
   due: Set<Follower>;
   wake: () => void;
-  /** The read that is under way. */
+  /** The current read. */
   busy: Promise<void>;
 }
 
 /**
- * A watch notices changes, polling confirms them: `deleted` and `recreated` require a second GET that answers 404 or
- * another UID, from the same cluster. An error, timeout or 403 never counts as deleted. Each namespace ends by itself.
+ * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require a second
+ * GET that answers 404 or another UID, from the same cluster. An error, timeout or 403 never counts as deleted.
+ * Each namespace ends by itself.
  */
 export function follow(all: readonly Follower[], deps: FollowDeps): void {
   const { idle, signal } = deps;
@@ -152,7 +156,10 @@ function pollNow(some: readonly Follower[], { due, wake }: Group): void {
   wake();
 }
 
-/** Reads after all earlier reads: an answer between the two reads that confirm an end must not be lost. */
+/**
+ * Reads after all earlier reads. Otherwise an answer between the two reads that confirm a deletion could be
+ * lost.
+ */
 async function readInTurn(
   some: readonly Follower[],
   group: Group,
@@ -188,7 +195,7 @@ async function read(
     return false;
   });
   if (refused.length === 0) return;
-  // A first refusal may come from a server that has just restarted; a second one after a pause counts.
+  // A first refusal may come from a server that has just restarted. A second one after a pause counts.
   await clock.sleep(REFUSED_PAUSE_MS, running);
   await read(refused, group, signal, true);
 }
@@ -227,7 +234,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
       onOpen: () => {
         for (const one of some) watched.add(one);
         openedAt = clock.now();
-        // Changes from before the watch was open are not in it.
+        // Changes before the watch was open are not in it.
         pollNow(openFollowers(some), group);
       },
       onEvent: (event) => {
@@ -237,7 +244,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
     });
     for (const one of some) watched.delete(one);
     if (signal.aborted) return;
-    // The end of a watch may hide the end of a namespace.
+    // The end of the watch may hide the deletion of a namespace.
     pollNow(openFollowers(some), group);
     const isForbidden = !result.ok && result.failure.kind === 'forbidden';
     // An identity that may not watch all namespaces may be allowed to watch a single one.

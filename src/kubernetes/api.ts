@@ -2,84 +2,94 @@ import type { JsonObject } from '../base/json.ts';
 import type { Read } from '../model/read.ts';
 import type { Discovery } from '../model/snapshot.ts';
 
-/** What the gate needs of a Kubernetes API server. Paths are those of the API, without the server. */
+/**
+ * The operations of a Kubernetes API server that the gate uses. Paths are those of the API, without the server.
+ */
 export interface KubernetesApi {
-  /** Where it connects to, for people; without credentials. */
+  /** The server to which it connects, for people; without credentials. */
   readonly target: ClusterTarget;
   /**
-   * Server clock minus ours, in ms, from the `Date` header of the last answer; 0 before the first.
-   * Resolution 1 s. Grace periods and Leases must be judged by the server's clock.
+   * Returns the server's clock minus the local clock in milliseconds, from the `Date` header of the last answer;
+   * 0 before the first answer. The resolution is 1 s. Grace periods and Leases must be judged by the server's
+   * clock.
    */
   clockOffsetMs(): number;
 
-  /** One object. Retried within bounds on network errors, 429 and 5xx. */
+  /** Reads one object. Retried a few times on network errors, 429 and 5xx. */
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
   /**
-   * A collection, page by page (`limit`/`continue`; on 410 once from the start, with a new fold). Items are
-   * handed over as they come, so memory does not grow with the collection.
+   * Reads a collection page by page (`limit`/`continue`; after a 410 once from the start, with a new fold).
+   * Items are passed on as they arrive, so memory does not grow with the collection.
    */
   list<T>(path: string, begin: () => Fold<T>, options?: ListOptions): Promise<Read<Listed<T>>>;
   /**
-   * Changes of a collection from now on, until the server, the signal or an error event ends it: whoever
-   * follows it has to look again then. Only one that is not accepted, or sends garbage, is a failed read.
+   * Reports changes of a collection from now on, until the server, the signal or an error event ends the watch.
+   * The caller must then read the collection again. A failed read means only that the watch was not accepted or
+   * sent invalid data.
    */
   watch(path: string, options: WatchOptions): Promise<Read<undefined>>;
-  /** Every resource type that the server serves, and the group-versions that could not be read. */
+  /** Reads the resource types that the server serves, and the group-versions that could not be read. */
   discover(options?: CallOptions): Promise<Read<Discovery>>;
-  /** A plain text, such as a container's log. Sent once; a longer answer than `maxBytes` is a failed read. */
+  /**
+   * Reads a plain text, such as a container's log. It is sent once; an answer longer than `maxBytes` is a failed
+   * read.
+   */
   text(path: string, options: CallOptions & { maxBytes: number }): Promise<Read<string>>;
   /**
-   * A mutation (or a review). Sent once, and again only where the server was too busy to begin (429): what became of
-   * it after another error is for the caller to read.
+   * Sends a mutation (or a review). It is sent once, and again only if the server was too busy to process it
+   * (429). After another error the caller must read whether the change was made.
    */
   send(request: Mutation, options?: CallOptions): Promise<Read<JsonObject>>;
 
-  /** Closes connections so that the process can end by itself. */
+  /** Closes the connections so that the process can end. */
   close(): Promise<void>;
 }
 
 interface ClusterTarget {
   /** Scheme, host, port and path prefix of the server; user info removed. */
   server: string;
-  /** Name of the kubeconfig context, or `in-cluster`. */
+  /** Name of the context in the kubeconfig, or `in-cluster`. */
   context: string;
-  /** Namespace that this process runs in, where it runs in the cluster it talks to. */
+  /** Namespace in which this process runs, if it runs in the same cluster. */
   ownNamespace: string | undefined;
 }
 
 export interface CallOptions {
   signal?: AbortSignal;
-  /** Limit of one attempt; 15 s unless given. */
+  /** Limit of one attempt; 15 s by default. */
   timeoutMs?: number;
-  /** How many times it may be repeated; unless given 3 (GET only), and 8 while the server answers 429. */
+  /** Number of retries; by default 3 (GET only), and 8 while the server answers 429. */
   retries?: number;
-  /** Called for each request that is sent, pages and retries included. */
+  /** Called for each request that is sent, also for pages and retries. */
   onRequest?: () => void;
   /**
-   * Called for each answer with what marks its cluster: the UIDs of the FlowSchema and the PriorityLevelConfiguration
-   * that the API server applied (KEP-1040, `X-Kubernetes-Pf-*`). Undefined where the server says neither.
+   * Called for each answer with a mark of its cluster: the UIDs of the FlowSchema and the
+   * PriorityLevelConfiguration that the API server applied (KEP-1040, `X-Kubernetes-Pf-*`). Undefined if the
+   * server names neither.
    */
   onAnswer?: (mark: string | undefined) => void;
 }
 
 export interface ListOptions extends CallOptions {
-  /** Ask for metadata only (`PartialObjectMetadataList`); servers may answer in full all the same. */
+  /**
+   * Requests only metadata (`PartialObjectMetadataList`). Servers may answer with whole objects nevertheless.
+   */
   metadataOnly?: boolean;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Page size; 500 unless given. */
+  /** Page size; 500 by default. */
   limit?: number;
-  /** Stop after this many items; the end then says `complete: false`. */
+  /** Number of items after which reading stops. The result then has `complete: false`. */
   maxItems?: number;
 }
 
-/** What is kept of a collection while it is read. */
+/** A reducer of a collection while it is read. */
 export interface Fold<T> {
   add(item: JsonObject): void;
   readonly kept: T;
 }
 
-/** Keeps what `parse` makes of each item, which may be nothing or several things. */
+/** Returns a fold that keeps the results of `parse` for each item, which may be none, one or several. */
 export function keeping<T>(parse: (item: JsonObject) => T | readonly T[]): () => Fold<T[]> {
   return () => {
     const kept: T[] = [];
@@ -89,9 +99,9 @@ export function keeping<T>(parse: (item: JsonObject) => T | readonly T[]): () =>
 
 export interface Listed<T> {
   kept: T;
-  /** False when `maxItems` ended it. */
+  /** False if reading stopped at `maxItems`. */
   complete: boolean;
-  /** The server's own `remainingItemCount` when it ended early; a lower bound at best. */
+  /** The server's `remainingItemCount` if reading stopped early. It is a lower bound at best. */
   remaining?: number;
 }
 
@@ -102,21 +112,23 @@ export interface WatchOptions extends CallOptions {
   onEvent: (event: WatchEvent) => void;
 }
 
-/** `ERROR` carries a Status as object. */
+/** An event of a watch. The object of `ERROR` is a Status. */
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   object: JsonObject;
 }
 
 export interface Mutation {
-  /** A PATCH is a JSON Patch, which pins identity by `test`. */
+  /** HTTP method. A PATCH is a JSON Patch, which checks the identity of the object by `test`. */
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   body?: JsonObject | JsonObject[];
   dryRun?: boolean;
 }
 
-/** The same API, and how many requests were sent through it: several namespaces share one connection. */
+/**
+ * Returns the same API and a counter of the requests sent through it. Several namespaces share one connection.
+ */
 export function countRequests(api: KubernetesApi): { api: KubernetesApi; requests: () => number } {
   let requests = 0;
   const onRequest = (): void => {

@@ -11,8 +11,8 @@ import { objectNameIn, withQuery } from './paths.ts';
 import { openTransport } from './transport.ts';
 
 /**
- * Chooses cluster and user and gets the first credentials; nothing is sent to the cluster yet. Throws
- * an `ActionError` that says what was looked at.
+ * Chooses cluster and user and gets the first credentials, without a request to the cluster. Throws an
+ * `ActionError` that lists what was tried.
  */
 export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const { signal, redactor, env, clock = systemClock, random = Math.random } = options;
@@ -63,8 +63,8 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
 }
 
 /**
- * JSON alone proves nothing: portals and gateways speak it too, and a namespace without its UID would
- * look like a new one.
+ * Reports whether an answer is the requested object. JSON alone is no proof: portals and gateways send it too,
+ * and a namespace without UID would look like a new one.
  */
 function isWhatWasAsked(answer: JsonObject, path: string): boolean {
   const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
@@ -77,7 +77,10 @@ function isWhatWasAsked(answer: JsonObject, path: string): boolean {
   );
 }
 
-/** A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go): there it goes inside. */
+/**
+ * Returns the body of a mutation. A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go), so
+ * the option goes into the body.
+ */
 function bodyOf({ method, body, dryRun }: Mutation): Mutation['body'] {
   if (method !== 'DELETE' || dryRun !== true || Array.isArray(body)) return body;
   return { apiVersion: 'v1', kind: 'DeleteOptions', ...body, dryRun: ['All'] };

@@ -4,25 +4,25 @@ import { Agent, type buildConnector, type Dispatcher, ProxyAgent, Socks5ProxyAge
 import type { Environment } from '../base/process.ts';
 import { configError } from './kubeconfig.ts';
 
-/** What undici needs to know of the other end of a TLS connection. */
+/** Options for undici about the other end of a TLS connection. */
 export type TlsOptions = buildConnector.BuildOptions;
 
-/** PEM; without `ca` the roots of Node and of the system are trusted. */
+/** Certificates as PEM. Without `ca` the roots of Node and of the system are trusted. */
 interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   servername?: string | undefined;
   rejectUnauthorized?: boolean | undefined;
 }
 
-/** Throws what OpenSSL says of certificates that cannot be used. */
+/** Builds the TLS options. Throws the message of OpenSSL for certificates that cannot be used. */
 export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Trust): TlsOptions {
   const isInsecure = rejectUnauthorized === false;
   return {
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
     servername,
-    // Said outright, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment cannot switch it off.
+    // Always set, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment cannot switch the check off.
     rejectUnauthorized: !isInsecure,
-    // Made once: undici would parse all certificates again for each connection.
+    // Created once: undici would parse all certificates again for each connection.
     secureContext: createSecureContext({
       ca: ca ?? (isInsecure ? undefined : trustedRoots()),
       cert,
@@ -31,14 +31,18 @@ export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Tr
   };
 }
 
-/** Node trusts its own list only; kubectl trusts the system's, where companies put their authority. */
+/**
+ * Returns the root certificates of the system. Node trusts only its own list; kubectl trusts the system's list,
+ * where companies add their authority.
+ */
 function trustedRoots(): string[] {
   return [...new Set([...getCACertificates('default'), ...getCACertificates('system')])];
 }
 
 /**
- * `ca` (PEM) may have signed the certificate of a proxy, too. `closing` ends connections that are still
- * being made: a destroyed dispatcher waits for them. Any number of `connections` unless given.
+ * Creates a dispatcher. `ca` (PEM) may also have signed the certificate of a proxy. `closing` ends connections
+ * that are still being opened, because a destroyed dispatcher waits for them. The number of `connections` is
+ * unlimited by default.
  */
 export function createDispatcher(options: {
   tls: TlsOptions;
@@ -48,13 +52,13 @@ export function createDispatcher(options: {
   connections?: number;
 }): Dispatcher {
   const { proxy, ca, closing, connections = null } = options;
-  // Managed clusters close HTTP/2 connections on purpose, which resets every stream on them. The time
-  // limits are ours: undici's would end a watch in which nothing happens.
+  // Managed clusters close HTTP/2 connections regularly, which resets every stream on them. The time limits of
+  // undici are off because they would end a silent watch; the gate has its own.
   const common = { allowH2: false, connections, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { ...options.tls, signal: closing };
   if (proxy === undefined) return new Agent({ ...common, connect });
   if (proxy.protocol.startsWith('socks5')) {
-    // undici leaves names to the proxy to resolve, which is what the "h" asks for.
+    // undici lets the proxy resolve host names, which is what the "h" means.
     const uri = proxy.href.replace(/^socks5h:/, 'socks5:');
     return new Socks5ProxyAgent(uri, { ...common, requestTls: connect });
   }
@@ -67,8 +71,9 @@ export function createDispatcher(options: {
 const SCHEMES = ['http:', 'https:', 'socks5:', 'socks5h:'];
 
 /**
- * How to reach a server: directly, or through this proxy. The `proxy-url` of a cluster wins over the
- * environment, as in kubectl; client-node does not look at the latter (kubernetes-client/javascript#648).
+ * Returns the proxy for a server, or undefined for a direct connection. The `proxy-url` of a cluster has
+ * priority over the environment, as in kubectl; client-node ignores the environment
+ * (kubernetes-client/javascript#648).
  */
 export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | undefined {
   const proxy = proxyUrl === '' ? environmentProxy(url, env) : URL.parse(proxyUrl);
@@ -82,9 +87,9 @@ export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | un
 }
 
 /**
- * The proxy that a Go client, kubectl for one, would use for this URL, by the rules of
- * golang.org/x/net/http/httpproxy; `null` for one that cannot be read. Others differ: undici knows no
- * CIDR blocks in NO_PROXY and takes http_proxy for https URLs.
+ * Returns the proxy that a Go client such as kubectl would use for this URL, by the rules of
+ * golang.org/x/net/http/httpproxy; `null` for an invalid one. Other clients differ: undici does not support CIDR
+ * blocks in NO_PROXY and uses http_proxy for https URLs.
  */
 function environmentProxy(url: URL, env: Environment): URL | null | undefined {
   const either = (name: string): string => env[name] || env[name.toLowerCase()] || '';
@@ -99,7 +104,7 @@ function environmentProxy(url: URL, env: Environment): URL | null | undefined {
     ...either('NO_PROXY').toLowerCase().split(','),
   ];
   if (direct.some((entry) => covers(entry.trim(), host, port))) return undefined;
-  // "proxy.example:3128" is an http proxy.
+  // "proxy.example:3128" means an http proxy.
   return URL.parse(text.includes('://') ? text : `http://${text}`);
 }
 
@@ -108,14 +113,14 @@ function covers(entry: string, host: string, port: string): boolean {
   const [, name = '', wantedPort = port] = parts ?? [];
   if (name === '' || wantedPort !== port) return false;
   if (name === '*' || isInBlock(host, name)) return true;
-  // "example.com" covers itself and everything below, ".example.com" only what is below.
+  // "example.com" matches itself and its subdomains, ".example.com" only subdomains.
   const suffix = name.replace(/^\*\./, '.');
   return suffix.startsWith('.')
     ? host.endsWith(suffix)
     : host === suffix || host.endsWith(`.${suffix}`);
 }
 
-/** Of addresses alone; a block without bits is one address. */
+/** Reports whether an address is in a block. A block without a prefix length is one address. */
 function isInBlock(host: string, block: string): boolean {
   const [network = '', bits] = block.split('/');
   const most = isIPv6(network) ? 128 : 32;

@@ -16,36 +16,41 @@ import {
 import { type OidcConfig, validIdToken } from './oidc.ts';
 import { logInByPlugin } from './plugin.ts';
 
-/** Bound service account tokens rotate; the kubelet replaces the file well before the old one ends. */
+/**
+ * Interval for reading a token file again. Bound service account tokens rotate; the kubelet replaces the file
+ * long before the token expires.
+ */
 const READ_AGAIN_MS = 60_000;
-/** Renewed this long before it ends, because our clock and the server's differ. */
+/** Time before expiry at which credentials are renewed, because the clocks of gate and server differ. */
 const RENEW_BEFORE_MS = 60_000;
-/** Until the next try, while what there is still works. */
+/** Time until the next attempt while the current credentials still work. */
 const TRY_AGAIN_MS = 10_000;
 
-/** Finished values, ready for the wire. */
+/** Credentials that are ready to be sent. */
 export interface Login {
-  /** Sent with every request. */
+  /** Headers of every request. */
   headers: Record<string, string | string[]>;
-  /** What `tls` was made of; PEM. */
+  /** The certificates and key of `tls`, as PEM. */
   trust: { ca: string | undefined; cert: string | undefined; key: string | undefined };
-  /** Another object only when `trust` is another one. */
+  /** TLS options; a new object only if `trust` has changed. */
   tls: TlsOptions;
-  /** ms since the epoch, as is `expiresAt`. */
+  /** Milliseconds since the epoch, like `expiresAt`. */
   renewAt: number;
   expiresAt: number;
 }
 
 export type Credentials = ReturnType<typeof keepCredentials>;
 
-/** What KubeConfig makes of the chosen user; throws an `ActionError` for one that cannot log in. */
+/**
+ * Returns the credentials of the chosen user and renews them. Throws an `ActionError` if the user cannot log in.
+ */
 export function keepCredentials(session: Session) {
   const { access, clock, env, redactor } = session;
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
   addSecrets(access.user.fields, env, redactor);
 
-  /** Sixty calls at once must not start sixty logins. */
+  /** Renews once for all concurrent calls, so that sixty calls do not start sixty logins. */
   const renew = (): Promise<Login> => {
     running ??= logIn(session, login)
       .then((fresh) => {
@@ -58,19 +63,19 @@ export function keepCredentials(session: Session) {
     return running;
   };
   return {
-    /** Fresh enough to be sent. Throws an `ActionError` when there is nothing to be had. */
+    /** Returns valid credentials. Throws an `ActionError` if there are none. */
     async current(): Promise<Login> {
       if (login !== undefined && clock.now() < login.renewAt) return login;
       try {
         return await renew();
       } catch (error) {
-        // A hiccup of the plugin, or a token file that is just being replaced.
+        // The plugin may fail for a moment, or a token file is just being replaced.
         if (login === undefined || clock.now() >= login.expiresAt) throw error;
         login.renewAt = clock.now() + TRY_AGAIN_MS;
         return login;
       }
     },
-    /** After a 401 for these: something else to try, if there is. */
+    /** Returns other credentials after a 401 for these, if there are any. */
     async after(rejected: Login): Promise<Login | undefined> {
       const isOther = ({ tls, headers }: Login): boolean =>
         tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);
@@ -83,7 +88,10 @@ export function keepCredentials(session: Session) {
 
 const NOWHERE = { server: 'https://kubernetes.invalid', 'proxy-url': undefined };
 
-/** By a new KubeConfig each time: it keeps what it was given, and after a 401 it has to ask again. */
+/**
+ * Logs in with a new KubeConfig each time. A KubeConfig keeps its credentials, but after a 401 new ones are
+ * needed.
+ */
 async function logIn(session: Session, previous: Login | undefined): Promise<Login> {
   const { access, clock, redactor } = session;
   const { cluster, context } = access;
@@ -100,7 +108,8 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
       JSON.stringify({
         'current-context': name,
         contexts: [{ name, context: { cluster: name, user: name } }],
-        // It would make an agent for its proxy, and none for http on loopback: requests are ours.
+        // Placeholder for the server: KubeConfig would create an agent for its proxy, and none for http on
+        // loopback. The gate sends its own requests.
         clusters: [{ name, cluster: { ...withoutFiles(cluster.fields, access), ...NOWHERE } }],
         users: [{ name, user: withoutFiles(user, access) }],
       }),
@@ -129,7 +138,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   };
   redactor.add(trust.key);
   if ((trust.cert === undefined) !== (trust.key === undefined)) {
-    // One file may hold both; kubectl accepts that only when it is named twice.
+    // One file may contain certificate and key; kubectl accepts that only if it is named twice.
     throw configError(
       `${owner} of the kubeconfig has no "client-${trust.cert === undefined ? 'certificate' : 'key'}"`,
       'A client certificate needs both, client-certificate(-data) and client-key(-data)',
@@ -145,7 +154,8 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     );
   }
   const now = clock.now();
-  // Half of a lifetime that is shorter than the margin: else every call would start the plugin.
+  // At most half of the lifetime. Otherwise every call would start the plugin if the lifetime is shorter than
+  // the margin.
   const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
   return {
     headers: Object.fromEntries(headers.filter(([, value]) => value.length > 0)),
@@ -156,7 +166,10 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   };
 }
 
-/** Reads the files that these fields name: client-node would read a device or a pipe for ever. */
+/**
+ * Replaces the files that these fields name by their contents, because client-node would read a device or a pipe
+ * endlessly.
+ */
 function withoutFiles(fields: JsonObject, access: Access): JsonObject {
   const result = { ...fields };
   for (const field of ['certificate-authority', 'client-certificate', 'client-key']) {
@@ -172,13 +185,14 @@ function withoutFiles(fields: JsonObject, access: Access): JsonObject {
 
 function explained(error: unknown, { user, source }: Access): ActionError {
   if (error instanceof ActionError) return error;
-  // No words of client-node: JSON.parse, for one, quotes what it cannot read.
+  // The message of client-node is left out because it may quote a secret: JSON.parse quotes what it cannot
+  // read.
   return configError(`cannot log in as user "${user.name}" of ${source}`);
 }
 
 /**
- * With one way to log in, in client-go's order; a client certificate comes on top. KubeConfig would
- * prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
+ * Returns the user with one way to log in, in client-go's order; a client certificate is added to it. KubeConfig
+ * would prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
  */
 async function userFor(
   session: Session,
@@ -194,7 +208,7 @@ async function userFor(
     );
   }
   const file = String(tokenFile ?? '');
-  // A token beside it is used as long as the file is empty.
+  // A token beside the file is used while the file is empty.
   const isFileUsed = (read: ReturnType<typeof readRegularFile>): boolean =>
     !token || ('bytes' in read && read.bytes.length > 0);
   if (file !== '' && isFileUsed(readRegularFile(file))) {
@@ -210,7 +224,10 @@ async function userFor(
   return { user: { ...user, token: idToken }, expiresAt };
 }
 
-/** kubectl dropped them in 1.26; client-node would run the shell command of the kubeconfig for gcp. */
+/**
+ * Advice for auth providers that kubectl dropped in 1.26. client-node would run the shell command of the
+ * kubeconfig for gcp.
+ */
 const HINTS: ReadonlyMap<string, string> = new Map([
   [
     'gcp',
@@ -219,7 +236,10 @@ const HINTS: ReadonlyMap<string, string> = new Map([
   ['azure', 'Use kubelogin: kubelogin convert-kubeconfig changes the kubeconfig'],
 ]);
 
-/** client-node sends a token as it is: with the line break at its end, or none for an empty file. */
+/**
+ * Returns the Authorization header. client-node would send a token with its final line break, and none for an
+ * empty file.
+ */
 function authorizationOf(
   header: string | undefined,
   owner: string,
@@ -237,14 +257,14 @@ function authorizationOf(
 }
 
 /**
- * kubectl's `as-uid`, `as-groups` and `as-user-extra`; KubeConfig knows `as` alone
- * (kubernetes-client/javascript#2373). A list is sent as repeated headers; joined by commas it would be
- * one group with a strange name.
+ * Returns the headers for kubectl's `as-uid`, `as-groups` and `as-user-extra`; KubeConfig supports only `as`
+ * (kubernetes-client/javascript#2373). A list is sent as repeated headers: joined by commas it would be one
+ * group with a strange name.
  */
 function impersonation(user: JsonObject): Record<string, string | string[]> {
   const extra = valueAt(user, 'as-user-extra');
   const extras = Object.keys(isObject(extra) ? extra : {}).map((key): [string, string[]] => [
-    // Header names have few legal characters; the API server decodes percent signs.
+    // Header names allow few characters; the API server decodes percent signs.
     `Impersonate-Extra-${encodeURIComponent(key).replaceAll('(', '%28').replaceAll(')', '%29')}`,
     stringsAt(extra, key),
   ]);
@@ -261,7 +281,7 @@ function pem(value: RequestOptions['ca' | 'key'], what: string): string | undefi
   throw configError(`${what} is not in PEM form`);
 }
 
-/** How variables and options are called that hold a secret, and not the path of one. */
+/** Names of variables and options that contain a secret and not the path of one. */
 const SECRET = /(?:secret|token|pass|password|passphrase|key|credentials?)$/i;
 
 function addSecrets(user: JsonObject, env: Environment, { add }: Redactor): void {
@@ -277,12 +297,12 @@ function addSecrets(user: JsonObject, env: Environment, { add }: Redactor): void
     add(text('auth-provider', 'config', field));
   }
   if (!isObject(user['exec'])) return;
-  // A plugin may repeat what is in its environment, also in the part that it has from us.
+  // A plugin may repeat its environment in its output, also the variables that the gate sets.
   const given = arrayAt(user, 'exec', 'env').map((entry) => [
     stringAt(entry, 'name') ?? '',
     stringAt(entry, 'value'),
   ]);
-  // The key of a cache is none, and would be masked in the whole job.
+  // The key of a cache is not a secret. Masking it would hide it in the whole job.
   const own = Object.entries(env).filter(
     ([name]) => !/(?<!secret|access|api|private)_key$/i.test(name),
   );

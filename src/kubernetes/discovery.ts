@@ -11,7 +11,10 @@ import { failed, type Read, read } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
-/** v2 since Kubernetes 1.30, v2beta1 before; servers demand the parameters in the order g, v, as. */
+/**
+ * Media types of aggregated discovery: v2 since Kubernetes 1.30, v2beta1 before. Servers require the parameters
+ * in the order g, v, as.
+ */
 const AGGREGATED = [
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
   'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList',
@@ -37,13 +40,13 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   const empty = parts.findIndex((part) => part.length === 0);
   if (empty !== -1) {
     const path = empty === 0 ? '/api' : '/apis';
-    // None at all is no answer, and not "empty".
+    // No groups at all means an invalid answer, not an empty server.
     return unreadable(
       `the server names no resource types below ${path}, which every API server has`,
     );
   }
-  // As the namespace controller sees it (client-go, ServerPreferredResources): each type in the first
-  // version that has it, the preferred one being the first.
+  // Same choice as the namespace controller (client-go, ServerPreferredResources): each type in the first
+  // version that has it. The preferred version comes first.
   const chosen = new Map<string, ResourceType>();
   const failedGroups: Discovery['failedGroups'] = [];
   for (const { group, version, types } of parts.flat()) {
@@ -60,13 +63,13 @@ function unreadable(message: string): Read<never> {
   return failed({ kind: 'unreadable', message });
 }
 
-/** An APIGroupDiscoveryList has everything, versions in the order of preference. */
+/** Returns the group-versions of an APIGroupDiscoveryList, in the order of preference. */
 function aggregated(document: JsonObject): GroupVersion[] {
   return arrayAt(document, 'items').flatMap((item) => {
     const group = stringAt(item, 'metadata', 'name') ?? '';
     return arrayAt(item, 'versions').map((entry) => {
       const version = stringAt(entry, 'version') ?? '';
-      // The server's last knowledge of a backend that does not answer; it is not what is there now.
+      // A stale entry is what the server last knew of a backend that does not respond. It may be outdated.
       const isStale = stringAt(entry, 'freshness') === 'Stale';
       const types = typesOf(entry, group, version);
       return { group, version, types: isStale ? unreadable('freshness: Stale') : read(types) };
@@ -74,7 +77,9 @@ function aggregated(document: JsonObject): GroupVersion[] {
   });
 }
 
-/** Servers before 1.26, and proxies that drop Accept parameters: one request per group-version. */
+/**
+ * Reads one document per group-version, for servers before 1.26 and proxies that remove Accept parameters.
+ */
 function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
   const isCore = stringAt(document, 'kind') === 'APIVersions';
   const groups = isCore ? [document] : arrayAt(document, 'groups');
@@ -100,7 +105,9 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
   );
 }
 
-/** The `resources` of either document: the aggregated one has its own names for the same fields. */
+/**
+ * Returns the types in `resources` of either document. The aggregated one uses other names for the same fields.
+ */
 function typesOf(document: Json, group: string, version: string): ResourceType[] {
   const entries = arrayAt(document, 'resources');
   return entries.flatMap((entry) => {
@@ -109,7 +116,7 @@ function typesOf(document: Json, group: string, version: string): ResourceType[]
     const namespaced =
       stringAt(entry, 'scope') === 'Namespaced' || valueAt(entry, 'namespaced') === true;
     const isSubresource = resource.includes('/');
-    // Without a kind client-go leaves it out as well, and so does the namespace controller.
+    // client-go, and with it the namespace controller, also skips resources without a kind.
     if (resource === '' || kind === '' || isSubresource) return [];
     const scales =
       arrayAt(entry, 'subresources').some((one) => stringAt(one, 'subresource') === 'scale') ||

@@ -6,7 +6,7 @@ import { failed, failureKindOf, type ReadFailure } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
 import type { Try, TryFailure } from './retry.ts';
 
-/** What came back for a path, as far as it is needed to say what went wrong. */
+/** The parts of an answer that are needed to describe a failure. */
 export interface Answer {
   server: string;
   path: string;
@@ -15,16 +15,21 @@ export interface Answer {
 }
 
 const MAX_MESSAGE_CHARS = 500;
-/** Far beyond what is shown, so that cutting here cannot halve a secret that would be seen. */
+/**
+ * Limit for reading an error text. Far beyond what is shown, so that the cut cannot split a secret that would be
+ * visible.
+ */
 const MAX_READ_CHARS = 8_000;
 
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
-/** Overload protection and the aggregator answer in plain text, and so do old authorizers. */
+/**
+ * Statuses whose body may be plain text: overload protection, the aggregator and old authorizers send no Status.
+ */
 const SPEAKS_PLAIN = new Set([401, 403, ...TRANSIENT]);
-/** A 429 that says nothing about load (apiserver pkg/storage/cacher/ready.go). */
+/** Message of a 429 that is not about load (apiserver pkg/storage/cacher/ready.go). */
 const BROKEN_CACHE = 'storage is (re)initializing';
 
-/** An answer that is no success. The message is raw and not cut yet: that is `clause`. */
+/** Returns the failure for an unsuccessful answer. Its message is raw; `clause` shortens it. */
 export function refusal(answer: Answer, text: string, nowMs: number): Try<never> {
   const body = parseObject(text);
   const status = body?.['kind'] === 'Status' ? body : undefined;
@@ -41,9 +46,9 @@ export function refusal(answer: Answer, text: string, nowMs: number): Try<never>
 function saidInStatus(answer: Answer, status: JsonObject): ReadFailure {
   const kind = failureKindOf(answer.status);
   const said = stringAt(status, 'message') || stringAt(status, 'reason') || '';
-  // Gateways in front of clusters answer with Status objects of their own ("cluster not found"). Only
-  // one that names the object asked for says that this object does not exist; a virtual cluster may well
-  // be called like the namespace that was made for it.
+  // Gateways in front of clusters also answer with Status objects ("cluster not found"). Only a Status that
+  // names the requested object says that the object does not exist. A virtual cluster may even have the same
+  // name as its namespace.
   const name = objectNameIn(answer.path);
   const [, resource] = /^\/api\/v1\/(\w+)\/[^/]+$/.exec(answer.path) ?? [];
   const isAbout =
@@ -62,8 +67,8 @@ function saidInText(answer: Answer, body: string): ReadFailure {
   if (isPlain && SPEAKS_PLAIN.has(answer.status)) {
     return { kind: failureKindOf(answer.status), message: withMore(wordsOf(answer), text) };
   }
-  // How an API server answers for an API group or version that it does not know (Go, net/http.NotFound).
-  // No kind of its own: gateways written in Go answer with the same words.
+  // Answer of an API server for an unknown API group or version (Go, net/http.NotFound). It has no failure
+  // kind of its own, because gateways written in Go send the same text.
   const isUnknownPath = answer.status === 404 && text === '404 page not found';
   const message =
     isUnknownPath && answer.path.startsWith('/apis/')
@@ -82,7 +87,10 @@ function withMore(words: string, more: string): string {
     : `${words}: ${more.slice(0, MAX_READ_CHARS)}`;
 }
 
-/** A success that is not what an API server sends: a login page, a portal, half an answer. */
+/**
+ * Returns the failure for a successful answer that an API server does not send: a login page, a portal, half an
+ * answer.
+ */
 export function unreadable(answer: Answer): Try<never> {
   const message =
     contentTypeOf(answer) === 'application/json'
@@ -103,17 +111,19 @@ export function headerOf({ headers }: Answer, name: string): string | undefined 
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Without parameters. */
+/** Returns the media type without parameters. */
 export function contentTypeOf(answer: Answer): string {
   return (headerOf(answer, 'content-type') ?? '').split(';')[0]?.trim() ?? '';
 }
 
-/** One bounded line. */
+/** Returns a text as one line of limited length. */
 export function clause(text: string): string {
   return shorten(plainText(text).replace(/\s+/g, ' ').trim(), MAX_MESSAGE_CHARS);
 }
 
-/** What the server wants us to wait: the header (seconds or a date), else the Status object. */
+/**
+ * Returns how long the server asks to wait: from the header (seconds or a date), else from the Status object.
+ */
 function retryAfterMs(
   header = '',
   status: JsonObject | undefined,
@@ -126,12 +136,15 @@ function retryAfterMs(
   return seconds === undefined ? undefined : seconds * 1_000;
 }
 
-/** A page of 500 objects with managedFields is a few MB; 500 of the largest objects etcd takes are not. */
+/**
+ * Limit for a body. A page of 500 objects with managedFields has a few MB; a page of the largest objects that
+ * etcd accepts is larger.
+ */
 export const MAX_BODY_MIB = 64;
 
 interface Meaning {
   clause: string;
-  /** Without it the next try may go better. A server that was too late once would be so again. */
+  /** Set if another attempt is useless. `late`: the server was too slow and would be again. */
   end?: 'for good' | 'late';
 }
 
@@ -142,7 +155,7 @@ const unknownAuthority = forGood('unknown certificate authority');
 const tooLarge = forGood(`the answer is larger than ${MAX_BODY_MIB} MiB`);
 const noTls = forGood('the server does not speak TLS (https) on this port');
 
-/** By the code of Node or undici. */
+/** Meanings of the error codes of Node and undici. */
 const MEANINGS: Record<string, Meaning | undefined> = {
   ECONNREFUSED: { clause: 'connection refused' },
   ECONNRESET: { clause: 'connection reset' },
@@ -180,7 +193,7 @@ const MEANINGS: Record<string, Meaning | undefined> = {
   UND_ERR_RES_EXCEEDED_MAX_SIZE: tooLarge,
 };
 
-/** No answer, or not a whole one. */
+/** Describes a request without an answer, or with half an answer. */
 export function networkFailure(error: unknown): TryFailure {
   const known = causeChain(error).flatMap(
     (each) => (each instanceof Error && meaningOf(each)) || [],
@@ -200,6 +213,6 @@ function meaningOf(error: Error): Meaning | undefined {
   if (error.name === 'HTTPParserError') return forGood('the answer is not HTTP');
   const code = 'code' in error ? String(error.code) : '';
   if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return MEANINGS[code];
-  // Node's own sentence lists every name in the certificate.
+  // Node's own message lists every name in the certificate.
   return forGood(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);
 }

@@ -17,31 +17,31 @@ import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
 
 export interface Search {
-  /** Path of a kubeconfig; otherwise KUBECONFIG, ~/.kube/config, in-cluster, in kubectl's order. */
+  /** Path of a kubeconfig. Otherwise KUBECONFIG, ~/.kube/config, in-cluster, in kubectl's order. */
   kubeconfig?: string | undefined;
   context?: string | undefined;
   env: Environment;
   homeDir: string;
-  /** Above `/var/run/secrets`; for tests. */
+  /** Root folder above `/var/run/secrets`; for tests. */
   root?: string;
 }
 
-/** The cluster and the user that were chosen, before any credential was fetched. */
+/** The chosen cluster and user, before any credential was fetched. */
 export interface Access {
-  /** Where it came from, for messages: files, or "the pod's service account". */
+  /** The source for messages: files, or "the pod's service account". */
   source: string;
   context: string;
-  /** An https URL (http on loopback) without trailing slash, user info and query. */
+  /** An https URL (or http on loopback) without trailing slash, user info and query. */
   server: string;
   cluster: Entry;
   user: Entry;
 }
 
-/** An entry of a kubeconfig as written (kubeconfig.v1), but with absolute paths and without doubles. */
+/** An entry of a kubeconfig (kubeconfig.v1) with absolute paths, after the merge. */
 interface Entry {
   name: string;
   fields: JsonObject;
-  /** Undefined where it is of no file. */
+  /** File of the entry; undefined for a service account. */
   file?: string;
 }
 
@@ -49,23 +49,23 @@ export interface ConnectOptions extends Search {
   redactor: Redactor;
   debug?: (line: string) => void;
   userAgent: string;
-  /** Ends a credential plugin that runs while we connect. */
+  /** Ends a credential plugin that runs while the gate connects. */
   signal?: AbortSignal;
 
-  /** For tests. */
+  /** Clock; for tests. */
   clock?: Clock;
   random?: () => number;
   pluginTimeoutMs?: number;
 }
 
-/** What the parts of one connection share. */
+/** State that the parts of one connection share. */
 export interface Session
   extends Required<Pick<ConnectOptions, 'debug' | 'clock' | 'random' | 'pluginTimeoutMs'>> {
   access: Access;
   env: Environment;
   redactor: Redactor;
   userAgent: string;
-  /** Ends plugins and connections that are still being made. */
+  /** Ends plugins, and connections that are still being opened. */
   closing: AbortController;
 }
 
@@ -74,8 +74,9 @@ export function configError(message: string, hint?: string): ActionError {
 }
 
 /**
- * Never localhost:8080, which KubeConfig.loadFromDefault ends with: an answer from there would be about
- * another cluster. That also fails for a file in KUBECONFIG that does not exist; kubectl skips it.
+ * Finds the cluster and the user. The last fallback of KubeConfig.loadFromDefault, localhost:8080, is left out:
+ * an answer from there would be about another cluster. loadFromDefault also fails for a file in KUBECONFIG that
+ * does not exist; kubectl and this function skip it.
  */
 export function findAccess(search: Search): Access {
   const { kubeconfig = '', context = '', env, homeDir } = search;
@@ -85,7 +86,7 @@ export function findAccess(search: Search): Access {
   const isDefault = kubeconfig + list === '';
   let names = list.split(delimiter).filter((name) => name !== '');
   if (isDefault) names = [join(homeDir, '.kube', 'config')];
-  // Nobody expands the tilde of a workflow's `with:` or of `--kubeconfig=~/x`.
+  // Nothing else expands the tilde in `with:` of a workflow or in `--kubeconfig=~/x`.
   if (kubeconfig !== '') names = [kubeconfig.replace(/^~(?=[/\\])/, homeDir)];
   const files = [...new Set(names.map((name) => resolve(name)))];
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
@@ -114,8 +115,8 @@ export function findAccess(search: Search): Access {
 }
 
 /**
- * People put the secret itself where a path belongs. Reading it would work, but the text would then be
- * in process lists, logs of the runner and error messages; the message must not repeat it.
+ * Refuses the text of a kubeconfig in place of its path. Reading it would work, but the secret would be visible
+ * in process lists, in logs of the runner and in error messages. The message must not repeat it.
  */
 function refuseContent(value: string, where: string): void {
   const isBase64 = value.length > 60 && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(value);
@@ -177,7 +178,10 @@ export function readNamedFile(path: string, field: string, { source }: Access): 
   );
 }
 
-/** Returns undefined if the file does not exist. Parse errors are not quoted: they contain the text. */
+/**
+ * Reads a kubeconfig, or returns undefined if the file does not exist. Parse errors are not quoted because they
+ * contain the text.
+ */
 function readKubeconfig(file: string): Found | undefined {
   const unreadable = (why: string, hint?: string): ActionError =>
     configError(`cannot read kubeconfig ${file}: ${why}`, hint);
@@ -187,11 +191,11 @@ function readKubeconfig(file: string): Found | undefined {
     throw unreadable(read.problem, 'Write the kubeconfig to a file in a step before');
   }
   const { bytes } = read;
-  // What "> config" writes in Windows PowerShell.
+  // Encoding of files that "> config" writes in Windows PowerShell.
   const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
   let document: unknown;
   try {
-    // The first document, as kubectl does it; none at all is a kubeconfig without entries.
+    // kubectl also reads only the first document. A file without documents is a kubeconfig without entries.
     document = loadAll(bytes.toString(isUtf16 ? 'utf16le' : 'utf8'))[0] ?? {};
   } catch (error) {
     const mark = error instanceof Error && 'mark' in error ? error.mark : undefined;
@@ -206,9 +210,9 @@ function readKubeconfig(file: string): Found | undefined {
 const SECTIONS = ['clusters', 'users', 'contexts'] as const;
 
 /**
- * kubectl's rule: the first file that sets a value or a name wins, and entries are never mixed: of two
- * users "red" the second is ignored as a whole. KubeConfig.mergeConfig refuses a name that comes twice
- * and lets the last current-context win (kubernetes-client/javascript#1306).
+ * Merges files by kubectl's rule: the first file that sets a value or a name has priority, and entries are never
+ * mixed. Of two users "red" the second one is ignored as a whole. KubeConfig.mergeConfig refuses a name that
+ * occurs twice and uses the last current-context (kubernetes-client/javascript#1306).
  */
 function merge(found: readonly Found[], section: (typeof SECTIONS)[number]): Map<string, Entry> {
   const merged = new Map<string, Entry>();
@@ -240,15 +244,15 @@ const TEXTS =
   /^(server|certificate-authority|client-|tls-server|proxy-|token|user|password|as(-uid)?$|cluster)/;
 
 /**
- * Paths are relative to the folder of their own file: KubeConfig.makePathsAbsolute knows neither
- * `tokenFile` nor a plugin that lies beside the kubeconfig. kubectl prefers data to a file; KubeConfig
- * does not (config.ts, bufferFromFileOrString).
+ * Returns the fields of an entry with absolute paths. Paths are relative to the folder of their file:
+ * KubeConfig.makePathsAbsolute supports neither `tokenFile` nor a plugin beside the kubeconfig. kubectl prefers
+ * data to a file; KubeConfig does not (config.ts, bufferFromFileOrString).
  */
 function fieldsOf(entry: unknown, owner: string, file: string): JsonObject {
-  // Not a typo: kubectl writes tokenFile in camel case, unlike every other field of a user entry.
+  // Both spellings exist: kubectl writes tokenFile in camel case, unlike every other field of a user entry.
   const { 'token-file': tokenFile, ...fields } = isObject(entry) ? entry : {};
   if (tokenFile !== undefined) fields['tokenFile'] ??= tokenFile;
-  // YAML turns an unquoted 12345678 into a number, and kubectl refuses it as well.
+  // YAML reads an unquoted 12345678 as a number. kubectl refuses it as well.
   const wrong = Object.keys(fields).find(
     (field) => TEXTS.test(field) && typeof (fields[field] ?? '') !== 'string',
   );
@@ -261,7 +265,7 @@ function fieldsOf(entry: unknown, owner: string, file: string): JsonObject {
     if (fields[`${field}-data`]) delete fields[field];
   }
   const command = stringAt(fields, 'exec', 'command') ?? '';
-  // A bare command is looked up on PATH.
+  // A command without a slash is searched on PATH.
   if (isObject(fields['exec']) && /[/\\]/.test(command)) {
     fields['exec'] = { ...fields['exec'], command: resolve(dirname(file), command) };
   }
@@ -301,7 +305,10 @@ function choose(found: readonly Found[], asked: string): Access {
   return { source, context: name, server, cluster, user };
 }
 
-/** https, or http on loopback: kubectl would send a token through the open net. */
+/**
+ * Returns the URL if it is https, or http on loopback. kubectl would send a token over an unencrypted
+ * connection.
+ */
 export function safeUrl(text: string, what: string): URL {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
   if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
@@ -318,8 +325,9 @@ export function safeUrl(text: string, what: string): URL {
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * As a kubeconfig, what kubectl uses inside a pod when there is none (client-go, rest.InClusterConfig).
- * KubeConfig.loadFromCluster takes http for the ports 80, 8080 and 8001, and cannot do without a ca.crt.
+ * Returns the service account of the pod as a kubeconfig, which kubectl uses in a pod without any other
+ * (client-go, rest.InClusterConfig). KubeConfig.loadFromCluster uses http for the ports 80, 8080 and 8001, and
+ * requires a ca.crt.
  */
 function serviceAccount({ env, root = '' }: Search): Found | undefined {
   const tokenFile = join(root, SERVICE_ACCOUNT, 'token');
@@ -340,8 +348,8 @@ function serviceAccount({ env, root = '' }: Search): Found | undefined {
 }
 
 /**
- * The namespace that we run in. A kubeconfig may name the cluster around us by the address and authority of
- * a gateway, so no other cluster can be told from it for sure.
+ * Returns the namespace in which this process runs. A kubeconfig may name the surrounding cluster by the address
+ * and authority of a gateway, so it does not show whether both are the same cluster.
  */
 export function ownNamespace({ env, root = '' }: Search): string | undefined {
   const file = join(root, SERVICE_ACCOUNT, 'namespace');

@@ -11,13 +11,15 @@ import { failed, type Read, read } from '../model/read.ts';
 import type { Fold, Listed, ListOptions, WatchEvent, WatchOptions } from './api.ts';
 import { withQuery } from './paths.ts';
 
-/** Without the plain type at the end, servers that cannot do the other one answer 406. */
+/**
+ * Accept header for metadata only. Without the plain type at the end, servers without support for it answer 406.
+ */
 const METADATA_ONLY =
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 export const PLAIN_JSON = 'application/json';
 const PAGE_SIZE = 500;
 
-/** One GET, with retries. */
+/** Sends one GET, with retries. */
 export type GetJson = (path: string, accept: string) => Promise<Read<JsonObject>>;
 
 export async function listPages<T>(
@@ -41,7 +43,7 @@ export async function listPages<T>(
         accept = PLAIN_JSON;
         continue;
       }
-      // The continue token outlived the server's history; a second time it would do so again.
+      // The continue token has expired. A second restart would probably fail in the same way.
       if (answer.failure.status !== 410 || token === undefined || hasRestarted) return answer;
       hasRestarted = true;
       room = options.maxItems ?? Number.POSITIVE_INFINITY;
@@ -57,7 +59,7 @@ export async function listPages<T>(
 
     const next = stringAt(page, 'metadata', 'continue') || undefined;
     if (room < 0 || (room === 0 && next !== undefined)) {
-      // Servers do not count for lists with a selector (metav1.ListMeta, remainingItemCount).
+      // Servers do not count the rest of lists with a selector (metav1.ListMeta, remainingItemCount).
       const beyond = next === undefined ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
       const remaining = beyond === undefined ? {} : { remaining: beyond - room };
       return read({ kept: fold.kept, complete: false, ...remaining });
@@ -68,7 +70,10 @@ export async function listPages<T>(
   }
 }
 
-/** Go writes an empty list as null in some servers. One without `items` is an answer to something else, not empty. */
+/**
+ * Reports whether a page is a list. Some servers write an empty list as null (Go). An answer without `items` is
+ * not an empty list but an answer to something else.
+ */
 function isList(page: JsonObject): boolean {
   const { items } = page;
   const hasItems = items === null || Array.isArray(items);
@@ -79,14 +84,17 @@ function notAList(path: string, what: string): Read<never> {
   return failed({ kind: 'unreadable', message: `the server sent ${what} for ${path}` });
 }
 
-/** The server closes the watch after this. */
+/** Time after which the server closes the watch. */
 const WATCH_SECONDS = 240;
-/** A connection that died without a word is given up this long after the server should have closed. */
+/** Time after which a silent connection is given up, counted from when the server should have closed it. */
 const OVERDUE_MS = 15_000;
-/** Twice the largest object that etcd takes, with its old version and some air. */
+/** Limit of one event: twice the largest object that etcd accepts, with its old version and a reserve. */
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
 
-/** Without a version the server starts from its latest state, so an old one cannot be "too old". */
+/**
+ * Returns the path of a watch without a resourceVersion. The server then starts from its latest state, so the
+ * version cannot be "too old".
+ */
 export function watchPath(path: string, { fieldSelector }: WatchOptions): string {
   return withQuery(path, {
     watch: 1,
@@ -131,7 +139,7 @@ async function* lines(body: Readable): AsyncGenerator<string> {
       if (line.length > MAX_LINE_CHARS) return;
     }
   } catch {
-    // The network's error; those of the caller do not come here.
+    // An error of the network; errors of the caller do not get here.
   }
 }
 

@@ -6,17 +6,17 @@ import { chooseProxy, createDispatcher, tlsOptions } from './connections.ts';
 import { clause, networkFailure } from './failures.ts';
 import { configError, readNamedFile, type Session, safeUrl } from './kubeconfig.ts';
 
-/** As in client-go: a token that ends sooner would end on the way. */
+/** Margin as in client-go: a token that expires sooner could expire during the request. */
 const EXPIRY_MARGIN_MS = 10_000;
 const TIMEOUT_MS = 15_000;
 
-/** `config` of an auth provider `oidc`, as kubectl writes it; changed when tokens are renewed. */
+/** The `config` of an auth provider `oidc`, as kubectl writes it. It changes when tokens are renewed. */
 export type OidcConfig = Record<string, string | undefined>;
 
 /**
- * A valid id-token and when it ends (ms since the epoch), renewed where it has expired, by the rules of
- * client-go (plugin/pkg/client/auth/oidc/oidc.go). client-node's OpenIDConnectAuth cannot renew: it
- * hands openid-client a string where that demands a URL, and would forget the refresh token afterwards
+ * Returns a valid id-token and its expiry (milliseconds since the epoch). It renews an expired one by the rules
+ * of client-go (plugin/pkg/client/auth/oidc/oidc.go). client-node's OpenIDConnectAuth cannot renew: it passes a
+ * string where openid-client expects a URL, and loses the refresh token afterwards
  * (kubernetes-client/javascript#2202, #399).
  */
 export async function validIdToken(
@@ -72,8 +72,8 @@ export async function validIdToken(
   const endpoint = stringAt(discovered.body, 'token_endpoint') ?? '';
   if (endpoint === '') throw fail(`${issuer} names no token_endpoint`);
 
-  // Which of the two ways to log in the provider takes is tried out, as golang.org/x/oauth2 does it;
-  // "invalid_grant" speaks of the token, to a client that was let in (RFC 6749, 5.2).
+  // A provider accepts one of two ways to authenticate the client; both are tried, as in golang.org/x/oauth2.
+  // "invalid_grant" is about the token of a client that was accepted (RFC 6749, 5.2).
   const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
   const login = `${encodeURIComponent(id)}:${encodeURIComponent(secret ?? '')}`;
   const basic = { authorization: `Basic ${Buffer.from(login).toString('base64')}` };
@@ -98,15 +98,15 @@ export async function validIdToken(
   return { token, expiresAt: expiryOf(token) };
 }
 
-/** ms since the epoch; 0 for what is no JWT. */
+/** Returns the expiry in milliseconds since the epoch; 0 for a text that is not a JWT. */
 function expiryOf(token: string): number {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   return (Number(parseObject(payload)?.['exp']) || 0) * 1_000;
 }
 
 /**
- * Many providers take a refresh token once: kubectl writes the next one down, and so must whoever uses
- * it up. The rest of the file stays as it is.
+ * Writes new tokens into the kubeconfig. Many providers accept a refresh token only once, so the next one must
+ * be stored, as kubectl does. The rest of the file does not change.
  */
 function writeTokens(file: string, replacements: Record<string, string>): void {
   try {
@@ -117,6 +117,6 @@ function writeTokens(file: string, replacements: Record<string, string>): void {
     }
     if (text !== before) writeFileSync(file, text);
   } catch {
-    // Read-only, as a mounted Secret is: for this run the tokens are good all the same.
+    // The file is read-only, such as a mounted Secret. The tokens are valid for this run nevertheless.
   }
 }

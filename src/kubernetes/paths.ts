@@ -6,7 +6,10 @@ export function namespacePath(name: string): string {
   return `/api/v1/namespaces/${segment(name)}`;
 }
 
-/** Without a namespace: all objects of a cluster-scoped type, or of all namespaces. */
+/**
+ * Returns the path of a collection. Without a namespace: all objects of a cluster-scoped type, or of all
+ * namespaces.
+ */
 export function collectionPath(type: TypeRef, namespace?: string): string {
   const version = segment(type.version);
   const root = type.group === '' ? `/api/${version}` : `/apis/${segment(type.group)}/${version}`;
@@ -18,7 +21,9 @@ export function objectPath(type: TypeRef, namespace: string | undefined, name: s
   return `${collectionPath(type, namespace)}/${segment(name)}`;
 }
 
-/** The object that a path names; `undefined` for collections and for what is not a resource. */
+/**
+ * Returns the name of the object at a path; `undefined` for collections and for paths that are not resources.
+ */
 export function objectNameIn(path: string): string | undefined {
   const parts = (path.split('?')[0] ?? '').split('/').slice(1);
   const afterVersion = parts[0] === 'api' ? 2 : parts[0] === 'apis' ? 3 : undefined;
@@ -32,12 +37,12 @@ export function objectNameIn(path: string): string | undefined {
 
 const NAMESPACE_SUBRESOURCES = new Set(['finalize', 'status']);
 
-/** With DeleteOptions as the body, which pin what is meant. */
+/** Returns a DELETE with DeleteOptions as the body, which contain the preconditions. */
 export function deletion(path: string, options: JsonObject): Mutation {
   return { method: 'DELETE', path, body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options } };
 }
 
-/** Joins a query to a path that may have one already. */
+/** Adds a query to a path that may already have one. */
 export function withQuery(
   path: string,
   query: Record<string, string | number | undefined>,
@@ -49,7 +54,10 @@ export function withQuery(
   return `${path}${path.includes('?') ? '&' : '?'}${pairs.join('&')}`;
 }
 
-/** Encoding leaves the others alone, and a server would resolve them to another object. */
+/**
+ * Reports whether a name can be a segment of a path. Encoding does not change "." and "..", and a server would
+ * resolve them to another object.
+ */
 export function isPathSegment(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..';
 }

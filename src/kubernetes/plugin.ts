@@ -9,23 +9,24 @@ import { type Access, configError, readNamedFile, type Session } from './kubecon
 
 const GROUP = 'client.authentication.k8s.io';
 const VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`];
-/** A credential is a few kilobytes; more is a plugin gone wild. */
+/** Limit for the output. A credential has a few kilobytes. */
 const MAX_OUTPUT_CHARS = 1024 * 1024;
-/** Far more than is shown, so that no secret is cut in half where it can be seen. */
+/**
+ * Limit for standard error. Far more than is shown, so that the cut cannot split a secret that would be visible.
+ */
 const MAX_STDERR_CHARS = 8_000;
 const MAX_SHOWN_CHARS = 600;
-/** A helper that the plugin left behind may keep its output open for ever. */
+/** Time after which the output is closed, because a helper that the plugin left behind may keep it open. */
 const LEFTOVER_MS = 500;
 
 /**
- * Runs `login`, in which client-node's ExecAuth asks the plugin and takes its credential; the process is
- * ours, in place of the `child_process.spawn` in its `execFn`. That one has no time limit, so that a
- * login that waits for a person hangs unseen, leaves standard input open, has no KUBERNETES_EXEC_INFO,
- * which plugins built on client-go demand, and our whole environment. ExecAuth takes any JSON for a
- * credential, or quotes what is none (exec_auth.ts).
+ * Runs `login`, in which client-node's ExecAuth runs the plugin and reads its credential. This function replaces
+ * the `execFn` of ExecAuth, which has no time limit (a login that waits for a person hangs), leaves standard
+ * input open, does not set KUBERNETES_EXEC_INFO (which plugins built on client-go require), and passes our whole
+ * environment. ExecAuth also accepts any JSON as a credential, and quotes output that is not JSON (exec_auth.ts).
  *
- * Returns when the credential ends (ms since the epoch; `Infinity` where that is not known). Throws an
- * `ActionError` that says why there is none.
+ * Returns when the credential expires (milliseconds since the epoch; `Infinity` if unknown). Throws an
+ * `ActionError` with the reason if there is no credential.
  */
 export async function logInByPlugin(
   login: () => Promise<void>,
@@ -44,7 +45,7 @@ export async function logInByPlugin(
     const started = spawn(command, args.map(String), {
       env: environment(exec, access, env),
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A process group of its own, so that one kill reaches the whole tree.
+      // A process group of its own, so that one signal ends the whole tree.
       detached: process.platform !== 'win32',
       windowsHide: true,
     });
@@ -68,7 +69,7 @@ export async function logInByPlugin(
   const execAuth = (config['authenticators'] as object[]).find((each) => 'execFn' in each);
   if (execAuth === undefined) throw new Error('client-node has no ExecAuth with an execFn');
   Object.assign(execAuth, { execFn });
-  // A process that cannot be killed would never say that it has ended.
+  // The limit also ends the wait for a process that cannot be killed.
   const error = await unlessAborted(login(), limits).catch((thrown: unknown) => thrown);
   if (limits.aborted && child !== undefined) killTree(child);
 
@@ -93,7 +94,7 @@ export async function logInByPlugin(
   }
   const given = problem();
   if (typeof given === 'number') return given;
-  // The end of it, where plugins say what went wrong.
+  // The end of the output, where plugins write the error.
   const said = plainText(redactor.redact(withoutSettings(stderr, exec)))
     .replace(/\s+/g, ' ')
     .trim();
@@ -104,7 +105,10 @@ export async function logInByPlugin(
   throw new ActionError('kube-unauthorized', message, tooLate.aborted ? { hint } : {});
 }
 
-/** For messages. Throws an `ActionError` for what cannot work without a person, or at all. */
+/**
+ * Returns the name of the plugin for messages. Throws an `ActionError` for a plugin that needs a person or
+ * cannot work.
+ */
 function nameOf(exec: Json | undefined, owner: string): string {
   const command = stringAt(exec, 'command') ?? '';
   const apiVersion = stringAt(exec, 'apiVersion') ?? '';
@@ -125,7 +129,10 @@ function nameOf(exec: Json | undefined, owner: string): string {
   return plugin;
 }
 
-/** When it ends, or a clause about what is wrong; that never quotes the output, which may hold a token. */
+/**
+ * Returns when the credential expires, or a clause about the error. It never quotes the output, which may
+ * contain a token.
+ */
 function readCredential(stdout: string, apiVersion: string | undefined): number | string {
   if (stdout.trim() === '') return 'printed nothing';
   const output = parseObject(stdout);
@@ -144,8 +151,8 @@ function readCredential(stdout: string, apiVersion: string | undefined): number 
 }
 
 /**
- * Masks what the kubeconfig hands to the plugin, which may be a secret whatever its name is, in a message of
- * the plugin. Names of flags and paths remain.
+ * Masks the settings that the kubeconfig passes to the plugin in a message of the plugin. They may be secrets
+ * under any name. Names of flags and paths remain.
  */
 function withoutSettings(message: string, exec: Json | undefined): string {
   const settings = createRedactor();
@@ -155,7 +162,7 @@ function withoutSettings(message: string, exec: Json | undefined): string {
   ];
   for (const text of texts) {
     const value = text.replace(/^(?:--?[\w-]+=|-\w)/, '');
-    // Words of a shell script are often those of its own messages; a secret usually has a digit.
+    // Words of a shell script often occur in its messages; a secret usually contains a digit.
     const words = value.split(/[\s"'`=;|&()<>]+/);
     const secrets = words.length === 1 ? words : words.filter((word) => /\d/.test(word));
     for (const secret of secrets) if (!/^[~.]{0,2}\//.test(secret)) settings.add(secret);
@@ -173,7 +180,7 @@ function killTree(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // It ended by itself in the meantime.
+    // The process has already ended.
   }
 }
 
@@ -190,7 +197,9 @@ function environment(
   const own = arrayAt(fields, 'extensions').find(
     (each) => stringAt(each, 'name') === `${GROUP}/exec`,
   );
-  /** `Cluster` of client.authentication.k8s.io/v1, whose fields are called as in a kubeconfig. */
+  /**
+   * Returns `Cluster` of client.authentication.k8s.io/v1, whose fields have the same names as in a kubeconfig.
+   */
   const cluster = (): object => ({
     server,
     'tls-server-name': fields['tls-server-name'],
@@ -215,7 +224,7 @@ function environment(
     stringAt(entry, 'value') ?? '',
   ]);
   return {
-    // The action's own inputs, a GitHub token among them, are none of the plugin's business.
+    // The inputs of the action, among them a GitHub token, must not reach the plugin.
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('INPUT_'))),
     ...Object.fromEntries(added.filter(([name]) => name !== '')),
     KUBERNETES_EXEC_INFO: JSON.stringify(info),

@@ -2,9 +2,9 @@ import type { Clock } from '../base/time.ts';
 import { failed, type Read, type ReadFailure } from '../model/read.ts';
 import type { CallOptions } from './api.ts';
 
-/** How one try failed, and whether another one may go better. */
+/** Why one attempt failed, and whether another attempt may succeed. */
 export interface TryFailure extends ReadFailure {
-  /** `busy`: the server will answer later; then more tries are worth it. */
+  /** `busy`: the server will answer later, so more attempts are worth it. */
   again?: 'maybe' | 'busy' | undefined;
   retryAfterMs?: number | undefined;
 }
@@ -14,16 +14,18 @@ export type Try<T> = Read<T, TryFailure>;
 export const STOPPED = failed({ kind: 'aborted', message: 'stopped before the answer came' });
 
 const RETRIES = 3;
-/** While the server is busy: a try is cheap for it, and somebody waits for the answer. */
+/** Retries while the server is busy: an attempt costs it little. */
 const THROTTLED_RETRIES = 8;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4_000;
-/** A server that asks for more than this, all in all, gets no further try: the caller decides then. */
+/**
+ * Limit for the total wait. If a server asks for more, there is no further attempt, and the caller decides.
+ */
 const LONGEST_WAIT_MS = 30_000;
 
 /**
- * Tries until one succeeds or another would not go better. `random` is 0 to 1, for the jitter: many jobs
- * that were turned away together should not come back together.
+ * Repeats an attempt until it succeeds or another one is useless. `random` is 0 to 1, for the jitter: jobs that
+ * were refused together should not come back together.
  */
 export async function withRetries<T>(
   attempt: () => Promise<Try<T>>,
@@ -46,13 +48,12 @@ export async function withRetries<T>(
 }
 
 /**
- * How many requests may be under way at once, found out as TCP does (additive increase, multiplicative
- * decrease): priority and fairness has few seats for a ServiceAccount and answers 429 beyond its queue
- * (KEP-1040). Who waits for its turn waits here, where no time limit of a request runs yet; between two
- * tries nobody's turn is taken.
+ * Limits the number of concurrent requests, and finds the limit like TCP (additive increase, multiplicative
+ * decrease). Priority and fairness has few seats for a ServiceAccount and answers 429 beyond its queue
+ * (KEP-1040). A request waits here before its time limit starts; a pause between two attempts takes no place.
  */
 export class Throttle {
-  /** At most this many at once, at the moment. */
+  /** The current limit. */
   width: number;
   private readonly most: number;
   private underWay = 0;
@@ -64,7 +65,7 @@ export class Throttle {
     this.width = most;
   }
 
-  /** Runs `work` when it is its turn, unless the signal comes first. */
+  /** Runs `work` when there is a place for it, unless the signal aborts first. */
   async run<T>(work: () => Promise<Try<T>>, signal: AbortSignal | undefined): Promise<Try<T>> {
     if (signal?.aborted || !(await this.turn(signal))) return STOPPED;
     const widthAtStart = this.width;
@@ -79,7 +80,7 @@ export class Throttle {
     }
   }
 
-  /** False when the signal came first. */
+  /** Waits for a place. Returns false if the signal aborted first. */
   private async turn(signal: AbortSignal | undefined): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const leave = (): void => {
@@ -100,7 +101,7 @@ export class Throttle {
     return promise;
   }
 
-  /** Requests that were sent together are turned away together: that halves once. */
+  /** Halves the limit once for all requests that were sent together and refused together. */
   private narrow(widthAtStart: number): void {
     if (widthAtStart <= this.width) this.width = Math.max(1, Math.floor(this.width / 2));
     this.answeredSince = 0;

@@ -23,8 +23,8 @@ import type { Session } from './kubeconfig.ts';
 import { STOPPED, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
 /**
- * And connections: none waits for one, where its time limit would run already. More at once would only
- * queue in the API server's priority and fairness.
+ * Limit for concurrent requests and for connections. A request never waits for a connection, because its time
+ * limit would already run. More requests would only wait in the API server's priority and fairness.
  */
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
@@ -32,19 +32,21 @@ const MAX_BODY_BYTES = MAX_BODY_MIB * 1024 * 1024;
 
 interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With query, without the server and its prefix. */
+  /** Path with query, without the server and its prefix. */
   path: string;
   accept: string;
   body?: Mutation['body'];
-  /** Its answer goes on for minutes: it takes no turn, and its time limit ends with the headers. */
+  /**
+   * A watch: its answer lasts for minutes, so it takes no place, and its time limit ends with the headers.
+   */
   isWatch?: true;
 }
 
-/** What becomes of the body of a success; it has to be read or destroyed. */
+/** Reads the body of a success. The body has to be read or destroyed. */
 type ReadBody<T> = (body: Body, answer: Answer) => Promise<Try<T>>;
 type Body = Dispatcher.ResponseData['body'];
 
-/** Requests and answers, as values: every way to fail gets its kind and its sentence here. */
+/** Sends requests and returns answers as values. Every failure gets its kind and its sentence here. */
 export function openTransport(session: Session, credentials: Credentials, proxy: URL | undefined) {
   const { access, clock, redactor, debug, closing } = session;
   const server = new URL(access.server);
@@ -54,12 +56,15 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   let clockOffsetMs = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
-  /** Requests on the connections of an earlier login may still run; `close` ends what is left of them. */
+  /**
+   * Returns the dispatchers of a login. Requests on the connections of an earlier login may still run; `close`
+   * ends them.
+   */
   const dispatchersFor = ({ tls, trust }: Login) => {
     const options = { tls, proxy, ca: trust.ca, closing: closing.signal };
     const made = dispatchers.get(tls) ?? {
       calls: createDispatcher({ ...options, connections: MAX_REQUESTS }),
-      // A watch keeps its connection: eight would leave none for the other calls.
+      // Each watch occupies a connection: eight of them would leave none for other calls.
       watches: createDispatcher(options),
     };
     dispatchers.set(tls, made);
@@ -85,7 +90,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';
     onRequest?.();
     try {
-      // Not fetch: it follows redirects and joins repeated headers, which changes impersonated groups.
+      // fetch is not used: it follows redirects and joins repeated headers, which changes impersonated groups.
       const sent = dispatchersFor(login)[isWatch ? 'watches' : 'calls'].request({
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
@@ -100,7 +105,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: ending.signal,
       });
-      // undici looks at the signal only once there is a connection, which can take 10 s to fail.
+      // undici checks the signal only after it has a connection, which can take 10 s to fail.
       const {
         statusCode: status,
         headers,
@@ -117,14 +122,14 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       return failed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
     } finally {
       clearTimeout(timer);
-      // What is still to come of a watch ends with the signal, too.
+      // For a watch, the signal also ends the rest of the body.
       if (!isWatch) signal?.removeEventListener('abort', stop);
     }
   };
 
   const broken = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
     if (signal?.aborted || closing.signal.aborted) return STOPPED.failure;
-    // The plugin or the token file: no request went out, and none could be authenticated.
+    // The plugin or the token file failed: no request was sent, and none could be authenticated.
     if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
     const failure = networkFailure(error);
     return { ...failure, message: failure.message + via };
@@ -149,7 +154,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       result = failed(broken(error, signal));
     }
     if (!result.ok) {
-      // Redacted before it is cut: half a secret has no shape any more.
+      // Redacted before the cut: half a secret is not recognized any more.
       const message = clause(redactor.redact(result.failure.message));
       result = failed({ ...result.failure, message });
     }
@@ -160,8 +165,8 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   };
 
   /**
-   * Nobody knows what became of a mutation that was not answered: only one that was turned away at the door (429)
-   * is repeated, as reads are.
+   * Sends a request with retries. The effect of a mutation without an answer is unknown: it is repeated only if
+   * the server refused to process it (429). Reads are always repeated.
    */
   const call = <T>(
     request: HttpRequest,
@@ -184,9 +189,9 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return value === undefined ? unreadable(answer) : read(value);
   };
   return {
-    /** The whole answer. */
+    /** Reads a whole JSON answer. */
     json: (request: HttpRequest, options: CallOptions) => call(request, options, parse),
-    /** Redacted here: a secret that is cut later has no shape any more. */
+    /** Reads a text. It is redacted here, because a secret that is cut later is not recognized any more. */
     text: (path: string, options: CallOptions & { maxBytes: number }) =>
       call<string>(
         { method: 'GET', path, accept: '*/*' },
@@ -197,7 +202,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
           return isText ? read(redactor.redact(text)) : unreadable(answer);
         },
       ),
-    /** The body of a watch, still to come; the time limit ends with the headers. */
+    /** Returns the body of a watch as a stream. The time limit ends with the headers. */
     watch: (path: string, accept: string, options: CallOptions) =>
       call<Readable>(
         { method: 'GET', path, accept, isWatch: true },
@@ -224,8 +229,8 @@ function markOf(answer: Answer): string | undefined {
 }
 
 /**
- * The whole body; one of no use is let go of, else it would keep its connection. The API server packs what is
- * larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters).
+ * Reads the whole body. A body that is too large is destroyed; otherwise undici keeps the connection open. The
+ * API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters).
  */
 async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Promise<string> {
   const kept: Buffer[] = [];

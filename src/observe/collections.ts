@@ -21,27 +21,33 @@ import type { NotInspected } from '../model/finding.ts';
 import { type Read, type ReadFailure, read } from '../model/read.ts';
 import { MANY, type Source } from '../model/sources.ts';
 
-/** As many as the client sends at once: more would delay the calls that notice the end. */
+/**
+ * Number of concurrent reads, the same as the limit of the client. More would delay the calls that notice the
+ * deletion.
+ */
 const WIDTH = 8;
-/** For so few, a request for each costs less than a page of what is not theirs. */
+/**
+ * Number of single requests that are never replaced by one list, because a page of other objects costs more.
+ */
 export const FEW = 4;
-/** Items of a page: of metadata and other small things, and of objects in full. */
+/** Items per page: of metadata and other small objects, and of whole objects. */
 export const PAGE = { small: 500, full: 100 };
-/** A full page is as much work for the server, the network and us as this many answers with little in them. */
+/** Cost of a full page, compared with an almost empty answer. */
 const PAGE_COST = 4;
 
 /** Dependencies of every read. */
 export interface Reading {
   api: KubernetesApi;
-  /** Ends the reading; what was not read by then is "not inspected". */
+  /** Ends the reading; sources that were not read by then are "not inspected". */
   signal: AbortSignal;
 }
 
-/** How long other work, a cancel signal among it, may have to wait for what is only computed. */
+/** Longest time that computing may delay other work, such as a cancel signal. */
 const TURN_MS = 50;
 
 /**
- * Does `work` for one item after the other, in turns, until the signal ends it. What is not done by then is undefined.
+ * Calls `work` for one item after the other until the signal aborts, and lets other work run in between. The
+ * results of the remaining items are undefined.
  */
 export async function inTurns<T, R>(
   items: readonly T[],
@@ -61,7 +67,7 @@ export async function inTurns<T, R>(
   return results;
 }
 
-/** Answers in the order of the items. */
+/** Calls `work` for several items at the same time. The results are in the order of the items. */
 export async function inParallel<T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,
@@ -89,7 +95,7 @@ export async function listTogether<T>(
   const first = await api.list(path, begin, { ...options, maxItems: page.limit });
   if (!first.ok) return first;
   if (first.value.complete) return read(first.value.kept);
-  // The first page is read again; how many more there are is the server's estimate, where it gives one.
+  // The first page is read again. The number of further pages is the server's estimate, if there is one.
   const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / page.limit);
   if (pages * PAGE_COST > many) return read(undefined);
   const all = await api.list(path, begin, options);
@@ -117,7 +123,7 @@ export async function listIn<T>(
   };
   const wanted = new Set(namespaces);
   const take = (namespace: string, item: JsonObject): void => {
-    // No request can reach it; only a broken extension API server lists such a thing.
+    // An object with such a name cannot be requested; only a broken extension API server lists it.
     const isReal = isPathSegment(stringAt(item, 'metadata', 'name') ?? '');
     if (!wanted.has(namespace) || !isReal) return;
     const share = shares.get(namespace) ?? { fold: begin(), count: 0, complete: true };
@@ -140,7 +146,8 @@ export async function listIn<T>(
     namespaces.forEach(forget);
     const add = (item: JsonObject): void => {
       const namespace = stringAt(item, 'metadata', 'namespace');
-      // Some extension API servers leave it out: then only a list of its own says whose it is.
+      // Some extension API servers omit the namespace. Then only a list of one namespace shows where the
+      // object is.
       if (namespace === undefined) isTold = false;
       else take(namespace, item);
     };
@@ -176,12 +183,12 @@ export async function listIn<T>(
     });
     return [name, end.ok ? shareOf(name, end.value.complete) : end] as const;
   };
-  // A type that does not answer must not take the turns of all the others.
+  // A type that does not answer must not use up the places of the other types.
   const isSlow = !together.ok && together.failure.kind === 'timeout';
   return new Map(await inParallel(namespaces, listOne, isSlow ? 1 : WIDTH));
 }
 
-/** How a failed read stands under "not inspected", with the right that was missing. */
+/** Returns the entry under "not inspected" for a failed read, with the missing permission. */
 export function unreadOf(
   what: string,
   result: Read<unknown>,
@@ -201,7 +208,7 @@ export function grantFor(
   return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
 }
 
-/** A value that was read, and the parts of it that could not be read. */
+/** A value, and the parts of it that could not be read. */
 export interface Gathered<T> {
   value: T;
   unread?: NotInspected[];

@@ -5,13 +5,15 @@ import { type Read, read } from '../model/read.ts';
 import { type LogSource, logKey, type Snapshot } from '../model/snapshot.ts';
 import { type Gathered, inParallel, type Reading } from './collections.ts';
 
-/** Containers in one run, and what is read of each. */
+/** Limit for containers, counting each run, whose logs are read. */
 export const MAX_LOGS = 40;
 const TAIL_LINES = 500;
 const LIMIT_BYTES = 256 * 1024;
-/** A kubelet that does not answer must not use up the time of the examination. */
+/**
+ * Time limit for one log, so that a kubelet that does not answer cannot use up the time of the examination.
+ */
 const LIMIT_MS = 5_000;
-/** A server may ignore `limitBytes`; more than this is refused. */
+/** Size limit for a log from a server that ignores `limitBytes`. */
 const MAX_BYTES = 2 * LIMIT_BYTES;
 
 /** Reads the end of these logs, one request for each, since the deletion began. */
@@ -49,7 +51,8 @@ function gathered(source: LogSource, got: Read<string>): Gathered<Read<string[]>
   }
   const text = maskLogSecrets(got.value);
   const lines = text.split(/\r?\n/).filter((line) => line !== '');
-  // The limit cuts off what is newest: the kubelet counts bytes from the first of the last 500 lines.
+  // The limit cuts off the newest lines, because the kubelet counts bytes from the first of the last 500
+  // lines.
   const isCut = Buffer.byteLength(got.value) >= LIMIT_BYTES;
   return {
     value: read(lines),

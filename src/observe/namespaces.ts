@@ -11,7 +11,7 @@ export async function readNamespace(
   name: string,
   { api, signal, onAnswer }: Reading & Pick<CallOptions, 'onAnswer'>,
 ): Promise<Read<NamespaceFacts | undefined>> {
-  // Callers that wait poll anyway, and need an answer soon.
+  // Callers that wait poll again anyway, and need an answer soon.
   const got = await api.get(namespacePath(name), {
     signal,
     retries: 3,
@@ -40,7 +40,7 @@ export async function readNamespaces(
   const found = wanted.map(async ({ name, uid }) => {
     const facts = listed.get(name);
     const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
-    // That a name is not in a list proves nothing; what a GET says does.
+    // A name that is missing in a list may still exist; only a GET decides.
     const now = isMeant ? read(facts) : await readNamespace(name, deps);
     return [name, now] as const;
   });

@@ -32,14 +32,17 @@ import {
 } from './collections.ts';
 
 /**
- * Single objects, for all namespaces of an examination at once. Read by `list` throughout: it is what the
- * sweep needs anyway, and `get` on everything reaches further than it looks (pods/exec, nodes/proxy).
+ * Reads of single objects, for all namespaces of an examination at once. They use only `list`: the sweep needs
+ * that permission anyway, and `get` on everything includes pods/exec and nodes/proxy.
  */
 
-/** With more objects of a type in a namespace, the first page has to do, and names for what is not in it. */
+/**
+ * Limit for reading all objects of a type in a namespace. Beyond it, only the first page is read, and further
+ * objects by name.
+ */
 const MAX_DETAILED = 200;
 const FIRST_PAGE = 50;
-/** In all namespaces together. */
+/** Limit for reads by name, in all namespaces together. */
 const MAX_BY_NAME = 200;
 const GONE = failed({ kind: 'not-found', message: 'it was deleted meanwhile' });
 const TOO_MANY = failed({
@@ -60,7 +63,7 @@ export async function readDetails(
     const uid = stringAt(item, 'metadata', 'uid') ?? '';
     if (wanted.has(uid)) answers.set(uid, { value: read(objectDetail(item)) });
   };
-  // An object that two lists contain is kept once.
+  // An object that is in two lists is kept once.
   const begin = (): Fold<true> => ({ add, kept: true });
   let byName = 0;
   const readNamed = async ({ type, object }: Detailed): Promise<Read<never>> => {
@@ -103,7 +106,7 @@ function isMany(total: number): boolean {
 
 type WantedPartner = Wanted['partners'][number];
 
-/** Objects outside that held ones name, by `partnerKey`. */
+/** Reads objects outside of the namespace that held objects refer to, by `partnerKey`. */
 export async function readPartners(
   items: readonly WantedPartner[],
   { api, signal }: Reading,
@@ -144,7 +147,9 @@ export async function readPartners(
   return answers;
 }
 
-/** Cluster-scoped objects with an owner reference to these UIDs of namespaces, by UID. */
+/**
+ * Reads cluster-scoped objects with an owner reference to one of these namespaces, by the UID of the namespace.
+ */
 export async function readDependents(
   uids: readonly string[],
   types: readonly ResourceType[],
@@ -176,8 +181,9 @@ export async function readDependents(
 const EVERYTHING = { group: '*', resource: '*' };
 
 /**
- * Removals, tried as dry runs. A webhook that cannot be called fails whatever it is asked about, so where
- * admission is the same one answer serves all; what somebody says who was called is about one object.
+ * Sends removals of finalizers as dry runs. A webhook that cannot be called fails for every object, so one
+ * answer is used for all objects with the same admission. The refusal of a webhook that was called is about one
+ * object.
  */
 export async function readTrials(
   items: readonly Wanted['trials'][number][],
@@ -202,17 +208,23 @@ export async function readTrials(
   return answers;
 }
 
-/** apiserver pkg/admission/plugin/webhook/errors and validating/dispatcher.go. */
+/**
+ * Error of a webhook that could not be called (apiserver pkg/admission/plugin/webhook/errors and
+ * validating/dispatcher.go).
+ */
 const NOBODY_CALLED = /failed calling webhook/;
 
 /**
- * Answers to the trial that say nothing about the owner's request: a right that we lack, a webhook that
- * knows no dry runs, and a failed `test` of the patch, because the object has changed since it was read.
+ * Answers to the dry run that do not hold for the request of the owner: a permission that the gate lacks, a
+ * webhook without support for dry runs, and a failed `test` of the patch because the object has changed.
  */
 const OUR_OWN =
   /User "[^"]*" cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
-/** Which webhook or policy refuses is in the answer, and what those that change objects make of it. */
+/**
+ * Sends the removal as a dry run. The answer names the webhook or policy that refuses it, or shows that a
+ * mutating one put the finalizer back.
+ */
 async function tryRemoval(
   { type, object, finalizer }: Wanted['trials'][number],
   deps: Reading,
@@ -225,7 +237,10 @@ async function tryRemoval(
   return isBack ? { answer: 'undone' } : trialOf(sent);
 }
 
-/** The namespace is sent back as it is: admission is asked all the same, and nothing could end by it. */
+/**
+ * Sends the namespace unchanged to `/finalize` as a dry run. Admission is asked, and nothing could be finalized
+ * by it.
+ */
 async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
   const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
   const got = await deps.api.get(path, { signal: deps.signal });
@@ -238,7 +253,7 @@ async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
   return trialOf(await send({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps));
 }
 
-/** More objects of one type are not searched for one that a webhook or policy is asked about. */
+/** Limit for the objects of one type that are searched for one that a webhook or policy is asked about. */
 const MAX_SEARCHED = 5_000;
 
 /** Searches types for an object that a webhook or policy is asked about. */
@@ -273,7 +288,9 @@ export async function readSamples(
   return new Map(answers);
 }
 
-/** Would the API server let these objects be deleted? Each is tried with its UID as precondition. */
+/**
+ * Sends deletions as dry runs, with the UID as precondition, to see whether the API server would permit them.
+ */
 export async function tryDeletions(
   items: readonly Wanted['deletions'][number][],
   deps: Reading,
@@ -296,7 +313,8 @@ async function tryDeletion(
   };
   const sent = await ask(object);
   if (sent.ok || namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
-  // The object was deleted meanwhile: another one of its type answers the question; without any, nothing refuses.
+  // The object was deleted meanwhile. Another object of its type answers the question; without any, nothing
+  // can refuse.
   const path = collectionPath(type, namespace);
   const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
   const others = await deps.api.list(path, keeping(identity), options);
@@ -310,7 +328,7 @@ export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
-/** Only ever as a dry run. */
+/** Sends a mutation, always as a dry run. */
 function send(mutation: Mutation, { api, signal }: Reading): Promise<Read<JsonObject>> {
   return api.send({ ...mutation, dryRun: true }, { signal });
 }

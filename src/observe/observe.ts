@@ -47,16 +47,16 @@ export interface ObserveDeps extends Reading {
   clock: Clock;
 }
 
-/** Each link of a chain that leaves the namespace takes a round of reading. */
+/** Limit for rounds of reading. Each link of a chain that leaves the namespace needs a round. */
 const MAX_ROUNDS = 30;
-/** Of all namespaces that are examined together. */
+/** Limit for nodes, of all namespaces that are examined together. */
 const MAX_NODES = 100;
 const MAX_TRIALS = 200;
 
 /**
- * Reads the cluster into one snapshot for each namespace. Never throws and never judges: what could not
- * be read stays in the snapshot as a failed read. `want` says what each snapshot lacks; it is asked
- * again after each round, and what several namespaces need is read once for all.
+ * Reads the cluster into one snapshot for each namespace. It never throws and never judges: a failed read is
+ * kept in the snapshot. `want` returns the sources that a snapshot lacks and is called after each round. Sources
+ * that several namespaces need are read once.
  */
 export async function observe(
   namespaces: readonly NamespaceFacts[],
@@ -97,7 +97,7 @@ export async function observe(
   return snapshots;
 }
 
-/** A chain that is longer than the examination is said to be cut. */
+/** Reports a chain that has more links than the examination can follow as not inspected. */
 function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
   for (const { type, namespace, name } of wanted.partners) {
     if (partners[partnerKey({ ...type, namespace, name })] !== undefined) continue;
@@ -109,16 +109,16 @@ function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
 /** A kind of source that snapshots need beyond their content. */
 interface Shelf<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
-  /** Equal for items that are read only once. */
+  /** Returns the identity of an item. Items with the same identity are read once. */
   idOf: (item: Item) => string;
   /** Returns the part of a snapshot that holds the value, under its id or the key of `keyOf`. */
   placeOf: (snapshot: Snapshot, item: Item) => object;
   keyOf?: (item: Item) => string;
-  /** Returns values by id. Items that can be read together are. */
+  /** Returns values by id. Items that can be read by one request are. */
   read: (items: Item[]) => Promise<Map<string, Gathered<Value>>>;
   /** Limit for all namespaces together; items beyond it get the value `beyond`. */
   limit?: { most: number; what: string; beyond: Value };
-  /** The part of a value that a snapshot keeps; all of it unless given. */
+  /** Returns the part of a value that a snapshot keeps; by default all of it. */
   share?: (value: Value, snapshot: Snapshot) => Value;
 }
 
@@ -164,7 +164,9 @@ function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
   };
 }
 
-/** When the first of these deletions began: a log that several namespaces need is read once. */
+/**
+ * Returns the start of the first of these deletions, because a log that several namespaces need is read once.
+ */
 function earliest(namespaces: readonly NamespaceFacts[]): string | undefined {
   return namespaces.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort()[0];
 }
@@ -285,7 +287,7 @@ function shelvesFor(
   ];
 }
 
-/** The answer about a source of the table says so where something is missing. */
+/** Adds the key of the source to its entries under "not inspected". */
 function ofSource<T>(source: string, { value, unread = [] }: Gathered<T>): Gathered<T> {
   return { value, unread: unread.map((one) => ({ ...one, source })) };
 }
@@ -330,8 +332,8 @@ async function readEach<Name extends string, Value>(
 }
 
 /**
- * By name, and `get` only: a cluster may have thousands, and a role often grants no more. `undefined` when
- * the API server says that there is none: a fact, not a failed read.
+ * Reads objects by name, only with `get`: a cluster may have thousands of them, and a role often grants no more.
+ * `undefined` means that the API server says the object does not exist, which is not a failed read.
  */
 async function readNamed<T>(
   type: TypeRef,

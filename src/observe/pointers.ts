@@ -17,10 +17,10 @@ import { grantFor, type Reading } from './collections.ts';
 /** A field that points into a namespace. */
 interface Pointed {
   namespace: string;
-  /** "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
+  /** The field and its target: "its spec.claimRef names PersistentVolumeClaim preview-7/data". */
   how: string;
   breaksOthers?: boolean;
-  /** Garbage collection deletes it. */
+  /** Whether garbage collection deletes the object. */
   isOwned?: true;
 }
 
@@ -28,7 +28,10 @@ interface Pointed {
 interface PointingType extends TypeRef {
   apiVersion: string;
   kind: string;
-  /** Undefined: only its metadata can point (Helm, owner references). */
+  /**
+   * Returns the fields that point into a namespace. Undefined: only its metadata can point (Helm, owner
+   * references).
+   */
   points?: (item: JsonObject) => Pointed[];
   state?: (item: JsonObject) => string;
   /** Reports whether its controller deletes it once the object that it points to is deleted. */
@@ -47,7 +50,7 @@ function pointing(
   return { ...typeNamed(apiVersion, kind), apiVersion, kind, ...how };
 }
 
-/** Their Service, at this path, breaks others while it is not there. */
+/** Field with a Service whose absence breaks other namespaces. */
 const calls = (...path: string[]): Pick<PointingType, 'points'> => ({
   points: (item) => breaking(pointed(valueAt(item, ...path), path.join('.'), 'Service')),
 });
@@ -67,7 +70,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
       pointed(valueAt(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
     state: (item) => {
       const phase = phaseOf(item) ?? 'no phase';
-      // The controller that should delete it failed, and says why.
+      // The controller that should delete the volume failed; its message says why.
       const message = phase === 'Failed' ? (stringAt(item, 'status', 'message') ?? '') : '';
       const policy = reclaimPolicy(item) ?? 'unknown';
       return `${phase}${message === '' ? '' : `: ${message}`}, reclaim policy ${policy}`;
@@ -144,7 +147,7 @@ function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
   });
 }
 
-/** That it is about more than what points here. */
+/** Describes that the object also points elsewhere. */
 function inAll(count: number, what: string): string {
   return count > 1 ? `${count} ${what} in all` : '';
 }
@@ -160,19 +163,22 @@ function breaking(points: Pointed[]): Pointed[] {
   return points.map((point) => ({ ...point, breaksOthers: true }));
 }
 
-/** Names of accounts and groups: apiserver pkg/authentication/serviceaccount/util.go. */
+/**
+ * Returns the namespace in the name of an account or group (apiserver
+ * pkg/authentication/serviceaccount/util.go).
+ */
 function placeOfSubject(subject: Json): string | undefined {
   if (stringAt(subject, 'kind') === 'ServiceAccount') return stringAt(subject, 'namespace');
   const name = stringAt(subject, 'name') ?? '';
   return /^system:serviceaccounts?:([^:]+)/.exec(name)?.[1];
 }
 
-/** Reports are for reading. */
+/** Limit for the list, so that the report remains readable. */
 const MAX_POINTERS = 500;
 
 /**
- * Everything cluster-scoped that points into these namespaces, of a constant number of types: one list each. What
- * points elsewhere is forgotten while it is read.
+ * Reads all cluster-scoped objects that point into these namespaces, with one list for each of a fixed number of
+ * types. Objects that point elsewhere are dropped while they are read.
  */
 export async function readPointers(
   namespaces: readonly { name: string; uid: string }[],
@@ -241,7 +247,7 @@ export async function readPointers(
   return { pointers: pointers.slice(0, MAX_POINTERS), unread };
 }
 
-/** The worst of what points from an object into one namespace. */
+/** Returns the worst of the fields by which an object points into one namespace. */
 function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): LeftBehind {
   const worst = points.find((point) => point.breaksOthers) ?? (points[0] as Pointed);
   const { namespace, how, breaksOthers = false } = worst;
@@ -268,7 +274,10 @@ function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointe
 
 const RELEASE = 'meta.helm.sh/release-namespace';
 
-/** Of one Helm release with what was in it, or owned by the Namespace itself. */
+/**
+ * Returns the metadata that point into a namespace: a Helm release in it, or an owner reference to the
+ * Namespace.
+ */
 function byMetadata(item: JsonObject, owners: ReadonlyMap<string, string>): Pointed[] {
   const release = stringAt(item, 'metadata', 'annotations', RELEASE);
   const owned = arrayAt(item, 'metadata', 'ownerReferences').flatMap((reference, index) => {
@@ -285,7 +294,7 @@ class Reconcilers {
   private readonly definitions = new Set<string>();
   /** Names of CRDs by ClusterRole. */
   private readonly roles = new Map<string, string[]>();
-  /** By name: a list may start again. */
+  /** Bindings by name, because a list may start again. */
   private readonly bindings = new Map<string, { role: string; places: (string | undefined)[] }>();
 
   add(kind: string, item: JsonObject): void {
@@ -309,7 +318,7 @@ class Reconcilers {
     }
   }
 
-  /** CRDs whose only controllers ran as accounts of one of these namespaces. */
+  /** Returns the CRDs whose only controllers ran as accounts of one of these namespaces. */
   left(namespaces: ReadonlySet<string>): LeftBehind[] {
     const holders = [...this.bindings.values()].flatMap(({ role, places }) =>
       (this.roles.get(role) ?? []).flatMap((type) =>

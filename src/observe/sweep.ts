@@ -21,7 +21,7 @@ export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
   const wanted = types.filter(
     (type) => type.namespaced && type.verbs.includes('list') && type.verbs.includes('delete'),
   );
-  // Both groups of Events have the same storage: Events are counted once.
+  // Both groups of Events have the same storage. Events are counted once.
   const hasCoreEvents = wanted.some((type) => type.group === '' && type.resource === 'events');
   return wanted.filter(
     (type) => !(hasCoreEvents && type.group === 'events.k8s.io' && type.resource === 'events'),
@@ -62,7 +62,7 @@ export const NO_PODS: Read<PodFacts[]> = failed({
   message: 'the server does not serve pods',
 });
 
-/** Of most types most namespaces have nothing: that is kept once. */
+/** Shared result for types without objects, which are most of them in most namespaces. */
 const NOTHING: Read<ContentCount> = read({ total: 0, queued: 0, terminating: [], guarded: [] });
 
 async function readContent(
@@ -78,8 +78,8 @@ async function readContent(
 }
 
 /**
- * Folds the objects of one type in one namespace while they are being read: memory depends on how many
- * kinds of blockage there are, not on how many objects.
+ * Folds the objects of one type in one namespace while they are read. Memory depends on the number of groups,
+ * not on the number of objects.
  */
 function tally(type: ResourceType): Fold<ContentCount> {
   const groups = new Map<string, ObjectGroup>();
