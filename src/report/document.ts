@@ -13,6 +13,7 @@ import {
   exact,
   formatCount,
   joinWords,
+  listExact,
   listWords,
   said,
   strong,
@@ -101,8 +102,7 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
     ...folds,
     ...(isSmall ? [] : fold([`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
-    ...namespaces.flatMap((one) => deletionBlocks(one, isMany, detail)),
-    ...namespaces.flatMap((one) => basisBlocks(one, isMany, detail)),
+    ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
     ...(detail.rows === 0 || view.rules.length === 0
       ? []
       : fold(
@@ -179,12 +179,11 @@ function causeSection(
   const { also, attribution, clauses, namespaces, title } = cause;
   const isListed = number !== undefined && number <= MAX_LISTED;
   const why = isListed ? [] : asSentences(clauses);
-  const held = namespaces.map((one): Words => [exact(one)]);
   const groups = cause.remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
   const told = [
     ...(number !== undefined && why.length + also.length > 0 ? [line(why, also)] : []),
-    ...(held.length > 1
-      ? [line(['In ', ...listWords(held, Math.min(MAX_PLACES, detail.rows)), '.'])]
+    ...(namespaces.length > 1
+      ? [line(['In ', ...listExact(namespaces, Math.min(MAX_PLACES, detail.rows)), '.'])]
       : []),
     ...(attribution.length > 0 ? [line(attribution)] : []),
     ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
@@ -273,7 +272,7 @@ function forcedBlocks(
     ...tableOf(left, orphans, detail.forced, {
       object: ({ apiVersion, kind, name }) => [exact(`${kind} ${name}`), ', ', exact(apiVersion)],
       'finalizers and UID': ({ uid, finalizers }) => [
-        ...listWords(finalizers.map((one) => [exact(one)])),
+        ...listExact(finalizers),
         ...(finalizers.length > 0 ? [', '] : []),
         exact(uid),
       ],
@@ -293,14 +292,7 @@ function leftBehindLines(
   const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers).slice(0, detail.rows);
   if (breaking.length > 0) {
     return breaking.map(({ kind, name, why }) =>
-      line([
-        strong('Breaks other namespaces:'),
-        ' ',
-        exact(`${kind} ${name}`),
-        ': ',
-        said(why),
-        '.',
-      ]),
+      line([strong('Breaks other namespaces:')], [exact(`${kind} ${name}`), ': ', said(why), '.']),
     );
   }
   const isSearched =
@@ -321,18 +313,30 @@ function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail)
   return fold([leftBehindTitle(leftBehind, run)], table, 'all');
 }
 
-/** What an ordered deletion deleted inside, before the namespace itself. */
-function deletionBlocks(
-  { deletions = [], name: home }: NamespaceView,
+/**
+ * What an ordered deletion deleted inside, before the namespace itself; the controllers that a forecast expects to act,
+ * each with its latest sign of life.
+ */
+function ownFolds(
+  { basis, deletions = [], name: home }: NamespaceView,
   isMany: boolean,
-  detail: Detail,
+  { rows }: Detail,
 ): Block[] {
-  const title: Words = [`Deleted first, in order: ${counted(deletions.length, 'object')}`];
-  const table = tableOf([], deletions, detail.rows, {
+  const deleted = tableOf([], deletions, rows, {
     object: ({ apiVersion, kind, name }) => [exact(`${kind} ${name}`), ', ', exact(apiVersion)],
     result: ({ result, uid }) => [said(result), ', UID ', exact(uid)],
   });
-  return fold(isMany ? [...title, ' of ', exact(home)] : title, table);
+  const owners = tableOf([], basis?.owners ?? [], rows, {
+    controller: ({ owner }) => [exact(owner)],
+    objects: ({ objects }) => [formatCount(objects)],
+    evidence: ({ evidence }) => [said(evidence)],
+  });
+  const where = (joint: string): Words => (isMany ? [joint, exact(home)] : []);
+  const first = `Deleted first, in order: ${counted(deletions.length, 'object')}`;
+  return [
+    ...fold([first, ...where(' of ')], deleted),
+    ...fold(['What this forecast rests on', ...where(' in ')], owners),
+  ];
 }
 
 /** What a forecast rests on, or whether an earlier one foresaw what happened, in one line. */
@@ -359,17 +363,6 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
     line([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
     ...(next.length === 0 ? [] : [line(then)]),
   ];
-}
-
-/** The controllers that a forecast expects to act, each with its latest sign of life. */
-function basisBlocks({ basis, name }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const table = tableOf([], basis?.owners ?? [], detail.rows, {
-    controller: ({ owner }) => [exact(owner)],
-    objects: ({ objects }) => [formatCount(objects)],
-    evidence: ({ evidence }) => [said(evidence)],
-  });
-  const title: Words = ['What this forecast rests on'];
-  return fold(isMany ? [...title, ' in ', exact(name)] : title, table);
 }
 
 /** Everything that is there for whoever wants to check or to dig. */

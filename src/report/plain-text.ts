@@ -11,15 +11,7 @@ import {
 } from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
 import type { Action, NamespaceView, Row, View } from './view.ts';
-import {
-  capitalized,
-  counted,
-  exact,
-  formatCount,
-  listWords,
-  toPlain,
-  type Words,
-} from './words.ts';
+import { capitalized, counted, formatCount, listExact, toPlain } from './words.ts';
 
 const MAX_PLACES = 5;
 const MAX_TREE_LINES = 60;
@@ -156,8 +148,8 @@ function actionLines({ text, risk, command, rules, others }: Action, lead: strin
 function statesOf(namespaces: readonly NamespaceView[]): string[] {
   const byOutcome = Map.groupBy(namespaces, (one) => one.outcome);
   return [...byOutcome].map(([outcome, list]) => {
-    const names = list.map(({ name }): Words => [exact(name)]);
-    return `${outcome}: ${toPlain(listWords(names, MAX_PLACES))}`;
+    const names = list.map(({ name }) => name);
+    return `${outcome}: ${toPlain(listExact(names, MAX_PLACES))}`;
   });
 }
 
@@ -274,16 +266,12 @@ export function rootCauseSentence(view: View): string {
 }
 
 /** Output `summary-text`: one line for chat; what chat programs take for mark-up or mentions is out. */
-export function summaryText(view: View): string {
-  return shorten(summaryLine(view).replace(/[<>@`$\\|*~]/g, ' '), MAX_CHAT_CHARS);
-}
-
-function summaryLine(view: View): string {
-  const { namespaces, run } = view;
+export function summaryText({ namespaces, run, headline }: View): string {
   const [worst] = namespaces;
-  if (worst !== undefined && namespaces.length === 1) return namespaceLine(worst);
-  const headline = toPlain(view.headline);
-  return worst !== undefined && run.verdict === 'fail'
-    ? `${headline}: ${namespaceLine(worst)}`
-    : headline;
+  const isAlone = namespaces.length === 1;
+  const line = [
+    ...(isAlone ? [] : [toPlain(headline)]),
+    ...(worst !== undefined && (isAlone || run.verdict === 'fail') ? [namespaceLine(worst)] : []),
+  ].join(': ');
+  return shorten(line.replace(/[<>@`$\\|*~]/g, ' '), MAX_CHAT_CHARS);
 }

@@ -15,7 +15,7 @@ import {
   exact,
   formatCount,
   joinWords,
-  listWords,
+  listExact,
   said,
   strong,
   type Words,
@@ -252,10 +252,7 @@ function othersWords(others: readonly string[]): Words {
   const wait = others.length === 1 ? 'namespace waits' : 'namespaces wait';
   return [
     `${formatCount(others.length)} other ${wait} for the same cause: `,
-    ...listWords(
-      others.map((other) => [exact(other)]),
-      MAX_NAMESPACES_NAMED,
-    ),
+    ...listExact(others, MAX_NAMESPACES_NAMED),
     '.',
   ];
 }

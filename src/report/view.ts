@@ -43,6 +43,7 @@ import {
   exact,
   formatCount,
   joinWords,
+  listExact,
   listWords,
   said,
   toPlain,
@@ -55,27 +56,6 @@ const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
-
-/** Equal causes, told once for everywhere they are. */
-export interface CauseView {
-  title: Words;
-  /** "5 namespaces, for up to 2 days". */
-  extent: Words;
-  /** Clauses that follow the chain to its end, as they are in the first place. */
-  clauses: Words[];
-  /** Where the clauses are an example of several: "for example in preview-1, ". */
-  example: Words;
-  /** What else waits here, as a sentence. */
-  also: Words;
-  /** Where it lies; empty where nobody can say. */
-  attribution: Words;
-  /** The same for the author of a pull request. */
-  forAuthor: Words;
-  /** In the order in which they are read; none is empty. */
-  remedies: Remedies[];
-  proofs: Proof[];
-  namespaces: string[];
-}
 
 export interface Remedies {
   title: string;
@@ -128,6 +108,8 @@ export type View = ReturnType<typeof viewOf>;
 export type Ending = View | Failure;
 export type NamespaceView = ReturnType<typeof namespaceView>;
 export type Proof = ReturnType<typeof proofOf>;
+/** Equal causes, told once for everywhere they are. */
+export type CauseView = typeof NOTHING_TOLD;
 
 /** Members with words of our own: a secret that happens to be "progressing" must not break the report. */
 const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
@@ -183,7 +165,9 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** How much waits behind what is told. */
     queued: queuedWords(ordered.filter(isHeld)),
     /** Words of the trade that the causes use, explained once each. */
-    terms: termsOf(told),
+    terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))).map(
+      ({ term }): Words => [term],
+    ),
     /** What breaks others first. */
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
@@ -280,6 +264,26 @@ function toldApart(views: readonly CauseView[], causes: readonly Cause[]): Cause
   });
 }
 
+const NOTHING_TOLD = {
+  title: [] as Words,
+  /** "5 namespaces, for up to 2 days". */
+  extent: [] as Words,
+  /** Clauses that follow the chain to its end, as they are in the first place. */
+  clauses: [] as Words[],
+  /** Where the clauses are an example of several: "for example in preview-1, ". */
+  example: [] as Words,
+  /** What else waits here, as a sentence. */
+  also: [] as Words,
+  /** Where it lies; empty where nobody can say. */
+  attribution: [] as Words,
+  /** The same for the author of a pull request. */
+  forAuthor: [] as Words,
+  /** In the order in which they are read; none is empty. */
+  remedies: [] as Remedies[],
+  proofs: [] as Proof[],
+  namespaces: [] as string[],
+};
+
 function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
   const [{ namespace, finding, links }] = cause;
   const names = namespacesOf(cause).map(({ name }) => name);
@@ -302,7 +306,6 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
     example: isMany && isLocal ? ['for example in ', exact(scene.home), ', '] : [],
     also: isMany ? [] : alsoHere(cause),
     attribution: isGone ? [] : attributionOf(cause, run),
-    /** The same for the author of a pull request. */
     forAuthor: isGone ? [] : attributionOf(cause, run, true),
     // What was forced went: there is nothing left to do about it.
     remedies: isGone ? [] : remediesOf(cause, run, order),
@@ -313,15 +316,11 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
 
 function extentOf(cause: Cause, run: RunResult): Words {
   const namespaces = namespacesOf(cause);
-  const [first, ...others] = namespaces;
-  const who: Words =
-    others.length === 0 && first !== undefined
-      ? [exact(first.name)]
-      : [counted(namespaces.length, 'namespace')];
+  const isOne = namespaces.length === 1;
+  const who = isOne ? exact(cause[0].namespace.name) : counted(namespaces.length, 'namespace');
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
-  if (run.kind === 'forecast' || ages.length === 0) return who;
-  const longest = formatAge(Math.max(...ages));
-  return [...who, `, for ${others.length === 0 ? '' : 'up to '}${longest}`];
+  if (run.kind === 'forecast' || ages.length === 0) return [who];
+  return [who, `, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`];
 }
 
 /** Says which other finalizers and objects of the namespace wait for the same cause. */
@@ -334,21 +333,12 @@ function alsoHere(cause: Cause): Words {
   const others = [...new Map(all.map((one) => [toPlain(one), one]))];
   const rest = others.filter(([name]) => name !== first).map(([, one]) => one);
   const wait = rest.length === 1 ? 'waits' : 'wait';
+  const [names, objects] = [listExact(same, MAX_NAMED), capitalized(listWords(rest, MAX_NAMED))];
+  const more = `The same holds for ${counted(same.length, 'more finalizer')}: `;
   return joinWords(
     [
-      same.length === 0
-        ? []
-        : [
-            `The same holds for ${counted(same.length, 'more finalizer')}: `,
-            ...listWords(
-              same.map((one) => [exact(one)]),
-              MAX_NAMED,
-            ),
-            '.',
-          ],
-      rest.length === 0
-        ? []
-        : [...capitalized(listWords(rest, MAX_NAMED)), ` ${wait} for the same cause.`],
+      same.length === 0 ? [] : [more, ...names, '.'],
+      rest.length === 0 ? [] : [...objects, ` ${wait} for the same cause.`],
     ],
     ' ',
   );
@@ -361,7 +351,7 @@ function finalizersOf(cause: Cause): string[] {
 /** A link of a chain and what it rests on. */
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
-  const examples = (link.examples ?? []).map(({ name: example }) => [exact(example)]);
+  const examples = (link.examples ?? []).map(({ name }) => name);
   const { code, evidence, finalizer = '' } = link;
   const subject = linkWords(link, scene.home, waits);
   // What an API server says comes with its status, and without it in a condition.
@@ -375,7 +365,7 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
     lines: [
       ...lines.map((line): Words => [said(withAges(line, scene.now))]),
       ...((link.count ?? 1) > 1 && examples.length > 1
-        ? [['among them ', ...listWords(examples)]]
+        ? [['among them ', ...listExact(examples)]]
         : []),
     ],
   };
@@ -496,43 +486,22 @@ function situationsOf(
     const [title = '', clauses = [], now = []] = situationOf(namespace, rules, run) ?? [];
     if (clauses.length === 0) continue;
     const key = JSON.stringify([title, clauses]);
-    const known = found.get(key) ?? {
-      title: [title],
-      extent: [],
-      clauses,
-      example: [],
-      also: [],
-      attribution: [],
-      forAuthor: [],
-      remedies: remedyGroups({ now: [], or: [], look: now, next: [] }, run),
-      proofs: [],
-      namespaces: [],
-    };
-    found.set(key, known);
+    const remedies = remedyGroups({ now: [], or: [], look: now, next: [] }, run);
+    const known = found.get(key);
+    if (known === undefined) {
+      const [extent, namespaces] = [[exact(namespace.name)], [namespace.name]];
+      found.set(key, { ...NOTHING_TOLD, title: [title], extent, clauses, remedies, namespaces });
+      continue;
+    }
     known.namespaces.push(namespace.name);
-    const many = known.namespaces.length;
-    known.extent = many === 1 ? [exact(namespace.name)] : [counted(many, 'namespace')];
-    const commands = many === 1 ? [] : now.flatMap(({ command }) => command ?? []);
-    known.remedies[0]?.actions[0]?.others.push(...commands);
+    known.extent = [counted(known.namespaces.length, 'namespace')];
+    known.remedies[0]?.actions[0]?.others.push(...now.flatMap(({ command }) => command ?? []));
   }
   return [...found.values()];
 }
 
 /** What it is called, what to say and what to do. */
 type Situation = [title: string, clauses: Words[], now: Action[]];
-
-/** Asked for by the gate, and not granted: by RBAC, by admission, or because the namespace changed all the time. */
-function refused(refusal: string, command: string): Situation {
-  const lacksRight = refusal.includes('cannot delete resource "namespaces"');
-  const cure: Words = lacksRight
-    ? ['Allow the identity of the gate to delete namespaces, or delete it with another identity']
-    : ['Fix what refuses the deletion, then delete it again'];
-  return [
-    'the deletion was refused',
-    [['its deletion was refused: ', exact(refusal)]],
-    [action(cure, { command })],
-  ];
-}
 
 function situationOf(
   namespace: NamespaceResult,
@@ -543,18 +512,23 @@ function situationOf(
   switch (outcome) {
     case 'not-terminating': {
       const command = `kubectl delete namespace ${namespace.name} --wait=false`;
-      if (namespace.refusal !== undefined) return refused(namespace.refusal, command);
       const kept = protectedBecause(namespace.name);
+      const { refusal } = namespace;
+      // Asked for by the gate, and not granted: by RBAC, by admission, or because the namespace changed all the time.
+      if (refusal !== undefined) {
+        const cure = refusal.includes('cannot delete resource "namespaces"')
+          ? 'Allow the identity of the gate to delete namespaces, or delete it with another identity'
+          : 'Fix what refuses the deletion, then delete it again';
+        const why: Words = ['its deletion was refused: ', exact(refusal)];
+        return ['the deletion was refused', [why], [action([cure], { command })]];
+      }
+      const ask: Words = ['Delete it first, or let the gate do so with ', exact('delete: true')];
       return [
         'the deletion was not requested',
         [['the deletion was not requested, so the gate does not wait']],
-        [
-          kept === undefined
-            ? action(['Delete it first, or let the gate do so with ', exact('delete: true')], {
-                command,
-              })
-            : action([`Check the name: ${kept}, and the gate never deletes it`]),
-        ],
+        kept === undefined
+          ? [action(ask, { command })]
+          : [action([`Check the name: ${kept}, and the gate never deletes it`])],
       ];
     }
     case 'recreated': {
@@ -650,6 +624,7 @@ function namespaceView(
   const [state, detail] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
+  const [unread] = notSeenSentences(diagnosis?.notInspected ?? []);
   const situation = situations.find(({ namespaces }) => namespaces.includes(home));
   const more = roots.length > 1 ? [` (and ${counted(roots.length - 1, 'more cause')})`] : [];
   const titles = roots.slice(0, 2).map(({ finding }) => titleWords(finding, home));
@@ -668,7 +643,9 @@ function namespaceView(
         ? [...asSentence(chainClauses(first.links, scene)), ...more]
         : diagnosis === undefined
           ? []
-          : (unseenWords(diagnosis) ?? asSentence(situation?.clauses ?? [])),
+          : unread === undefined
+            ? asSentence(situation?.clauses ?? [])
+            : ['could not read ', ...unread],
     /** What holds it, or another thing to tell, by their titles. */
     titles: first === undefined ? (situation?.title ?? []) : [...listWords(titles), ...others],
     /** What moves, where no cause says it. */
@@ -678,11 +655,6 @@ function namespaceView(
         : [],
     rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
   };
-}
-
-function unseenWords({ notInspected }: Diagnosis): Words | undefined {
-  const [first] = notSeenSentences(notInspected);
-  return first === undefined ? undefined : ['could not read ', ...first];
 }
 
 /** The wait-for graph as it is unfolded from the namespace; also how a circle closes. */
@@ -780,11 +752,6 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
 }
 
 /** Words of the trade that the author of a change need not know. At most one line each. */
-function termsOf(causes: readonly Cause[]): Words[] {
-  const links = causes.flatMap(([{ links }]) => links);
-  return TERMS.filter(({ isUsed }) => links.some(isUsed)).map(({ term }) => [term]);
-}
-
 const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
   {
     term: 'Finalizer: a mark that keeps an object in the cluster until its controller has cleaned up and removed the mark.',

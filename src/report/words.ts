@@ -43,6 +43,14 @@ export function listWords(items: readonly Words[], most = items.length): Words {
   });
 }
 
+/** The same for names and other texts that are shown letter by letter. */
+export function listExact(items: readonly string[], most = items.length): Words {
+  return listWords(
+    items.map((item) => [exact(item)]),
+    most,
+  );
+}
+
 /** 20000 to "20,000". Not by locale: a report must not depend on the machine that wrote it. */
 export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
