@@ -107,13 +107,11 @@ export class Publisher {
       return '';
     }
     const startedAt = this.#clock.now();
-    const sinceCancel = this.#cancelledAt === undefined ? undefined : startedAt - this.#cancelledAt;
+    const unhurried = isAnnouncement ? ANNOUNCING_MS : PUBLISHING_MS;
     const most =
-      sinceCancel === undefined
-        ? isAnnouncement
-          ? ANNOUNCING_MS
-          : PUBLISHING_MS
-        : Math.max(0, CANCELLED_MS - sinceCancel);
+      this.#cancelledAt === undefined
+        ? unhurried
+        : Math.max(0, CANCELLED_MS - (startedAt - this.#cancelledAt));
     const limit = AbortSignal.timeout(Math.min(most, this.#leftMs));
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
     try {
@@ -171,7 +169,7 @@ export class Publisher {
   ): Promise<string> {
     const { host, event } = run;
     const { token, prNumber } = inputs;
-    const connect = this.#deps.connect ?? connectHost;
+    const { connect = connectHost } = this.#deps;
     const clock = this.#clock;
     const api = await connect({ host, token, repository: event.repository, signal, clock });
     const found = await findPullRequest(event, host.kind, prNumber, api);
@@ -189,10 +187,11 @@ export class Publisher {
     const named = await withName(run, api);
     const own = this.#teardown(ending, inputs, named);
     const isGuarded = inputs.key !== '' && !own.isPass && !isAnnouncement;
+    const namespaces = 'run' in ending ? ending.run.namespaces : [];
     const end = await putComment({
       key: commentKey(inputs.key, named),
       own,
-      gone: 'run' in ending ? goneIn(ending.run) : [],
+      gone: namespaces.flatMap((one) => (isHeld(one) ? [] : one.name)),
       section: (maxChars) => sectionOf(ending, this.#context, maxChars),
       linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       issue: found.number,
@@ -243,10 +242,6 @@ async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
 function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undefined): boolean {
   const age = Date.parse(finishedAt) - Date.parse(cluster.createdAt ?? '');
   return startedAt !== undefined && age < Date.now() - startedAt;
-}
-
-function goneIn({ namespaces }: RunResult): string[] {
-  return namespaces.filter((one) => !isHeld(one)).map(({ name }) => name);
 }
 
 /** Limit for an annotation, below the 4,096 characters at which GitHub cuts it. */

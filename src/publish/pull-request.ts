@@ -1,5 +1,4 @@
 import { arrayAt, isObject, type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
-import type { Read } from '../model/read.ts';
 import type { ApiFailure, HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent, HostKind } from './workflow-run.ts';
 
@@ -43,8 +42,13 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
     case 'workflow_run':
       return ofWorkflowRun(event);
     case 'check_suite':
-    case 'check_run':
-      return ofCheck(event, valueAt(payload, name));
+    case 'check_run': {
+      // They are this repository's, also those of a fork's pull request.
+      const check = valueAt(payload, name);
+      const sha = stringAt(check, 'head_sha') ?? '';
+      const from = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
+      return found([...listedIn(check, sha, event), ...commit(sha), ...branch(event, from, sha)]);
+    }
     case 'status':
       return ofStatus(event);
     case 'workflow_dispatch':
@@ -157,13 +161,6 @@ function ofWorkflowRun(event: HostEvent): Leads {
   ]);
 }
 
-/** Check suites and check runs. They are this repository's, also those of a fork's pull request. */
-function ofCheck(event: HostEvent, check: Json | undefined): Leads {
-  const sha = stringAt(check, 'head_sha') ?? '';
-  const name = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
-  return found([...listedIn(check, sha, event), ...commit(sha), ...branch(event, name, sha)]);
-}
-
 function ofStatus(event: HostEvent): Leads {
   const sha = stringAt(event.payload, 'sha') ?? '';
   const branches = arrayAt(event.payload, 'branches').flatMap((entry) =>
@@ -263,14 +260,18 @@ export async function findPullRequest(
   if (numbers.length > 0) return byNumber([...new Set(numbers)], said, event, api);
   for (const lead of leads) {
     if (lead.by === 'number') continue;
-    const got = await pullsOf(lead, event, api);
+    const isCommitLead = lead.by === 'commit';
+    const got = isCommitLead
+      ? await api.pullsOfCommit(lead.sha)
+      : await api.pullsOfBranch(lead.owner, lead.branch);
     // How GitHub says that it has no such commit.
-    if (!got.ok && lead.by === 'commit' && got.failure.status === 422) continue;
+    if (!got.ok && isCommitLead && got.failure.status === 422) continue;
     if (!got.ok) {
-      const what = `the pull requests of the ${lead.by === 'branch' ? 'branch' : 'commit'}`;
-      return { kind: 'failed', what, failure: got.failure };
+      return { kind: 'failed', what: `the pull requests of the ${lead.by}`, failure: got.failure };
     }
-    if (got.value.length > 0) return singlePullRequest(got.value.map(({ number }) => number));
+    const ours = got.value.filter((pull) => isOf(event, pull));
+    const pulls = isCommitLead ? ofCommit(ours, lead.sha) : ofBranch(ours, lead);
+    if (pulls.length > 0) return singlePullRequest(pulls.map(({ number }) => number));
   }
   return { kind: 'none', reason };
 }
@@ -307,20 +308,6 @@ async function byNumber(
   return { kind: 'none', reason: `this repository has no pull request ${numbers.join(', ')}` };
 }
 
-async function pullsOf(
-  lead: Exclude<Lead, { by: 'number' }>,
-  event: HostEvent,
-  api: HostApi,
-): Promise<Read<readonly PullRequest[], ApiFailure>> {
-  const isCommitLead = lead.by === 'commit';
-  const got = isCommitLead
-    ? await api.pullsOfCommit(lead.sha)
-    : await api.pullsOfBranch(lead.owner, lead.branch);
-  if (!got.ok) return got;
-  const ours = got.value.filter((pull) => isOf(event, pull));
-  return { ok: true, value: isCommitLead ? ofCommit(ours, lead.sha) : ofBranch(ours, lead) };
-}
-
 /** Of a repository that was renamed meanwhile, only the id is the same. */
 function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
   const id = numberAt(payload, 'repository', 'id');
@@ -354,9 +341,8 @@ function ofBranch(
   // The branch is gone, and its name may have been used before: those that ended last, or never.
   const ends = from.map(({ closedAt }) => closedAt ?? Number.POSITIVE_INFINITY);
   const last = Math.max(...ends);
-  return from.filter(
-    (_, index) => last - (ends[index] as number) < SAME_MOMENT_MS || ends[index] === last,
-  );
+  const isLast = (end: number): boolean => end === last || last - end < SAME_MOMENT_MS;
+  return from.filter((_, index) => isLast(ends[index] as number));
 }
 
 /** Both hosts close all pull requests of a branch together with it. */

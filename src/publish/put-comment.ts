@@ -49,24 +49,18 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
     if (!task.mayCreate) return { url: '' };
     const sentAt = task.clock.now();
     const made = await task.api.createComment(task.issue, renderComment(task, {}, undefined));
-    if (made.ok) return afterCreation(made.value, uncertainUntil, task);
+    if (made.ok) {
+      // Another job may have created a comment at the same moment; and the host has now named our identity.
+      const all = await ownComments(task, made.value.author);
+      const beside = all.ok ? all.value.filter(({ id }) => id !== made.value.id) : [];
+      const [first = made.value, ...more] = [...beside, made.value].sort((a, b) => a.id - b.id);
+      return edit(first, more, uncertainUntil, task);
+    }
     if (MAY_HAVE_ARRIVED.test(made.failure.kind)) uncertainUntil = sentAt + LATE_MS;
     if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(made.failure, task))) {
       return { what: 'write', failure: made.failure };
     }
   }
-}
-
-/** Another job may have created a comment at the same moment; and the host has now named our identity. */
-async function afterCreation(
-  made: Comment,
-  uncertainUntil: number,
-  task: CommentTask,
-): Promise<CommentOutcome> {
-  const all = await ownComments(task, made.author);
-  const others = all.ok ? all.value.filter(({ id }) => id !== made.id) : [];
-  const [oldest = made, ...more] = [...others, made].sort((a, b) => a.id - b.id);
-  return edit(oldest, more, uncertainUntil, task);
 }
 
 /** Waits as long as the host asks for; false where no try would go better, or none in time. */
@@ -96,7 +90,9 @@ async function edit(
   task: CommentTask,
 ): Promise<CommentOutcome> {
   const { api, clock, host, isGuarded, key, signal, token } = task;
-  const signature = needsSignature(host, target.author) ? sign(token, target.author) : undefined;
+  // A token that may not read `/user` recognizes its own comments by a signature.
+  const isSigned = host.kind !== 'github' && !OTHER_LOGINS.includes(target.author);
+  const signature = isSigned ? sign(token, target.author) : undefined;
   /** All bodies that were read: what one of them says must not be lost by a write that arrives late. */
   const seen = new Set([target, ...others].map(({ body }) => body));
   let replaced = [...seen];
@@ -129,28 +125,21 @@ async function edit(
         duplicates = [];
         // Ever further apart, when there are many.
         await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
-      } else {
-        if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(put.failure, task))) {
-          return refused(put.failure, [...seen], replaced, task);
-        }
-        written = { what: 'write', failure: put.failure };
-      }
+      } else if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(put.failure, task))) {
+        return refused(put.failure, [...seen], replaced, task);
+      } else written = { what: 'write', failure: put.failure };
     }
     // A comment that was sent before may have arrived beside it by the late look.
-    const now = isLate ? await ownComments(task, target.author) : await readOne(target.id, api);
-    const there = now.ok ? now.value.find(({ id }) => id === target.id) : undefined;
+    const now = isLate ? await ownComments(task, target.author) : await api.comment(target.id);
+    const all = now.ok ? [now.value].flat() : [];
+    const there = all.find(({ id }) => id === target.id);
     // Whether somebody has written over it, nobody can tell.
-    if (!now.ok || there === undefined) return written;
-    duplicates = now.value.filter(({ id }) => id !== target.id);
+    if (there === undefined) return written;
+    duplicates = all.filter((one) => one !== there);
     ({ url } = there);
     replaced = [there, ...duplicates].map(({ body }) => body);
     for (const body of replaced) seen.add(body);
   }
-}
-
-async function readOne(id: number, api: HostApi): Promise<Read<Comment[], ApiFailure>> {
-  const got = await api.comment(id);
-  return got.ok ? { ok: true, value: [got.value] } : got;
 }
 
 /** Not ours after all, or removed since it was listed: a new one, once, with what it told. */
@@ -162,11 +151,11 @@ async function refused(
 ): Promise<CommentOutcome> {
   const { api, issue, mayCreate } = task;
   const isNotOurs = failure.kind === 'forbidden' || failure.kind === 'not-found';
-  if (isNotOurs && mayCreate) {
-    const made = await api.createComment(issue, renderComment(task, { seen, replaced }, undefined));
-    return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
+  if (!isNotOurs || !mayCreate) {
+    return failure.kind === 'not-found' ? { url: '' } : { what: 'write', failure };
   }
-  return failure.kind === 'not-found' ? { url: '' } : { what: 'write', failure };
+  const made = await api.createComment(issue, renderComment(task, { seen, replaced }, undefined));
+  return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
 }
 
 /** The marker alone is no proof: anybody can write one. Who we are is asked when there is one. */
@@ -174,8 +163,7 @@ async function ownComments(
   task: CommentTask,
   author: string | undefined,
 ): Promise<Read<Comment[], ApiFailure>> {
-  let viewer: Promise<string | undefined> | undefined =
-    author === undefined ? undefined : Promise.resolve(author);
+  let viewer = author === undefined ? undefined : Promise.resolve<string | undefined>(author);
   return task.api.comments(task.issue, async (comment) => {
     if (!hasMarker(comment.body, task.key)) return false;
     viewer ??= task.api.viewer().then((got) => (got.ok ? got.value : undefined));
@@ -193,6 +181,8 @@ function isOurs(
   { host, token }: CommentTask,
 ): boolean {
   if (viewer !== undefined) {
+    // GraphQL says "github-actions[bot]" or "my-app", REST "my-app[bot]" for the same account.
+    const bare = (login: string): string => login.toLowerCase().replace(/\[bot\]$/, '');
     const isBot = viewer.endsWith('[bot]');
     return bare(author) === bare(viewer) && (!isBot || author.endsWith('[bot]'));
   }
@@ -201,16 +191,6 @@ function isOurs(
   return host.kind === 'github'
     ? author === WORKFLOW_LOGIN && authorType === 'Bot'
     : OTHER_LOGINS.includes(author);
-}
-
-/** GraphQL says "github-actions[bot]" or "my-app", REST "my-app[bot]" for the same account. */
-function bare(login: string): string {
-  return login.toLowerCase().replace(/\[bot\]$/, '');
-}
-
-/** A token that may not read `/user` recognizes its own comments by a signature. */
-function needsSignature(host: Host, author: string): boolean {
-  return host.kind !== 'github' && !OTHER_LOGINS.includes(author);
 }
 
 /** Only the holder of the token can compute it for this author; the token cannot be derived from it. */

@@ -157,16 +157,14 @@ function isOfFork({ name, payload, repository }: HostEvent): boolean {
 function describeJob(workflow: string, job: string, values: readonly string[]): string {
   // Without a name a workflow is called after its file.
   const name = workflow.replace(/^.*\//, '');
-  const matrix =
-    values.length === 0 ? '' : ` (${values.map((entry) => shownValue(entry)).join(', ')})`;
+  const shown = values.map((entry) =>
+    entry.slice(entry.indexOf('=') + 1).replace(/^"(.*)"$/, '$1'),
+  );
+  const matrix = shown.length === 0 ? '' : ` (${shown.join(', ')})`;
   return shorten(`${name === '' ? '' : `${name} / `}${job || 'job'}${matrix}`, MAX_WHERE_CHARS);
 }
 
 const MAX_WHERE_CHARS = 120;
-
-function shownValue(entry: string): string {
-  return entry.slice(entry.indexOf('=') + 1).replace(/^"(.*)"$/, '$1');
-}
 
 /** "key=value" per dimension, in order; none where the job has no matrix or the host does not tell. */
 function matrixValues(matrix: string): string[] {

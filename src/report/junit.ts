@@ -1,5 +1,5 @@
 import { plainText, shorten } from '../base/text.ts';
-import type { Action, CauseView, NamespaceView, View } from './view.ts';
+import type { CauseView, NamespaceView, View } from './view.ts';
 import { toPlain } from './words.ts';
 
 /** Characters of explanation in the whole file, and in one test case: CI servers refuse files of many megabytes. */
@@ -22,8 +22,13 @@ export function renderJunit(view: View): string {
     const own = (causes.get(namespace.name) ?? []).map(({ cause }) => cause);
     return namespaceCase(namespace, own, maxChars);
   });
-  // A server that finds no test case in a file reports an error of its own.
-  if (cases.length === 0) cases.push(emptyRunCase(view));
+  if (cases.length === 0) {
+    // A server that finds no test case in a file reports an error of its own.
+    const text = toPlain(view.headline);
+    const result = run.verdict === 'fail' ? 'failed' : 'passed';
+    const status = run.outcome;
+    cases.push({ name: 'namespaces of the run', ms: run.elapsedMs, status, result, text });
+  }
   for (const { what, reason } of run.leftOut ?? []) {
     cases.push({ name: what, ms: 0, status: 'not inspected', result: 'skipped', text: reason });
   }
@@ -82,12 +87,6 @@ function namespaceCase(
   return { name, ms: elapsedMs, status: outcome, result, text: explanation, type };
 }
 
-function emptyRunCase({ run, headline }: View): TestCase {
-  const text = toPlain(headline);
-  const result = run.verdict === 'fail' ? 'failed' : 'passed';
-  return { name: 'namespaces of the run', ms: run.elapsedMs, status: run.outcome, result, text };
-}
-
 function causeLines({ title, clauses, attribution, remedies }: CauseView): string[] {
   return [
     '',
@@ -95,36 +94,28 @@ function causeLines({ title, clauses, attribution, remedies }: CauseView): strin
     ...[...clauses, attribution].flatMap((words) =>
       words.length === 0 ? [] : `  ${toPlain(words)}`,
     ),
-    ...remedies.flatMap((group) => [`${group.title}:`, ...group.actions.flatMap(actionLines)]),
-  ];
-}
-
-function actionLines({ text, risk, command }: Action): string[] {
-  return [
-    `  ${toPlain(text)}`,
-    ...(command === undefined ? [] : [`    ${command}`]),
-    ...(risk === undefined ? [] : [`  Risk: ${toPlain(risk)}`]),
+    ...remedies.flatMap(({ title: role, actions }) => [
+      `${role}:`,
+      ...actions.flatMap(({ text, risk, command }) => [
+        `  ${toPlain(text)}`,
+        ...(command === undefined ? [] : [`    ${command}`]),
+        ...(risk === undefined ? [] : [`  Risk: ${toPlain(risk)}`]),
+      ]),
+    ]),
   ];
 }
 
 function caseElement({ name, ms, status, result, text, type = status }: TestCase): string {
   const start = `<testcase${attributes({ classname: 'namespace-teardown-gate', name, time: seconds(ms), status })}>`;
-  return `${start}${resultElement(result, type, text)}</testcase>`;
-}
-
-function resultElement(result: TestCase['result'], type: string, text: string): string {
   const content = xmlText(text);
-  switch (result) {
-    case 'failed': {
-      const [first = ''] = text.split('\n');
-      const message = shorten(first, MAX_MESSAGE_CHARS);
-      return `<failure${attributes({ type, message })}>${content}</failure>`;
-    }
-    case 'skipped':
-      return `<skipped>${content}</skipped>`;
-    case 'passed':
-      return text === '' ? '' : `<system-out>${content}</system-out>`;
-  }
+  const [first = ''] = text.split('\n');
+  const failure = attributes({ type, message: shorten(first, MAX_MESSAGE_CHARS) });
+  const element = {
+    failed: `<failure${failure}>${content}</failure>`,
+    skipped: `<skipped>${content}</skipped>`,
+    passed: text === '' ? '' : `<system-out>${content}</system-out>`,
+  };
+  return `${start}${element[result]}</testcase>`;
 }
 
 function attributes(values: Record<string, string>): string {

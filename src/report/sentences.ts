@@ -203,13 +203,17 @@ export function attributionOf(cause: Cause, run: RunResult, inComment = false): 
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
   const isCluster = finding.scope === 'cluster';
   const others = isCluster ? othersHeld(cause, run) : [];
-  const also = othersWords(others.map((held) => held.name));
+  const names = listExact(
+    others.map(({ name }) => name),
+    MAX_NAMESPACES_NAMED,
+  );
+  const wait = others.length === 1 ? 'namespace waits' : 'namespaces wait';
+  const count = `${formatCount(others.length)} other ${wait} for the same cause: `;
+  const also = others.length === 0 ? [] : [count, ...names, '.'];
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
-    const circle =
-      run.kind === 'forecast'
-        ? [strong('You can prevent this:'), ' the teardown would delete things in the wrong order.']
-        : [strong('You can fix this:'), ' the teardown deletes things in the wrong order.'];
-    return joinWords([circle, also], ' ');
+    const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
+    const order = ` the teardown ${does} things in the wrong order.`;
+    return joinWords([[strong(`You can ${can} this:`), order], also], ' ');
   }
   if (isCluster) {
     const these = namespacesOf(cause).length > 1 ? 'these namespaces' : 'this namespace';
@@ -229,11 +233,10 @@ export function attributionOf(cause: Cause, run: RunResult, inComment = false): 
 
 /** What the run was not asked about. */
 function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
-  const own = new Set(run.namespaces.map(({ name: one }) => one));
   const held = namespacesOf(cause).flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? []);
-  return [...new Map(held.map((one) => [one.name, one])).values()].filter(
-    (one) => !own.has(one.name),
-  );
+  const others = new Map(held.map((one) => [one.name, one]));
+  for (const { name } of run.namespaces) others.delete(name);
+  return [...others.values()];
 }
 
 function isBefore(since: string, cause: Cause, run: RunResult): boolean {
@@ -245,16 +248,6 @@ function isBefore(since: string, cause: Cause, run: RunResult): boolean {
   );
   const began = Date.parse(cause[0].finding.since ?? since);
   return Date.parse(since) < start && !(began >= start);
-}
-
-function othersWords(others: readonly string[]): Words {
-  if (others.length === 0) return [];
-  const wait = others.length === 1 ? 'namespace waits' : 'namespaces wait';
-  return [
-    `${formatCount(others.length)} other ${wait} for the same cause: `,
-    ...listExact(others, MAX_NAMESPACES_NAMED),
-    '.',
-  ];
 }
 
 /** One sign per outcome, always beside words that say the same. */
@@ -309,10 +302,10 @@ export function stateOf(
       return [`${was} deleted after ${took}, because the gate force-finalized ${it}`, ''];
     case 'progressing':
       return [`${is} still being deleted`, `: ${still}`];
-    case 'not-terminating':
-      return namespace.refusal === undefined
-        ? [`${is} not terminating: the deletion was not requested`, '']
-        : [`${is} not terminating: the deletion was refused`, ''];
+    case 'not-terminating': {
+      const why = namespace.refusal === undefined ? 'not requested' : 'refused';
+      return [`${is} not terminating: the deletion was ${why}`, ''];
+    }
     case 'inconclusive':
       return run.kind === 'forecast'
         ? [`may hang or not: too little could be read`, '']

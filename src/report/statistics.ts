@@ -1,6 +1,5 @@
 import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
-import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { type Cause, causesOf, namespacesOf } from './causes.ts';
 import { table } from './markdown.ts';
@@ -86,7 +85,10 @@ function forecastCounts(teardowns: readonly Seen[]) {
 }
 
 function causeCount(cause: Cause<Seen>, teardowns: number) {
-  const [{ finding }] = cause;
+  const [{ finding, namespace }] = cause;
+  const { kind, name } = finding.subject;
+  // Every run has another namespace, so its name must not be part of what a cause is called.
+  const isAboutHome = kind === 'Namespace' && name === namespace.name;
   const seen = namespacesOf(cause);
   const unique = (values: unknown[]): number => new Set(values).size;
   const times = seen.map(({ report }) => report.generatedAt).sort();
@@ -94,7 +96,7 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
   return {
     code: finding.code,
     /** The finalizer where there is one, else the thing itself. */
-    what: whatOf(finding, seen[0]?.name ?? ''),
+    what: finding.finalizer ?? (isAboutHome ? 'the namespace itself' : `${kind} ${name}`),
     /** One that is in the report of every week is one. */
     namespaces: unique(seen.map(({ name, uid }) => `${name} ${uid}`)),
     reports: unique(seen.map(({ report }) => report)),
@@ -110,14 +112,6 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
     since: began[0] ?? times[0] ?? '',
     lastSeen: times.at(-1) ?? '',
   };
-}
-
-/** Every run has another namespace, so its name must not be part of what a cause is called. */
-function whatOf({ finalizer, subject }: Finding, home: string): string {
-  if (finalizer !== undefined) return finalizer;
-  return subject.kind === 'Namespace' && subject.name === home
-    ? 'the namespace itself'
-    : `${subject.kind} ${subject.name}`;
 }
 
 export type Statistics = ReturnType<typeof summarizeReports>;
@@ -160,7 +154,7 @@ const COLUMNS: Record<string, (cause: CauseCount) => string> = {
 const HEADER = Object.keys(COLUMNS);
 
 function headlines(statistics: Statistics): Words[] {
-  const { deletionSeconds: took } = statistics;
+  const { deletionSeconds: took, forecasts } = statistics;
   const outcomes: Words[] = statistics.outcomes.map(({ outcome, count }) => [
     `${formatCount(count)} `,
     said(outcome),
@@ -176,17 +170,13 @@ function headlines(statistics: Statistics): Words[] {
         ? 'No namespace was deleted, so there is no deletion time.'
         : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90%), ${seconds(took.longest)} at most.`,
     ],
-    ...forecastWords(statistics),
-  ];
-}
-
-function forecastWords({ forecasts }: Statistics): Words[] {
-  if (forecasts === undefined) return [];
-  const { compared, foreseen, open, notForeseen, missedHangs, falseAlarms } = forecasts;
-  return [
-    [
-      `${counted(compared, 'forecast')} compared with what happened: ${formatCount(foreseen)} foreseen, ${formatCount(open)} left open, ${formatCount(notForeseen)} not foreseen (${counted(missedHangs, 'hang')} called clear, ${counted(falseAlarms, 'false alarm')}).`,
-    ],
+    ...(forecasts === undefined
+      ? []
+      : [
+          [
+            `${counted(forecasts.compared, 'forecast')} compared with what happened: ${formatCount(forecasts.foreseen)} foreseen, ${formatCount(forecasts.open)} left open, ${formatCount(forecasts.notForeseen)} not foreseen (${counted(forecasts.missedHangs, 'hang')} called clear, ${counted(forecasts.falseAlarms, 'false alarm')}).`,
+          ],
+        ]),
   ];
 }
 
