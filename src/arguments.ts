@@ -12,13 +12,17 @@ import {
 } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
-const STATS_FORMATS = ['text', 'markdown', 'csv', 'prometheus'] as const;
+export const STATS_FORMATS = ['text', 'markdown', 'csv', 'prometheus'] as const;
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+/** First words that are not names of namespaces. */
+export const SUBCOMMANDS = ['forecast', 'stats', 'completion'] as const;
 
 /** What the arguments ask for, as a value; `cli.ts` runs it. */
 export type Command =
   /** Without any argument the help is printed as an error. */
   | { run: 'help'; isMistake: boolean; all: boolean }
   | { run: 'version' }
+  | { run: 'completion'; shell: (typeof SHELLS)[number] }
   | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
   | {
       run: 'gate';
@@ -28,7 +32,7 @@ export type Command =
     };
 
 /** Options that are not inputs and need no value. */
-const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
+export const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
 const ONLY_IN_THE_ACTION = INPUT_ROWS.flatMap(([name, row]) => (row.onlyInAction ? [name] : []));
 const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 
@@ -39,6 +43,9 @@ export function parseArguments(args: readonly string[]): Command {
     return { run: 'help', isMistake: false, all: values['help'] === 'all' };
   }
   if (flag('version', values)) return { run: 'version' };
+  if (positionals[0] === 'completion') {
+    return { run: 'completion', shell: oneOf('the shell', positionals[1] ?? '', SHELLS, HINT) };
+  }
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);
     if (files.length === 0) throw usage('"stats" needs at least one report.json file');
@@ -184,13 +191,14 @@ Usage
   npx namespace-teardown-gate --terminating --now   explain the whole cluster
   npx namespace-teardown-gate forecast NAMESPACE…   would the deletion hang?
   npx namespace-teardown-gate stats FILE…           count the causes in reports
+  npx namespace-teardown-gate completion SHELL      for bash, zsh or fish
 `;
 
 const EXIT_CODES = `
 Exit codes: 0 passed, 1 failed, 2 inconclusive or could not work, 3 wrong usage
 `;
 
-const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
+export const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
 
 /** The text of `--help`: one screen with the options that have a `brief` text. */
 export const HELP = `${USAGE}

@@ -4,6 +4,7 @@ import { createTerminalLog, type Log } from './base/log.ts';
 import { print } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
+import { completionScript } from './completion.ts';
 import { GATE_VERSION } from './version.ts';
 
 /** Runs the program in a terminal: progress on standard error, the report on standard output. */
@@ -42,6 +43,9 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
       return EXIT.passed;
     case 'version':
       await print(`${GATE_VERSION}\n`);
+      return EXIT.passed;
+    case 'completion':
+      await print(completionScript(command.shell));
       return EXIT.passed;
     // Imported when needed, so that the help does not load a Kubernetes client. "eager" keeps it in the same bundle.
     case 'stats': {
