@@ -352,21 +352,12 @@ function parseTokens(tokens: readonly Token[]): Expression {
   /** `has(a.b)` reads `a.b` as an optional field. */
   function presence(): Expression {
     expect('(');
-    let target = primary();
-    let last: string | undefined;
-    while (accept('.') !== undefined) {
-      const key = name();
-      const before = target;
-      const previous = last;
-      target = previous === undefined ? before : field(before, () => previous, false);
-      last = key;
-    }
+    const { key, of } = member() as Partial<FieldExpression>;
     expect(')');
-    const key = last;
-    if (key === undefined) throw new UnsupportedSyntax();
+    if (key === undefined || of === undefined) throw new UnsupportedSyntax();
     return (scope) => {
-      const value = target(scope);
-      return value instanceof Fields ? value.has(key) : UNKNOWN;
+      const [value, name] = [of(scope), key(scope)];
+      return value instanceof Fields && typeof name === 'string' ? value.has(name) : UNKNOWN;
     };
   }
 
@@ -386,15 +377,18 @@ function combine(values: readonly Value[], deciding: boolean): Value {
   return values.every((value) => value === !deciding) ? !deciding : UNKNOWN;
 }
 
-function field(target: Expression, key: Expression, isOptional: boolean): Expression {
-  return (scope) => {
-    const value = target(scope);
+type FieldExpression = Expression & { of: Expression; key: Expression };
+
+function field(of: Expression, key: Expression, isOptional: boolean): FieldExpression {
+  const read: Expression = (scope) => {
+    const value = of(scope);
     const wanted = key(scope);
     // After an optional field, the rest of the path is optional (CEL, optional types).
     if (value === ABSENT) return ABSENT;
     if (!(value instanceof Fields) || typeof wanted !== 'string') return UNKNOWN;
     return isOptional && value.has(wanted) === false ? ABSENT : value.get(wanted);
   };
+  return Object.assign(read, { of, key });
 }
 
 function itemsOf(value: Value): readonly Value[] | undefined {

@@ -7,8 +7,14 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../model/snapshot.ts';
-import { type AdmissionRequest, meetsConditions, type Requester } from './admission-expressions.ts';
+import {
+  type AdmissionRequest,
+  evaluateCondition,
+  meetsConditions,
+  type Requester,
+} from './admission-expressions.ts';
 import { type Context, calling, listed, webhooksOf } from './context.ts';
+import { type Account, NAMESPACE_CONTROLLERS } from './rights.ts';
 
 /** Whom the API server asks, or what it judges by, before anything is changed. */
 export const ADMISSION = [
@@ -83,6 +89,11 @@ export function objectSelectorOf({ webhook, policy, binding }: Guard): LabelRequ
   return [webhook, policy, binding].flatMap((one) => one?.objectSelector ?? []);
 }
 
+/** Reports whether the guard can refuse anything: a binding that only warns or audits does not. */
+export function mayDeny({ binding }: Guard): boolean {
+  return binding?.actions.includes('Deny') !== false;
+}
+
 /** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
 export function isAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
   const { webhook, policy } = guard;
@@ -93,6 +104,37 @@ export function isAsked(guard: Guard, request: AdmissionRequest): boolean | unde
   if (rules?.some(isNamed) === false) return false;
   if (!matchesLabels(objectSelectorOf(guard), object.labels)) return false;
   return meetsConditions((webhook ?? policy)?.matchConditions ?? [], request);
+}
+
+/** Returns the first validation that is false for the request; undefined: which one cannot be evaluated. */
+export function denialOf(
+  { validations = [] }: PolicyFacts,
+  request: AdmissionRequest,
+): { expression: string; message: string } | 'none' | undefined {
+  const results = validations.map(({ expression }) => evaluateCondition(expression, request));
+  return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
+}
+
+/** Reports whether the guard is asked about the request and may refuse it. */
+export function concerns(guard: Guard, request: AdmissionRequest): boolean {
+  const mayDeny = guard.policy === undefined || denialOf(guard.policy, request) !== 'none';
+  return isAsked(guard, request) === true && mayDeny;
+}
+
+/** The first object, and one more for each guard that is asked about others only: it mostly treats those alike. */
+export function oneForEachGuard<T extends Candidate>(
+  context: Context,
+  operation: Operation,
+  type: ResourceType,
+  objects: readonly T[],
+): T[] {
+  const chosen = objects.slice(0, 1);
+  for (const guard of objects.length > 1 ? guardsFor(context, operation, type) : []) {
+    const isMeant = (object: T): boolean =>
+      concerns(guard, realRequests(context, operation, type, object)[0]);
+    if (!chosen.some(isMeant)) chosen.push(...objects.filter(isMeant).slice(0, 1));
+  }
+  return chosen;
 }
 
 /**
@@ -120,18 +162,13 @@ export function askedAbout(
     .sort((a, b) => (a.text < b.text ? -1 : 1));
 }
 
-/** The users of the namespace controller, with and without `--use-service-account-credentials`, as in most clusters. */
-const NAMESPACE_CONTROLLERS: readonly Requester[] = [
-  {
-    username: 'system:serviceaccount:kube-system:namespace-controller',
-    groups: [
-      'system:serviceaccounts',
-      'system:serviceaccounts:kube-system',
-      'system:authenticated',
-    ],
-  },
-  { username: 'system:kube-controller-manager', groups: ['system:authenticated'] },
-];
+/** Returns a workload's account as the API server sees it. */
+export function requesterOf({ namespace, name }: Account): Requester {
+  if (namespace === undefined) return { username: name, groups: ['system:authenticated'] };
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+  const username = `system:serviceaccount:${namespace}:${name}`;
+  return { username, groups: [...groups, 'system:authenticated'] };
+}
 
 /** Returns the requests that may be sent, the most likely first: the gate's own dry run says nothing about their user. */
 export function realRequests(
@@ -147,7 +184,7 @@ export function realRequests(
   if (operation === 'DELETE' && isNamespace) return [{ ...request, requester: 'unnamed' }];
   // Any controller may remove a finalizer from an object.
   const isOfController = operation === 'DELETE' || type.resource === 'namespaces/finalize';
-  const [first, ...others] = isOfController ? NAMESPACE_CONTROLLERS : [undefined];
+  const [first, ...others] = isOfController ? NAMESPACE_CONTROLLERS.map(requesterOf) : [undefined];
   return [
     { ...request, requester: first },
     ...others.map((requester) => ({ ...request, requester })),

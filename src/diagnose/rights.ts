@@ -234,8 +234,8 @@ function isFor(
   }
 }
 
-/** Who empties namespaces, with and without `--use-service-account-credentials`. */
-const NAMESPACE_CONTROLLERS: readonly Account[] = [
+/** Who empties namespaces, with `--use-service-account-credentials`, as in most clusters, and without. */
+export const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: 'kube-system', name: 'namespace-controller' },
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];

@@ -17,7 +17,7 @@ import {
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { ADMISSION, askedAbout, closedWebhooks, matchesRule } from './guards.ts';
+import { ADMISSION, askedAbout, closedWebhooks, matchesRule, oneForEachGuard } from './guards.ts';
 import { placesOfServers } from './owner/clues.ts';
 import { heldBy } from './owner/finalizers.ts';
 import {
@@ -36,7 +36,7 @@ import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';
 import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
-import { sampleKey, samplesOf, samplesWanted } from './rules/foreseen-admission.ts';
+import { samplesIn, samplesWanted } from './rules/foreseen-admission.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
@@ -95,20 +95,17 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wantEnd(context, wanted);
   wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
   const isAdmissionRead = ADMISSION.every((key) => now.cluster[key] !== undefined);
-  const inside = countsOf(forecast.present).flatMap(({ type, sample }) => {
-    if (sample === undefined) return [];
-    const { name, namespace, labels } = sample;
-    const others = samplesOf(context, type).filter(({ uid }) => uid !== sample.uid);
-    if (isAdmissionRead && !isAggregated(context, type)) {
-      const known = [{ name, namespace, labels }, ...others];
-      wanted.samples = [...(wanted.samples ?? []), ...samplesWanted(context, type, known)];
-    }
-    const further = others.map((object) => ({ type, object, key: sampleKey(type, object) }));
-    return [{ type, object: sample, key: typeName(type) }, ...further];
-  });
-  const object = { ...now.namespace, namespace: '' };
-  const all = [...inside, { type: NAMESPACE_TYPE, object, key: typeName(NAMESPACE_TYPE) }];
-  for (const { type, object, key } of all) {
+  const samples = samplesIn(context);
+  wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
+    !isAdmissionRead || type === NAMESPACE_TYPE || isAggregated(context, type)
+      ? []
+      : samplesWanted(
+          context,
+          type,
+          of.map(({ object }) => object),
+        ),
+  );
+  for (const { type, object, key } of samples) {
     wantServers(context, wanted, 'DELETE', type, object);
     // Only an aggregated server knows whether it honours dry runs.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
@@ -339,20 +336,23 @@ function wantNeeds(context: Context, { objects }: Held, wanted: Wanted): void {
   wanted.partners.push(...named, ...namedBy(context, between));
 }
 
-/** One removal for each group of objects, where admission asks somebody: it mostly treats them alike. */
+/** One removal for each group of objects and guard, where admission asks somebody. */
 function wantTrial(context: Context, held: Held, wanted: Wanted): void {
-  const [object] = held.objects;
   const { cluster } = context.now;
   const services = cluster.apiServices;
-  if (object === undefined || object.uid === '') return;
   if (ADMISSION.some((key) => cluster[key] === undefined)) return;
   // Whether an aggregated server takes dry runs seriously is known only to itself.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
-  const asked = askedAbout(context, 'UPDATE', held.type, object);
-  wanted.trials.push({
-    type: held.type,
-    object,
-    finalizer: held.finalizer,
-    ...(asked === undefined ? {} : { admission: asked.map(({ text }) => text).join(' ') }),
-  });
+  const { finalizer, objects, type } = held;
+  for (const object of oneForEachGuard(context, 'UPDATE', type, objects)) {
+    if (object.uid === '') continue;
+    const asked = askedAbout(context, 'UPDATE', type, object);
+    const admission = asked?.map(({ text }) => text).join(' ');
+    wanted.trials.push({
+      type,
+      object,
+      finalizer,
+      ...(admission === undefined ? {} : { admission }),
+    });
+  }
 }

@@ -4,6 +4,7 @@ import {
   type Context,
   contextOf,
   conversionsOf,
+  groupOf,
   isGoing,
   listed,
   listWords,
@@ -17,7 +18,9 @@ import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
-import { typeName } from '../model/facts.ts';
+import { FINALIZE, NAMESPACE_TYPE, typeName } from '../model/facts.ts';
+import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
+import type { NamespaceResult } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
@@ -58,13 +61,21 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
   if (whole.length + children.length === 0) return [];
   const recreating = present
-    .filter(({ type }) => RECREATING.test(type.group) && RECREATING_KINDS.test(type.kind))
+    .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
     .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
-  const all = [...recreating, ...parentsOf(context, objects), ...whole, ...children];
+  const known = present.flatMap(({ read }) =>
+    read.ok ? [...read.value.guarded.flatMap(({ examples }) => examples), read.value.sample] : [],
+  );
+  const seen = [...objects, ...known.filter((object) => object !== undefined)];
+  const made = [
+    ...objects,
+    ...seen.filter(({ apiVersion }) => RECREATING.test(groupOf(apiVersion))),
+  ];
+  const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
   return placed(
     context,
     [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(merged),
-    objects,
+    seen,
   );
 }
 
@@ -153,18 +164,34 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
 /** What GitOps tools apply they apply again: their own objects have to go first. */
 const RECREATING =
   /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
-const RECREATING_KINDS =
-  /^(?:Application|ApplicationSet|Kustomization|HelmRelease|GitRepo|Bundle|App)$/;
+/** Earlier ones create later ones. */
+const RECREATING_KINDS = [
+  ...['ApplicationSet', 'Application', 'GitRepo', 'Bundle', 'Kustomization', 'HelmRelease', 'App'],
+];
 
-/** Objects of the namespace that made the ones to be deleted, and would make them again. */
-function parentsOf(context: Context, objects: readonly ObjectFacts[]): Unplaced[] {
+/** Returns the place of a GitOps type among them; all other types come after them. */
+function rankOf({ group, kind }: ResourceType): number {
+  const rank = RECREATING.test(group) ? RECREATING_KINDS.indexOf(kind) : -1;
+  return rank < 0 ? RECREATING_KINDS.length : rank;
+}
+
+/** Objects of the namespace that made the ones to be deleted, or their parents, and would make them again. */
+function parentsOf(
+  context: Context,
+  objects: readonly ObjectFacts[],
+  seen: readonly ObjectFacts[],
+): Unplaced[] {
   const own = new Set(objects.map(({ uid }) => uid));
-  const parents = new Map(
-    objects
-      .flatMap(({ ownerReferences }) => ownerReferences)
-      .filter(({ controller, uid }) => controller && !own.has(uid))
-      .map((reference) => [reference.uid, reference]),
-  );
+  const parents = new Map<string, ObjectFacts['ownerReferences'][number]>();
+  const queue = [...objects];
+  for (const { ownerReferences } of queue) {
+    for (const reference of ownerReferences) {
+      const { controller, uid } = reference;
+      if (!controller || own.has(uid) || parents.has(uid)) continue;
+      parents.set(uid, reference);
+      queue.push(...seen.filter((object) => object.uid === uid).slice(0, 1));
+    }
+  }
   const byType = Map.groupBy(parents.values(), (parent) => typeOf(context, parent));
   return [...byType].flatMap(([type, references]) =>
     type?.namespaced !== true
@@ -204,11 +231,10 @@ function placed(
       if (field.startsWith('spec.')) precede(own, byKind.get(kind));
     }
   }
-  const [recreating = [], others = []] = [true, false].map((is) =>
-    steps.filter(({ type }) => RECREATING.test(type.group) === is),
-  );
-  for (const { type } of recreating) {
-    for (const other of others) precede(typeName(type), typeName(other.type));
+  for (const { type: first } of steps) {
+    for (const { type } of steps) {
+      if (rankOf(first) < rankOf(type)) precede(typeName(first), typeName(type));
+    }
   }
   const placeOf = (name: string, seen: readonly string[] = []): number => {
     const within = [...seen, name];
@@ -218,6 +244,32 @@ function placed(
   return steps
     .map((step) => ({ ...step, place: placeOf(typeName(step.type)) }))
     .sort((a, b) => a.place - b.place);
+}
+
+/**
+ * Cluster-scoped objects that have to be deleted before the namespace: the cluster loses them, so a person decides. A
+ * webhook in the namespace is one of them if it guards what cannot be deleted before its own pods.
+ */
+export function commandsFirst(
+  now: Snapshot,
+  diagnosis: Diagnosis,
+): NonNullable<NamespaceResult['order']> {
+  const context = contextOf(predict(now));
+  const types = (now.forecast?.present.content ?? []).map(({ type }) => type);
+  const last = [...types.filter((type) => FOUNDATIONS.has(typeName(type))), NAMESPACE_TYPE];
+  const webhooks = last
+    .flatMap((type) => closedWebhooks(context, 'DELETE', type, {}))
+    .concat(closedWebhooks(context, 'UPDATE', FINALIZE, {}))
+    .filter(({ service }) => isGoing(context, service.namespace));
+  const isNeeded = ({ code, subject }: Finding): boolean =>
+    code === 'apiservice-unavailable' ||
+    webhooks.some(
+      ({ configuration: { kind, name } }) => kind === subject.kind && name === subject.name,
+    );
+  return findingsOf(diagnosis, diagnosis.rootCauses)
+    .filter(isNeeded)
+    .flatMap(({ remedies }) => remedies.slice(0, 1))
+    .flatMap(({ command, risk, text }) => (command ? [{ why: `${text}: ${risk}`, command }] : []));
 }
 
 /** As a person would do it by hand. */

@@ -1,11 +1,10 @@
 import { ActionError } from '../base/errors.ts';
 import { serverTimestamp } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
-import { type OrderStep, orderOf } from '../forecast/order.ts';
+import { commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
 import { keeping, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
-import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
@@ -177,7 +176,10 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     const { namespace } = snapshot;
     target.ordered = { deletions: new Map(), timeline: [] };
     const place = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
-    await runOrderSteps(orderOf(snapshot), diagnosis, place);
+    for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
+      note(place, `not done, because it is cluster-scoped: ${command} (${why})`);
+    }
+    await runOrderSteps(orderOf(snapshot), place);
   });
 }
 
@@ -199,17 +201,7 @@ function isOver({ clock, deadline, signal }: Place): boolean {
   return signal.aborted || clock.now() >= deadline;
 }
 
-async function runOrderSteps(
-  steps: readonly OrderStep[],
-  diagnosis: Diagnosis,
-  place: Place,
-): Promise<void> {
-  // An APIService whose backend is deleted with the namespace is cluster-scoped. It is only reported.
-  for (const { code, subject, message } of findingsOf(diagnosis, diagnosis.rootCauses)) {
-    if (code !== 'apiservice-unavailable') continue;
-    const what = `${subject.kind} ${subject.name} ${message}`;
-    note(place, `${what}; until it is deleted, the namespace cannot be deleted`);
-  }
+async function runOrderSteps(steps: readonly OrderStep[], place: Place): Promise<void> {
   if (steps.length === 0) note(place, 'no object in it has to be deleted first');
   // Objects that were created again meanwhile are deleted in the next round.
   for (let round = 0; round < MAX_ROUNDS; round++) {

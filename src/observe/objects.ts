@@ -311,8 +311,11 @@ async function tryDeletion(
     const path = objectPath(type, namespace || undefined, name);
     return send(deletion(path, { preconditions: { uid } }), deps);
   };
+  const begunAt = performance.now();
   const sent = await ask(object);
-  if (sent.ok || namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
+  const seconds = Math.round((performance.now() - begunAt) / 1_000);
+  if (sent.ok) return { answer: 'accepted', ...(seconds > 0 && { seconds }) };
+  if (namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
   // The object was deleted meanwhile. Another object of its type answers the question; without any, nothing
   // can refuse.
   const path = collectionPath(type, namespace);
@@ -328,9 +331,12 @@ export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
+/** The API server waits up to 30 s for a webhook (apiserver, ValidatingWebhook.timeoutSeconds). */
+const ADMISSION_MS = 35_000;
+
 /** Sends a mutation, always as a dry run. */
 function send(mutation: Mutation, { api, signal }: Reading): Promise<Read<JsonObject>> {
-  return api.send({ ...mutation, dryRun: true }, { signal });
+  return api.send({ ...mutation, dryRun: true }, { signal, timeoutMs: ADMISSION_MS });
 }
 
 function trialOf(sent: Read<unknown>): Trial {

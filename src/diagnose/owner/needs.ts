@@ -43,6 +43,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
   const needs: Need[] = [
     ...neededToCreate(context, held, actor),
     ...neededObjects(context, held, actor),
+    ...absentObjects(context, held),
     ...complaints(context, held),
     ...missingAgents(context, held, actor),
   ];
@@ -147,6 +148,18 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
   return [...named, ...(unnamed ?? [])];
 }
 
+/** Custom objects of the owner's own groups that the held ones name, and that do not exist. */
+function absentObjects(context: Context, held: Held): Need[] {
+  const { group } = held.type;
+  return namedBy(context, held.objects).flatMap(({ type, namespace, name, by }): Need[] => {
+    const found = context.now.partners[partnerKey({ ...type, namespace, name })];
+    const isOwn = !isBuiltIn(type.group) && `.${group}`.endsWith(`.${type.group}`);
+    if (!isOwn || found?.ok !== true || found.value !== undefined) return [];
+    const text = `${type.kind} ${name} (${by}) does not exist`;
+    return [{ kind: 'state', text, certainty: 'unknown' }];
+  });
+}
+
 function isOfType(
   need: NonNullable<CatalogueEntry['needs']>[number],
   { group, kind }: ResourceType,
@@ -209,9 +222,9 @@ function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string
   return [...jobs, ...pods].slice(0, MAX_TASKS);
 }
 
-/** Words of an API that refuses, which no retry changes. */
+/** Words of an API that refuses or cannot be reached: the clean-up would meet the same. */
 const REFUSED =
-  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|permission|credential|expired|invalid (?:token|key|grant)|\b40[13]\b/i;
+  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|permission|credential|expired|invalid (?:token|key|grant)|\b40[13]\b|connection refused|i\/o timeout|no such host|no route to host|x509:/i;
 /** apiserver, NamespaceLifecycle: only a deletion that was tried before can have met this. */
 const TERMINATING = /because it is being terminated/;
 /** A shorter trouble may be over before anything is deleted. */

@@ -1,7 +1,7 @@
 import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import { POD_TYPE } from '../../model/facts.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
-import { type LeaseFacts, trialKey } from '../../model/snapshot.ts';
+import { type LeaseFacts, type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import { productName } from '../catalogue.ts';
 import { cutText, isWaiting, linksInside, linksNamedIn } from '../chains.ts';
@@ -30,14 +30,15 @@ import {
   wordsOf,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { askedAbout } from '../guards.ts';
-import { departedGrant, isRbacRead } from '../rights.ts';
+import { askedAbout, realRequests, requesterOf } from '../guards.ts';
+import { type Account, departedGrant, isRbacRead } from '../rights.ts';
 import {
   admissionResult,
   deadWebhooks,
-  isForEverybody,
+  EVALUATED,
+  type Judgement,
+  judgeAdmission,
   onlyAsked,
-  refusals,
 } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
@@ -120,15 +121,15 @@ export function ownerResults(
 ): OwnerResults {
   if (isOfControllerManager(held)) return ofControllerManager(context, held);
   const attribution = findOwner(context, held);
-  const refusing = refusingFor(context, held);
-  const obstacles = refusing.filter(isForEverybody);
-  const removal = removalRemedies(context, held, siblings, refusing[0]?.subject);
+  const { results: obstacles, ...open } = judgeRemoval(context, held, attribution.owner?.account);
+  const [refusing] = [...open.toGate, ...obstacles];
+  const removal = removalRemedies(context, held, siblings, refusing?.subject);
   const { verdict, owner } = attribution;
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
     verdict === 'found' && owner?.actor !== undefined
       ? ofActor(attribution, {
-          ...{ context, held, removal, obstacles },
+          ...{ context, held, removal, obstacles, questions: open.questions },
           candidate: owner,
           actor: owner.actor,
         })
@@ -251,6 +252,8 @@ interface OwnerCase {
   removal: Remedy[];
   /** What refuses the update that removes the finalizer. */
   obstacles: RuleResult[];
+  /** What nobody can say about that. */
+  questions: string[];
   common: Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
     Partial<RuleResult>;
   /** "should remove x", with how sure that is. */
@@ -559,7 +562,10 @@ function running(ownerCase: OwnerCase): RuleResult[] {
         : `RBAC lets it watch ${type}, but neither update nor patch them`;
     // What else refuses it is told next; who denies us may let the owner do it.
     const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
-    const isDenied = obstacles.every(({ code }) => code === 'admission-denied');
+    const isDenied = obstacles.every(
+      ({ code, evidence: [said = ''] }) =>
+        code === 'admission-denied' && !said.startsWith(EVALUATED),
+    );
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
@@ -719,7 +725,10 @@ function isOfTheCloud(held: Held): boolean {
  */
 function needing(ownerCase: OwnerCase): RuleResult[] {
   const { actor, common, context, held } = ownerCase;
-  const all = needsOfOwner(context, held, actor);
+  const all = [
+    ...needsOfOwner(context, held, actor),
+    ...ownerCase.questions.map((text): Need => ({ kind: 'state', text, certainty: 'unknown' })),
+  ];
   const isLikely = all[0]?.certainty === 'likely' && common.certainty !== 'unknown';
   const needs = all.filter(({ certainty }) => !isLikely || certainty === 'likely');
   if (needs.length === 0) return [];
@@ -1074,30 +1083,44 @@ function attachments(context: Context, held: Held): string[] {
  * What refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
  * matches, fails closed and nothing is behind its Service. A dry run that is accepted clears admission.
  */
-function refusingFor(context: Context, held: Held): RuleResult[] {
-  const [object] = held.objects;
-  if (object === undefined || isAggregated(context, held.type)) return [];
-  const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
+function judgeRemoval(context: Context, held: Held, account?: Account): Judgement {
+  const isOurs = !isAggregated(context, held.type);
+  const all = (isOurs ? held.objects : []).map((object) =>
+    judgeObject(context, held, object, account),
+  );
+  const results = all.flatMap((one) => one.results);
+  return {
+    results: [...new Map(results.map((result) => [idOf(result), result])).values()],
+    questions: [...new Set(all.flatMap(({ questions }) => questions))],
+    toGate: all.flatMap(({ toGate }) => toGate),
+  };
+}
+
+function judgeObject(
+  context: Context,
+  { finalizer, type }: Held,
+  object: ObjectFacts,
+  account: Account | undefined,
+): Judgement {
+  const trial = context.now.trials[trialKey(object.uid, finalizer)];
+  const none = { results: [], questions: [], toGate: [] };
   // A webhook that answers now may go with the namespace.
-  const isForecast = context.now.forecast !== undefined;
-  if (trial?.answer === 'accepted' && !isForecast) return [];
-  const request = `UPDATE of ${typeName(held.type)}`;
-  const asked = askedAbout(context, 'UPDATE', held.type, object) ?? [];
+  if (trial?.answer === 'accepted' && context.now.forecast === undefined) return none;
+  const request = `UPDATE of ${typeName(type)}`;
+  const asked = askedAbout(context, 'UPDATE', type, object) ?? [];
   const mutating = asked.filter(({ isMutating }) => isMutating);
-  if (trial?.answer === 'undone') {
-    return onlyAsked(context, mutating, request, `puts ${held.finalizer} back on the object`);
-  }
   const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
-  // The trial adds none: whoever changes the object on the way does.
-  if (errors.some(({ kind }) => kind === 'new-finalizers-refused')) {
-    return onlyAsked(
-      context,
-      mutating,
-      request,
-      'adds a finalizer to the object, which the API server refuses',
-    );
-  }
-  return refusals(context, held.type, object, 'UPDATE', trial);
+  const does =
+    trial?.answer === 'undone'
+      ? `puts ${finalizer} back on the object`
+      : // The trial adds none: whoever changes the object on the way does.
+        errors.some(({ kind }) => kind === 'new-finalizers-refused') &&
+        'adds a finalizer to the object, which the API server refuses';
+  if (does) return { ...none, results: onlyAsked(context, mutating, request, does) };
+  const [real] = realRequests(context, 'UPDATE', type, object);
+  const requester = account && requesterOf(account);
+  const who = account === undefined ? 'its owner' : accountText(account);
+  return judgeAdmission(context, { ...real, requester }, who, trial);
 }
 
 /** What admission makes of the removal, where nobody can be named for it. */
@@ -1142,7 +1165,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       // It is not gone: another one takes over, and then it removes what is its own.
     };
   }
-  const obstacles = refusingFor(context, held).filter(isForEverybody);
+  const { results: obstacles } = judgeRemoval(context, held);
   const refusals = refusalsFor(context, held);
   const common = {
     subject: {

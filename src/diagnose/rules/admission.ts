@@ -9,6 +9,7 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
+import type { AdmissionRequest } from '../admission-expressions.ts';
 import {
   actorsBehind,
   type Backend,
@@ -40,8 +41,12 @@ import {
 import {
   bindingsOf,
   closedWebhooks,
+  denialOf,
   type Guard,
+  guardsFor,
+  isAsked,
   matchesLabels,
+  mayDeny,
   type Operation,
   policiesOf,
 } from '../guards.ts';
@@ -66,36 +71,112 @@ export function admissionResult(
       });
 }
 
+/** What admission makes of a request. */
+export interface Judgement {
+  results: RuleResult[];
+  /** What decides and could not be known. */
+  questions: string[];
+  /** What was refused to this gate, and says nothing about others. */
+  toGate: RuleResult[];
+}
+
 /**
- * Whoever refuses such a request: who was heard when the gate tried it, and who cannot answer at all, for only the
- * first of them is heard. What is answered to the gate may say nothing about others.
+ * Judges a request for the user that will send it: what the gate's dry run was answered, webhooks that cannot answer, for
+ * only the first that refuses is heard, and what looks at who asks, since its answer to the gate says nothing about others.
  */
-export function refusals(
+export function judgeAdmission(
   context: Context,
-  type: ResourceType,
-  object: Pick<ObjectFacts, 'labels'>,
-  operation: 'UPDATE' | 'DELETE',
+  request: AdmissionRequest,
+  who: string,
   trial: Trial | undefined,
-): RuleResult[] {
+): Judgement {
+  const { operation, type } = request;
+  const does = `${operation} of ${typeName(type)}`;
+  const results = new Map<string, RuleResult>();
+  const judgement: Judgement = { results: [], questions: [], toGate: [] };
+  const add = (result: RuleResult): void => {
+    if (!results.has(idOf(result))) results.set(idOf(result), result);
+  };
+  const guards = guardsFor(context, operation, type).filter(mayDeny);
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
-  const request = `${operation} of ${typeName(type)}`;
-  const heard = said.filter(isAdmissionError).map((error): RuleResult => {
-    if (!dependsOnUser(context, error)) return admissionResult(context, error, request);
-    const ours = `${request} by this gate (its conditions look at who asks)`;
-    return { ...admissionResult(context, error, ours), certainty: 'unknown' };
-  });
-  const isHeard = (dead: RuleResult): boolean => heard.some((one) => idOf(one) === idOf(dead));
-  return [
-    ...heard,
-    ...deadWebhooks(context, type, object, operation).filter((one) => !isHeard(one)),
-  ];
+  for (const error of said.filter(isAdmissionError)) {
+    if (!dependsOnUser(context, error)) {
+      add(admissionResult(context, error, does));
+      continue;
+    }
+    const ours = `${does} by this gate (its conditions look at who asks)`;
+    judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
+    const guard = guards.find((one) => isSaidBy(context, error, one));
+    // What a policy makes of others is evaluated below.
+    const isReal = guard && (guard.policy !== undefined || isAsked(guard, request));
+    if (isReal && guard.webhook) add(admissionResult(context, error, does));
+    if (isReal === undefined)
+      judgement.questions.push(
+        `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
+      );
+  }
+  for (const guard of guards) {
+    const asked = isAsked(guard, request);
+    if (asked === false) continue;
+    const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
+    const judged =
+      dead && asked
+        ? dead
+        : dead
+          ? UNEVALUATED
+          : judgedForUser(context, guard, request, asked, who);
+    if (typeof judged === 'string') judgement.questions.push(`${guard.text} ${judged}`);
+    else if (judged !== undefined) add(judged);
+  }
+  return { ...judgement, results: [...results.values()] };
+}
+
+const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
+/** Evidence of what no dry run of the gate could try. */
+export const EVALUATED = 'its expressions, evaluated for ';
+
+/** What a guard that looks at who asks makes of a request as another user, or what of that could not be evaluated. */
+function judgedForUser(
+  context: Context,
+  guard: Guard,
+  request: AdmissionRequest,
+  asked: true | undefined,
+  who: string,
+): RuleResult | string | undefined {
+  if (!guard.dependsOnUser) return undefined;
+  const { binding, policy } = guard;
+  if (policy === undefined) {
+    const perhaps = asked ? '' : 'perhaps ';
+    return isAsked(guard, { ...request, requester: 'unnamed' }) === true
+      ? undefined
+      : `is asked ${perhaps}by its match conditions, and was not asked about the dry run of this gate`;
+  }
+  const denial = denialOf(policy, request);
+  if (denial === 'none') return undefined;
+  if (asked === undefined || denial === undefined)
+    return 'looks at who asks, and its expressions could not be evaluated';
+  const message = denial.message || `expression ${denial.expression} is false for ${who}`;
+  const error = { policy: policy.name, binding: binding?.name, message, text: EVALUATED + who };
+  const does = `${request.operation} of ${typeName(request.type)}`;
+  return policyDenied(context, { kind: 'policy-denied', ...error }, does);
+}
+
+function isSaidBy(
+  context: Context,
+  error: AdmissionError,
+  { webhook, policy, binding }: Guard,
+): boolean {
+  if (error.kind === 'policy-denied') {
+    return policy?.name === error.policy && (error.binding ?? binding?.name) === binding?.name;
+  }
+  return webhook !== undefined && webhook === findWebhook(context, error);
 }
 
 /**
  * Several configurations may have webhooks of one name; the Service in the error tells them apart, then
  * whether they select this namespace at all.
  */
-export function findWebhook(
+function findWebhook(
   context: Context,
   error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
 ): WebhookFacts | undefined {
@@ -386,7 +467,7 @@ export function deadWebhooks(
 }
 
 /** Returns undefined unless the webhook fails closed and nothing is behind its Service. */
-export function deadWebhook(
+function deadWebhook(
   context: Context,
   webhook: WebhookFacts,
   request: string,
@@ -401,16 +482,11 @@ export function deadWebhook(
 }
 
 /** What is answered to us says nothing about others. */
-export function dependsOnUser(context: Context, error: AdmissionError): boolean {
+function dependsOnUser(context: Context, error: AdmissionError): boolean {
   if (error.kind !== 'policy-denied') {
     return findWebhook(context, error)?.dependsOnUser === true;
   }
   return policyNamed(context, error.policy)?.dependsOnUser !== false;
-}
-
-/** Whoever sends the request; a rule with exemptions that refuses it to us proves nothing about others. */
-export function isForEverybody({ certainty }: RuleResult): boolean {
-  return certainty !== 'unknown';
 }
 
 /** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */

@@ -1,11 +1,10 @@
-import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
+import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
-import {
-  type DefinitionDetail,
-  type Forecast,
-  type ResourceType,
-  type TypeContent,
-  trialKey,
+import type {
+  DefinitionDetail,
+  Forecast,
+  ResourceType,
+  TypeContent,
 } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies, remediesOf, tiesOf } from '../backends.ts';
 import { beforehand, kubectl, look, named, patchCommand, role } from '../commands.ts';
@@ -41,8 +40,8 @@ import {
 } from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
 import { mayController } from '../rights.ts';
-import { admissionResult, deadWebhooks, isForEverybody, refusals } from './admission.ts';
-import { foreseenAdmission } from './foreseen-admission.ts';
+import { admissionResult, deadWebhooks } from './admission.ts';
+import { foreseenAdmission, judgeEnd } from './foreseen-admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -129,13 +128,9 @@ function unruled({ group, resource }: TypeRef, verb: string, does: string): Erro
 
 /** Everything inside is gone, or will be, and the last request of the namespace controller is refused to anybody. */
 export function refusedEnd(context: Context): RuleResult[] {
-  const { namespace, trials } = context.now;
-  const trial = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const blocksNamespace =
     'it refuses the request with which the namespace controller finishes the deletion';
-  const refused = refusals(context, FINALIZE, namespace, 'UPDATE', trial)
-    .filter(isForEverybody)
-    .map((result) => ({ ...result, blocksNamespace }));
+  const refused = judgeEnd(context).results.map((result) => ({ ...result, blocksNamespace }));
   return [...forbiddenEnd(context), ...refused];
 }
 
