@@ -82,6 +82,16 @@ export function byService(namespace: string, name: string): JsonObject {
   return { service: { namespace, name, path: '/validate' } };
 }
 
+/** As before Kubernetes 1.22: today's API takes only webhooks that can be asked about dry runs. */
+export async function refusesDryRuns(world: World): Promise<void> {
+  const ref = webhookRef(world);
+  const found = await world.client.get(ref);
+  const [webhook] = found['webhooks'] as [JsonObject];
+  const { resourceVersion: _, ...metadata } = found.metadata;
+  const stored = { ...found, metadata, webhooks: [{ ...webhook, sideEffects: 'Some' }] };
+  await world.storePastApi(`validatingwebhookconfigurations/${ref.name}`, JSON.stringify(stored));
+}
+
 /** Admission configuration takes a moment to be followed: asks for a dry run until it is refused. */
 export async function refusesDeletion(world: World, ref: Ref): Promise<void> {
   const path = `${await world.client.pathOf(ref)}?dryRun=All`;
@@ -120,6 +130,8 @@ export interface PolicyOptions {
   /** CEL; what is not true is refused. */
   expression: string;
   message: string;
+  /** CEL; said in place of the message. */
+  messageExpression?: string;
   /** CEL; the policy looks at nothing else. */
   condition?: string;
   /** Its parameters are in this ConfigMap, without which it refuses everything. */
@@ -133,6 +145,7 @@ export function policyRef(world: World, name: string): Ref {
 /** A ValidatingAdmissionPolicy and its binding, for the namespace under test. */
 export async function createPolicy(world: World, options: PolicyOptions): Promise<void> {
   const { operations, apiGroup, resource, expression, message, condition, params } = options;
+  const { messageExpression: words } = options;
   const { apiVersion, kind, name } = policyRef(world, options.name);
   const rule = {
     operations: [...operations],
@@ -151,7 +164,7 @@ export async function createPolicy(world: World, options: PolicyOptions): Promis
       ...(condition === undefined
         ? {}
         : { matchConditions: [{ name: 'concerns-us', expression: condition }] }),
-      validations: [{ expression, message }],
+      validations: [{ expression, message, ...(words && { messageExpression: words }) }],
     },
   });
   await world.create({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import { createPolicy, createWebhook, refusesDeletion } from './admission.ts';
+import { createPolicy, createWebhook, refusesDeletion, refusesDryRuns } from './admission.ts';
 import { type Cluster, foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { gate, inside, rootsOf } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
@@ -145,7 +145,135 @@ const inForce =
     await refusesDeletion(world, configMapRef(world.namespace, 'zzz'));
   };
 
+/** More of them than are searched; admission is asked about the last. */
+const manyConfigMaps =
+  (count: number): Build =>
+  async ({ client, namespace }) => {
+    const names = Array.from({ length: count }, (_, index) => `cm-${10_000 + index}`);
+    for (let at = 0; at < count; at += 50) {
+      const some = names.slice(at, at + 50);
+      await Promise.all(
+        some.map((name) => client.create(configMap(namespace, name, { labels: { which: name } }))),
+      );
+    }
+  };
+
+/** The operator is not let change its objects; others are. */
+const refusingUpdates =
+  (expression: string, objects: readonly JsonObject[] = [{}]): Build =>
+  async (world) => {
+    const operator = await elsewhere(world, {}, {});
+    for (const [index, metadata] of objects.entries()) {
+      const name = `w-${index}`;
+      await createGuarded(world, operator, name);
+      const ref = { apiVersion: apiVersionOf(operator), kind: operator.kind, name };
+      await world.client.patch({ ...ref, namespace: world.namespace }, { metadata });
+    }
+    await createPolicy(world, {
+      ...{ operations: ['UPDATE'], apiGroup: operator.group, resource: '*' },
+      ...{ name: 'freeze', expression, message: 'it is frozen' },
+    });
+  };
+
 const HANGS: Record<string, Hang> = {
+  'two installations of which one does not start': [
+    async (world) => {
+      const one = { name: 'widget-operator', container: { args: ['--widget-class=blue'] } };
+      const operator = await elsewhere(world, one);
+      await install(world, {
+        ...{ namespace: operator.namespace, scope: 'cluster', type: false },
+        ...{ name: 'widget-operator-green', manager: 'widget-operator' },
+        container: { args: ['--widget-class=green'], image: 'example.com/none' },
+      });
+      await createGuarded(world, operator, 'a');
+    },
+    'inconclusive',
+    /widget-operator-green/,
+  ],
+  'a status that has said for an hour that the cloud cannot be reached': [
+    (world) => complaining(world, 'cannot observe: dial tcp 10.0.0.5:443: i/o timeout'),
+    'inconclusive',
+    /i\/o timeout/,
+  ],
+  'a configuration that is named and does not exist': [
+    async (world) => {
+      const operator = await elsewhere(world);
+      await kindOfGroup(world, operator, 'ProviderConfig', { scope: 'Cluster' });
+      const providerConfigRef = { name: world.name('cloud') };
+      await createGuarded(world, operator, 'a', world.namespace, { providerConfigRef });
+    },
+    'inconclusive',
+    /ProviderConfig/,
+  ],
+  'a policy that refuses updates to the account of the operator': [
+    refusingUpdates(`!${USER}.endsWith(":widget-operator")`),
+    'would-hang',
+    /freeze/,
+  ],
+  'a policy that refuses the update of one object by its label': [
+    refusingUpdates('!has(oldObject.metadata.labels) || !("keep" in oldObject.metadata.labels)', [
+      {},
+      { labels: { keep: 'yes' } },
+    ]),
+    'would-hang',
+    /freeze/,
+  ],
+  'a webhook that does not answer for 20 s': [
+    async (world) => {
+      await createWebhook(world, {
+        ...guardingConfigMaps,
+        clientConfig: await startWebhook(world, () => 'never answers'),
+        timeoutSeconds: 20,
+      });
+    },
+    'would-hang',
+    /does not respond in time/,
+  ],
+  'a webhook that takes 3 s for each of many objects': [
+    async (world) => {
+      await manyConfigMaps(250)(world);
+      await createWebhook(world, {
+        ...guardingConfigMaps,
+        clientConfig: await startWebhook(world, () => 'never answers'),
+        ...{ failurePolicy: 'Ignore', timeoutSeconds: 3 },
+      });
+    },
+    'inconclusive',
+    /3 s for each of 25\d/,
+  ],
+  'a webhook that takes no dry runs': [
+    inForce(async (world) => {
+      await twoConfigMaps(world);
+      await createWebhook(world, {
+        ...guardingConfigMaps,
+        clientConfig: await startWebhook(world, () => ({ deny: 'never' })),
+      });
+      await refusesDryRuns(world);
+    }),
+    'inconclusive',
+    /does not support dry run/,
+  ],
+  'a policy that answers by an expression, in another language': [
+    inForce(async (world) => {
+      await twoConfigMaps(world);
+      await createPolicy(world, {
+        ...ASKED,
+        ...{ name: 'keep', message: 'unused', expression: 'oldObject.metadata.name != "zzz"' },
+        messageExpression:
+          '"「" + oldObject.metadata.name + "」は削除できません, admission webhook \\"x\\" denied the request: まだ使用中"',
+      });
+    }),
+    'would-hang',
+    /admission-denied ValidatingAdmissionPolicy \S+ denies DELETE of configmaps: 「zzz」は削除できません/,
+  ],
+  'more objects than are searched for the one that is refused': [
+    async (world) => {
+      await manyConfigMaps(5_050)(world);
+      await inForce(policy('oldObject.metadata.name != "zzz"'))(world);
+    },
+    'inconclusive',
+    /only the first 5000 are searched/,
+  ],
   'two installations of which one is scaled to zero': [
     async (world) => {
       const one = { name: 'widget-operator', container: { args: ['--widget-class=blue'] } };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import { failed } from '../../src/model/read.ts';
 import { BROKEN } from '../stage/fake-cluster.ts';
-import { createPolicy, createWebhook, refusesUpdate } from './admission.ts';
+import { byService, createPolicy, createWebhook, refusesUpdate } from './admission.ts';
 import { refOf } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { foreignKubeconfig, sharedCluster } from './clusters.ts';
@@ -17,6 +17,7 @@ import {
   customType,
   deployment,
   secret,
+  service,
 } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { createGuarded, install, type Operator } from './scenarios/operator.ts';
@@ -27,7 +28,7 @@ import {
   register,
   startExtensionApi,
 } from './servers/extension-api.ts';
-import { startWebhook } from './servers/webhook.ts';
+import { startWebhook, startWebhookServer } from './servers/webhook.ts';
 import { conditionsOf, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
@@ -132,7 +133,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           );
           const ordered = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
           expect(ordered.log).toMatch(
-            /APIService .*; until it is deleted, the namespace cannot be deleted/,
+            /not done, because it is cluster-scoped: kubectl delete apiservice \S+ \(.*disappears for the whole cluster\)/,
           );
           expect(ordered.result).toMatchObject({
             outcome: 'stuck',
@@ -178,6 +179,44 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(log).toMatch(/first 1 stores[\s\S]*first 1 widgets/);
         expect(result.outcome).toBe('deleted');
         expect(await leftIn(world)).toEqual([]);
+      });
+    });
+
+    test('deletes the parents of parents before them', async () => {
+      await within('grandparents', async (world) => {
+        const child = await inside(world);
+        const [store, tenant] = [
+          { ...child, kind: 'Store', finalizer: '' },
+          { ...child, kind: 'Tenant' },
+        ] as const;
+        for (const { group, kind } of [store, tenant]) {
+          await world.createType(customType({ group, kind }));
+        }
+        await world.create(customObject(apiVersionOf(tenant), 'Tenant', world.namespace, 'acme'));
+        keepMaking(world, tenant, 'acme', store);
+        keepMaking(world, store, 'db', child);
+        await seen(world, child, 'db');
+        const { result } = await gate(world, { delete: 'ordered', timeout: '90s' });
+        expect(result.deletions?.map(({ kind }) => kind)).toEqual(['Tenant', 'Store', 'Widget']);
+        expect(result.outcome).toBe('deleted');
+      });
+    });
+
+    test('says that a webhook in the namespace has to go first if it guards what serves it', async () => {
+      await within('self-guarded', async (world) => {
+        const { namespace } = world;
+        const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
+        await world.create(service(namespace, 'guard'));
+        await connect(world, { namespace, name: 'guard' }, server);
+        await createWebhook(world, {
+          ...{ operations: ['DELETE'], resource: 'configmaps' },
+          clientConfig: { ...byService(namespace, 'guard'), caBundle: server.caBundle },
+        });
+        const { log, writes } = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
+        expect(log).toMatch(
+          /not done, because it is cluster-scoped: kubectl delete validatingwebhookconfiguration \S+ \(.*its check stops/,
+        );
+        expect(writes.map(({ resource }) => resource)).toEqual(['namespaces']);
       });
     });
 
@@ -784,7 +823,7 @@ function keepMaking(world: World, parent: Operator, name: string, child: Operato
         await world.client
           .create(
             customObject(apiVersionOf(child), child.kind, world.namespace, 'db', {
-              finalizers: [child.finalizer],
+              finalizers: [child.finalizer].filter(Boolean),
               ...owned,
             }),
             { fieldManager: child.manager },

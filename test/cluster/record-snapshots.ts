@@ -56,7 +56,10 @@ const ALSO_ON_1_32 = new Set([
 /** Between the two looks, as in the shortest wait that tells slow from stuck: passes and graces end. */
 const PAUSE_MS = 8_000;
 /** Looked at before their deletion as well, as a forecast does. */
-const FORETOLD = new Set(['S3', 'S4']);
+const FORETOLD = new Set([
+  ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden', 'denied-by-policy'],
+  ...['denied-by-webhook', 'granted-here', 'owner-not-ready', 'paused', 'two-dead-webhooks'],
+]);
 const MAX_BYTES = 300_000;
 /** Each has servers of its own, and mostly waits for them. */
 const AT_ONCE = 4;

@@ -91,13 +91,8 @@ const storageUnreadable: Scenario = {
   versions: ['1.36.3'], // 1.32.2 passes over what it cannot decode
   setUp: async (world) => {
     await world.createNamespace();
-    const key = `/registry/configmaps/${world.namespace}/broken`;
-    const encode = (text: string): string => Buffer.from(text).toString('base64');
-    const answer = await fetch(`${world.plane?.etcdEndpoint}/v3/kv/put`, {
-      method: 'POST',
-      body: JSON.stringify({ key: encode(key), value: encode('k8s:enc:aescbc:v1:lost:garbage') }),
-    });
-    if (!answer.ok) throw new Error(`etcd: ${answer.status} ${await answer.text()}`);
+    const key = `configmaps/${world.namespace}/broken`;
+    await world.storePastApi(key, 'k8s:enc:aescbc:v1:lost:garbage');
   },
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /unable to transform key/] }),
   expect: () => ({
