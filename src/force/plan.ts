@@ -238,16 +238,14 @@ function permit(
   held: readonly Finding[],
 ): { reason?: string; despite?: string } {
   const permission = permissionFor(policy.finalizers, finalizer);
-  const owners = held.map(({ waitsFor }) =>
-    findingsOf(diagnosis, waitsFor).filter((one) => one.finalizer === finalizer),
-  );
+  const causes = held.map(({ waitsFor }) => findingsOf(diagnosis, waitsFor));
+  const owners = causes.map((found) => found.filter((one) => one.finalizer === finalizer));
   const isGone = owners.length > 0 && owners.every((found) => found.some(wasSeenDeleted));
   if (isGone && permission !== undefined) return {};
   const known = owners.flat().map(({ subject, message }) => `${subjectText(subject)} ${message}`);
-  const about =
-    known.length > 0
-      ? listNames([...new Set(known)], MAX_KNOWN)
-      : 'the diagnosis found no owner of it';
+  const awaited = causes.flat().map(({ subject }) => `it waits for ${subjectText(subject)}`);
+  const said = [...new Set(known.length > 0 ? known : awaited)];
+  const about = said.length > 0 ? listNames(said, MAX_KNOWN) : 'the diagnosis found no owner of it';
   if (permission === 'exactly') return { despite: about };
   const rule =
     permission === 'by-pattern'

@@ -10,8 +10,18 @@ import { observe } from '../../src/observe/observe.ts';
 import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
 import { account, CLAIMS, FINALIZER, OPS, Situation } from '../stage/force-situation.ts';
 import { DEMO } from '../stage/gate-run.ts';
+import { readRecordedLook } from './recorded-looks.ts';
 
 const LOOK_MS = 30_000;
+
+const POLICY: ActivePolicy = {
+  mode: 'namespace',
+  namespaces: ['preview-*'],
+  label: undefined,
+  finalizers: ['*.example.com/*'],
+  pods: false,
+  orphans: 'refuse',
+};
 
 interface Planning {
   policy?: Partial<ActivePolicy>;
@@ -46,15 +56,7 @@ async function plan(situation: Situation, given: Planning = {}): Promise<ForcePl
   return planForce({
     snapshot,
     diagnosis: diagnose(snapshot, before),
-    policy: {
-      mode: 'namespace',
-      namespaces: ['preview-*'],
-      label: undefined,
-      finalizers: ['*.example.com/*'],
-      pods: false,
-      orphans: 'refuse',
-      ...given.policy,
-    },
+    policy: { ...POLICY, ...given.policy },
     startUid: given.startUid ?? snapshot.namespace.uid,
     ownNamespace: 'ci',
     machinery: given.machinery ?? [],
@@ -475,4 +477,17 @@ describe('the namespace itself', () => {
     expect(freed(accepted)).toEqual([`${NAMESPACE} kubernetes`]);
     expect(accepted.strands).toMatch(words);
   });
+});
+
+test('of an object that waits for another one, the refusal names that one', () => {
+  const { before, now } = readRecordedLook('S76');
+  const { refused } = planForce({
+    snapshot: now,
+    diagnosis: diagnose(now, before),
+    policy: POLICY,
+    startUid: now.namespace.uid,
+    ownNamespace: 'ci',
+    machinery: [],
+  });
+  expect(refused.map(({ reason }) => reason).join()).toMatch(/it waits for Tenant \S*acme/);
 });
