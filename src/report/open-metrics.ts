@@ -20,6 +20,8 @@ interface Family {
   /** Ends with its unit, where it has one: OpenMetrics requires it. */
   name: string;
   unit?: 'seconds';
+  /** A gauge, unless it has quantiles. */
+  type?: 'summary';
   help: string;
   samples: readonly Sample[];
 }
@@ -101,6 +103,7 @@ export function statisticsMetrics({
     },
     {
       name: 'teardown_deletion_seconds',
+      type: 'summary',
       unit: 'seconds',
       help: 'Quantiles of the time until a namespace was deleted.',
       samples: quantiles,
@@ -127,8 +130,8 @@ function provenOwner({ code, certainty, subject }: Finding): string {
 }
 
 function familiesText(families: readonly Family[]): string {
-  const lines = families.flatMap(({ name, unit, help, samples }) => [
-    `# TYPE ${name} gauge`,
+  const lines = families.flatMap(({ name, type = 'gauge', unit, help, samples }) => [
+    `# TYPE ${name} ${type}`,
     ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),
     `# HELP ${name} ${help}`,
     ...[...onePerLabels(samples)].map(([labels, value]) => `${name}${labels} ${value}`),

@@ -22,9 +22,9 @@ const metrics = (...given: Parameters<typeof runOf>): string =>
 
 const NAME = '[a-z_]+';
 const LABEL = String.raw`[a-z_]+="(?:[^"\\\n]|\\["\\n])*"`;
-/** The grammar of OpenMetrics 1.0, as far as gauges need it. */
+/** The grammar of OpenMetrics 1.0, as far as gauges and quantiles need it. */
 const LINES = [
-  new RegExp(`^# (?:TYPE ${NAME} gauge|UNIT ${NAME} [a-z]+|HELP ${NAME} .*)$`, 'u'),
+  new RegExp(`^# (?:TYPE ${NAME} (?:gauge|summary)|UNIT ${NAME} [a-z]+|HELP ${NAME} .*)$`, 'u'),
   new RegExp(String.raw`^${NAME}(?:\{${LABEL}(?:,${LABEL})*\})? \d+(?:\.\d+)?$`, 'u'),
 ];
 
