@@ -1,8 +1,14 @@
 import { escapeForRegExp } from '../base/text.ts';
 import type { Read } from '../model/read.ts';
-import { type ObjectFacts, partnerKey, type Wanted } from '../model/snapshot.ts';
+import {
+  type NamespaceFacts,
+  type ObjectFacts,
+  partnerKey,
+  type Wanted,
+} from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
 import {
+  behindId,
   type Context,
   detailOf,
   findingId,
@@ -11,13 +17,14 @@ import {
   type Link,
   linksTo,
   linksToHeld,
+  listed,
   subjectOf,
   typeName,
   typesOf,
   valueIn,
 } from './context.ts';
 import type { Held } from './owner/held.ts';
-import { sayings } from './owner/state.ts';
+import { concerns, sayings } from './owner/state.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
 
 /**
@@ -30,8 +37,79 @@ export function linksInside(context: Context, held: Held, owner?: Actor): Link[]
     ...podsOf(context, held).flatMap((pod) =>
       linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
     ),
+    ...linksBehind(context, held),
     ...said.flatMap((text) => linksNamedIn(context, held, text)),
   ];
+}
+
+/**
+ * Returns the terminating namespaces that a held object waits for: its manifest or its status makes or names them as
+ * such, or both name each other (a SubnamespaceAnchor has the name of its namespace, whose annotation names the parent).
+ * To be named alone is no reason: a controller does not wait for every namespace in which it works.
+ */
+export function namespacesBehind(
+  context: Context,
+  held: Held,
+): { namespace: NamespaceFacts; because: string }[] {
+  const others = otherTerminating(context);
+  if (others.length === 0) return [];
+  const said = sayings(context, held).filter(({ text }) => isWaiting(text));
+  return others.flatMap((namespace) => {
+    const why = held.objects.flatMap((object) => reasonFor(context, held, object, namespace) ?? []);
+    const isSaid = said.some(({ text }) => isNamespaceNamed(text, namespace));
+    const [reason] = isSaid ? [NAMED] : why;
+    if (reason === undefined) return [];
+    const because = `it waits until Namespace ${namespace.name} is deleted (${reason})`;
+    return [{ namespace, because }];
+  });
+}
+
+function otherTerminating({ now }: Context): NamespaceFacts[] {
+  if (now.forecast !== undefined) return [];
+  return listed(now.cluster.namespaces).filter(
+    ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== now.namespace.name,
+  );
+}
+
+/** Reports whether the text names the namespace itself, and not as the place of something else. */
+function isNamespaceNamed(text: string, { name }: NamespaceFacts): boolean {
+  if (!text.includes(name)) return false;
+  const place = '(?<!\\b(?:in|into|from|to|of) (?:the )?)';
+  return new RegExp(
+    `${place}namespaces?[\\s:/]+["'\`]?${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`,
+    'i',
+  ).test(text);
+}
+
+const NAMED = 'its status names it as what it waits for';
+
+function reasonFor(
+  context: Context,
+  held: Held,
+  object: ObjectFacts,
+  { name, owners, labels, annotations }: NamespaceFacts,
+): string | undefined {
+  const { references = [], mentions = [], deletionPolicy } = detailOf(context, object) ?? {};
+  if (owners?.includes(object.uid)) return 'it owns it';
+  const made = references.find(
+    (one) =>
+      one.kind === 'Namespace' && one.name === name && (one.isMade || /^status\./.test(one.field)),
+  );
+  if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;
+  if (object.name !== name && !mentions.includes(name)) return undefined;
+  const own = [object.uid, object.name, object.namespace, `${object.namespace}/${object.name}`];
+  const [back] =
+    Object.entries({ ...labels, ...annotations }).find(
+      ([key, value]) => key.includes('/') && own.includes(value) && concerns(key, held),
+    ) ?? [];
+  return back === undefined ? undefined : `its ${back} names ${object.kind} ${object.name}`;
+}
+
+/** Links to everything that these namespaces wait for, which `diagnose` puts in their places. */
+function linksBehind(context: Context, held: Held): Link[] {
+  return namespacesBehind(context, held)
+    .filter(({ namespace }) => context.now.behind?.[namespace.name] !== undefined)
+    .map(({ namespace, because }) => ({ id: behindId(namespace.name), because }));
 }
 
 /** Owner references are followed upwards at most this far; a hostile cluster may have circles. */
@@ -113,7 +191,7 @@ export function isWaiting(text: string): boolean {
  */
 export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
   if (!isWaiting(text)) return [];
-  const because = 'its status names it as what it waits for';
+  const because = NAMED;
   const [first] = held.objects;
   if (first === undefined) return [];
   const subject = subjectOf(first);
@@ -142,6 +220,9 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
     ...terminatingPods(context)
       .filter(({ name }) => isNamed(text, name) && /\bpods?\b/i.test(text))
       .flatMap((pod) => linksTo(findingsOfPod(context, pod), because)),
+    ...otherTerminating(context)
+      .filter((namespace) => isNamespaceNamed(text, namespace))
+      .map(({ name }) => ({ id: behindId(name), because })),
   ];
 }
 
@@ -193,6 +274,8 @@ export function cutText(context: Context, held: Held): string | undefined {
     isCut(now.partners[partnerKey({ ...type, namespace, name })]),
   );
   if (cut !== undefined) return `it names ${cut.type.kind} ${cut.name}, which was not read in time`;
+  const [other] = namespacesBehind(context, held);
+  if (other !== undefined) return `Namespace ${other.namespace.name} was not read in time`;
   const isUnread = held.objects.every(({ uid }) => {
     const detail = now.details[uid];
     return detail !== undefined && isCut<unknown>(detail);

@@ -38,6 +38,16 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
   };
 }
 
+/** Snapshots of the other namespaces that held objects of this one wait for. */
+export function snapshotsBehind({ baseline, watched, dependents, ...now }: Snapshot): Snapshot[] {
+  return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
+}
+
+/** Stands in a link for everything that another namespace waits for. */
+export function behindId(namespace: string): string {
+  return `behind:${namespace}`;
+}
+
 export type Rule = (context: Context) => RuleResult[];
 
 /** The finding that is waited for, and why. */

@@ -11,6 +11,7 @@ import { actorText } from './actors.ts';
 import { parseConditions } from './conditions.ts';
 import {
   apiVersionOf,
+  behindId,
   type Context,
   contextOf,
   countsOf,
@@ -21,6 +22,7 @@ import {
   listed,
   type Rule,
   type RuleResult,
+  snapshotsBehind,
   totalOf,
 } from './context.ts';
 import { buildGraph } from './graph.ts';
@@ -55,6 +57,69 @@ const RULES: readonly Rule[] = [
  * told apart.
  */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
+  const { context, results, ...own } = explain(now, before);
+  const earlier = before === undefined ? [] : snapshotsBehind(before);
+  const others = snapshotsBehind(now).map((other) =>
+    explain(
+      other,
+      earlier.find(({ namespace }) => namespace.uid === other.namespace.uid),
+    ),
+  );
+  const movement =
+    [own, ...others].map((one) => one.movement).find((one) => !isStill(one)) ?? own.movement;
+  const graph = buildGraph(others.reduce(withBehind, results));
+  return {
+    ...graph,
+    queued: queuedOf(now),
+    notInspected: notInspected(context),
+    contradictions: contradictionsOf(context),
+    alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
+    movement,
+    namespaceUnread: now.trouble !== undefined,
+    undecided: isUndecided(context),
+    inspectedTypes: countsOf(now).length,
+  };
+}
+
+interface Explained {
+  context: Context;
+  results: RuleResult[];
+  movement: Movement;
+}
+
+function isStill({ kind }: Movement): boolean {
+  return kind === 'none' || kind === 'unknown';
+}
+
+/** Puts what another namespace waits for behind the objects of this one that wait for that namespace. */
+function withBehind(
+  results: readonly RuleResult[],
+  { context, ...other }: Explained,
+): RuleResult[] {
+  const blocking = other.results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const ends = blocking.length > 0 ? blocking : [unexplained(context)];
+  const placeholder = behindId(context.now.namespace.name);
+  const inner = [...other.results, ...ends].map((result) => ({
+    ...result,
+    blocksNamespace: undefined,
+    waitsForNamespace: undefined,
+  }));
+  return [...results, ...inner].map((result) => ({
+    ...result,
+    waitsFor: result.waitsFor?.flatMap((link) =>
+      link.id !== placeholder
+        ? [link]
+        : ends.map((end) => {
+            const there =
+              end.blocksNamespace === undefined ? '' : `; there, ${end.blocksNamespace}`;
+            return { id: idOf(end), because: link.because + there };
+          }),
+    ),
+  }));
+}
+
+/** Finds what holds one namespace, and whether its content still becomes less. */
+function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   const context = contextOf(now, before);
   const found = RULES.flatMap((rule) => rule(context));
   const isHeld = found.some(({ blocksNamespace }) => blocksNamespace !== undefined);
@@ -67,23 +132,11 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const trying =
     isAsked && now.unread.length === 0 ? keepsTrying(context, blocking, moving) : undefined;
   const movement = trying ?? moving;
-  const isStill = movement.kind === 'none' || movement.kind === 'unknown';
   const mayEnd = now.forecast === undefined && now.trouble === undefined;
-  if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isStill) {
+  if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isStill(movement)) {
     results.push(isUnprocessed(context) ? unprocessed(context) : unexplained(context));
   }
-  const graph = buildGraph(results);
-  return {
-    ...graph,
-    queued: queuedOf(now),
-    notInspected: notInspected(context),
-    contradictions: contradictionsOf(context),
-    alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
-    movement,
-    namespaceUnread: now.trouble !== undefined,
-    undecided: isUndecided(context),
-    inspectedTypes: countsOf(now).length,
-  };
+  return { context, results, movement };
 }
 
 /** What an owner that is not at work serves itself comes back with it: that is no cause of its own. */

@@ -2,7 +2,7 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../mod
 import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { namedOutside, wantOwnersOfPods } from './chains.ts';
+import { namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
 import {
   type Context,
   contextOf,
@@ -13,6 +13,7 @@ import {
   isBuiltIn,
   listed,
   serversOf,
+  snapshotsBehind,
   typeName,
   webhooksOf,
 } from './context.ts';
@@ -45,6 +46,23 @@ import { asksForVersion, isInitializing } from './rules/types.ts';
  * is held, everything that could show its owner is read, since what was not read proves nothing.
  */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
+  const wanted = wantedIn(now, before);
+  for (const other of snapshotsBehind(now)) {
+    const more = wantedIn(other);
+    for (const key of Object.keys(more) as (keyof Wanted)[]) {
+      if (Array.isArray(wanted[key])) (wanted[key] as unknown[]).push(...(more[key] as unknown[]));
+    }
+  }
+  wanted.behind = wanted.behind
+    .filter(({ name }) => name !== now.namespace.name)
+    .slice(0, MAX_BEHIND);
+  return wanted;
+}
+
+/** Each is read as a whole, type by type. */
+const MAX_BEHIND = 5;
+
+function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
   const { nowMs } = context;
   const wanted: Wanted = {
@@ -59,6 +77,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     definitions: [],
     details: [],
     partners: [],
+    behind: [],
     dependents: now.namespace.finalizers.includes('foregroundDeletion'),
     trials: [],
     logs: [],
@@ -243,6 +262,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
     wanted.partners.push(...namedOutside(context, one));
+    wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     for (const { type, name } of definingObjects(context, one)) {
       wanted.partners.push({ type, namespace: undefined, name });

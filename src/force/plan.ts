@@ -394,7 +394,8 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
       continue;
     }
     const held = diagnosis.findings.filter(
-      (finding) => finding.code === step && finding.finalizer === finalizer,
+      ({ code, subject, finalizer: held }) =>
+        code === step && held === finalizer && subject.name === name,
     );
     const { reason, despite } = permit(finalizer, input, held);
     const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });

@@ -172,6 +172,16 @@ export const namespaceFacts = shape({
   ...METADATA,
   phase: textIfAny('status.phase'),
   specFinalizers: texts('spec.finalizers'),
+  /** UIDs of its owners, and annotations while it is deleted: they may name the object that stands for it. */
+  owners: textOfEach('metadata.ownerReferences', 'uid'),
+  annotations: (object) =>
+    stringAt(object, 'metadata', 'deletionTimestamp') === undefined
+      ? undefined
+      : dictionary(
+          Object.entries(recordAt(object, 'metadata', 'annotations')).filter(
+            ([, value]) => value.length <= MAX_ANNOTATION_CHARS,
+          ),
+        ),
   conditions: conditionsOf,
   /**
    * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time
@@ -621,6 +631,8 @@ export interface Reference {
   uid?: string;
   /** Path of the field: `status.boundVolumeSnapshotContentName`. */
   field: string;
+  /** The field is a manifest: the controller of the object makes and deletes the other one. */
+  isMade?: boolean;
 }
 
 const MAX_TEXTS = 10;
@@ -713,6 +725,13 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
       (/(?:Name|Ref)$/.test(key) ? kindIn(key) : undefined);
     if (kind === undefined) return;
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
+    return;
+  }
+  const made = valueAt(value, 'metadata');
+  if (stringAt(made, 'name') !== undefined && stringAt(value, 'apiVersion') !== undefined) {
+    const [kind = '', apiVersion = ''] = [stringAt(value, 'kind'), stringAt(value, 'apiVersion')];
+    const [name = '', namespace] = [stringAt(made, 'name'), stringAt(made, 'namespace')];
+    references.push({ group: groupOf(apiVersion), kind, namespace, name, field, isMade: true });
     return;
   }
   // A name with a UID is a reference under any key: `status.reservedFor` of a ResourceClaim.

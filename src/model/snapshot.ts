@@ -47,6 +47,8 @@ export interface Snapshot {
   details: Record<string, Read<ObjectDetail>>;
   /** Objects outside of the namespace that a held object waits for, by `partnerKey`. */
   partners: Record<string, Read<ObjectFacts | undefined>>;
+  /** Other terminating namespaces that held objects wait for, by name. */
+  behind?: Record<string, NamespaceContent>;
   /** Cluster-scoped objects that the Namespace owns; absent unless its foreground deletion waits. */
   dependents?: Read<ObjectFacts[]>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
@@ -68,6 +70,9 @@ export interface Snapshot {
   /** Sources that could not be read, or that a limit left out. */
   unread: NotInspected[];
 }
+
+/** What is read of each namespace; everything else in a snapshot is of the cluster, or of single objects. */
+export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' | 'unread'>;
 
 export interface WatchedFinalizer {
   finalizer: string;
@@ -203,6 +208,8 @@ export interface Wanted {
   /** Held objects whose status may contain the reason, with the number of objects of their type. */
   details: { type: ResourceType; object: ObjectFacts; total: number }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
+  /** Terminating namespaces that held objects wait for. */
+  behind: NamespaceFacts[];
   /** Cluster-scoped objects that the Namespace owns. */
   dependents: boolean;
   /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */

@@ -63,16 +63,18 @@ function gathered(source: LogSource, got: Read<string>): Gathered<Read<string[]>
 }
 
 /** Keeps the lines that mention this namespace or the UID of an object that is held in it. */
-export function keepMentions(
-  log: Read<string[]>,
-  { namespace, content }: Snapshot,
-): Read<string[]> {
+export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<string[]> {
   if (!log.ok) return log;
-  const uids = content.flatMap(({ read: found }) =>
-    found.ok
-      ? found.value.terminating.flatMap(({ examples }) => examples.map(({ uid }) => uid))
-      : [],
+  const all = [snapshot, ...Object.values(snapshot.behind ?? {})];
+  const uids = all
+    .flatMap(({ content }) => content)
+    .flatMap(({ read: found }) =>
+      found.ok
+        ? found.value.terminating.flatMap(({ examples }) => examples.map(({ uid }) => uid))
+        : [],
+    );
+  const words = [...all.flatMap(({ namespace: { name, uid } }) => [name, uid]), ...uids].filter(
+    (word) => word !== '',
   );
-  const words = [namespace.name, namespace.uid, ...uids].filter((word) => word !== '');
   return read(log.value.filter((line) => words.some((word) => line.includes(word))));
 }

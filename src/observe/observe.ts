@@ -17,6 +17,7 @@ import {
   type Discovery,
   type LogSource,
   logKey,
+  type NamespaceContent,
   partnerKey,
   type Snapshot,
   trialKey,
@@ -244,6 +245,30 @@ function shelvesFor(
       idOf: (one) => partnerKey({ ...one.type, ...one }),
       placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
+    }),
+    shelf<NamespaceFacts, NamespaceContent>({
+      wants: ({ behind }) => behind,
+      idOf: ({ name }) => name,
+      placeOf: (snapshot) => {
+        snapshot.behind ??= dictionary();
+        return snapshot.behind;
+      },
+      read: async (namespaces) => {
+        const contents = namespaces.map(
+          (namespace): NamespaceContent => ({ namespace, content: [], pods: NO_PODS, unread: [] }),
+        );
+        if (contents.length > 0) await sweep(contents, types, deps);
+        return new Map(
+          contents.map((value) => {
+            const { name } = value.namespace;
+            const unread = value.unread.map((one) => ({
+              ...one,
+              what: `${one.what} of namespace ${name}`,
+            }));
+            return [name, { value, unread }];
+          }),
+        );
+      },
     }),
     shelf({
       wants: ({ trials }) => trials,

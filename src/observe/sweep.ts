@@ -6,8 +6,8 @@ import {
   type ContentCount,
   MAX_EXAMPLES,
   MAX_PODS,
+  type NamespaceContent,
   type ObjectGroup,
-  type Snapshot,
 } from '../model/snapshot.ts';
 import { PODS } from '../model/sources.ts';
 import { inParallel, listIn, type Reading, readPlaces, unreadOf } from './collections.ts';
@@ -30,7 +30,7 @@ export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
 
 /** Lists every type in the namespaces of these snapshots: pods in full as well, the others as metadata. */
 export async function sweep(
-  snapshots: readonly Snapshot[],
+  snapshots: readonly NamespaceContent[],
   served: readonly ResourceType[],
   deps: Reading,
 ): Promise<void> {

@@ -31,6 +31,26 @@ describe('a status text', () => {
   });
 });
 
+describe('a status text about a namespace', () => {
+  const { now } = readRecordedLook('behind-status');
+  const context = contextOf(now);
+  const [held] = heldObjects(context);
+  const [name = ''] = Object.keys(now.behind ?? {});
+
+  test.each([
+    ['waiting for namespace CHILD to be deleted', 1],
+    ['Namespaces "CHILD" still exist', 1],
+    // The namespace is the place of something else, another one, or the request failed.
+    ['waiting for the credentials in namespace CHILD', 0],
+    ['waiting for namespace CHILD-2 to be deleted', 0],
+    ['waiting for CHILD', 0],
+    ['waiting for namespace CHILD: connection refused', 0],
+  ])('%j names it as what is waited for: %i', (text, links) => {
+    if (held === undefined) throw new Error('nothing is held in the recording');
+    expect(linksNamedIn(context, held, text.replace('CHILD', name))).toHaveLength(links);
+  });
+});
+
 describe('two finalizers of one object', () => {
   const context = contextOf(readRecordedLook('chain-finalizer').now);
   const HOLD = 'hold.example.net/parts';

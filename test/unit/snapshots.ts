@@ -45,6 +45,8 @@ export function namespaceFacts(given: Partial<NamespaceFacts> = {}): NamespaceFa
     specFinalizers: ['kubernetes'],
     conditions: GREEN,
     statusWrittenAt: '2026-03-02T10:00:06Z',
+    owners: [],
+    annotations: {},
     ...given,
   };
 }

@@ -444,7 +444,7 @@ function isOfActor(actor: Actor, lease: string): boolean {
 }
 
 /** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
-function concerns(annotation: string, { finalizer, type }: Held): boolean {
+export function concerns(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
   if (name === undefined) return true;
   return [domainOf(finalizer), type.group].some(

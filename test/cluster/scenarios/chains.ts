@@ -102,7 +102,7 @@ const podsOfOthers: Situation = {
   },
 };
 
-const parts = (world: World): OperatorOptions => ({
+export const parts = (world: World): OperatorOptions => ({
   group: 'parts.example.org',
   kind: 'Part',
   namespace: world.name('part-system'),
@@ -110,26 +110,26 @@ const parts = (world: World): OperatorOptions => ({
   replicas: 0,
 });
 
-const partOf = (world: World): Ref => {
+const partOf = (world: World, namespace = world.namespace): Ref => {
   const { group, version } = operatorOf(world, parts(world));
-  return ref(`${group}/${version}`, 'Part', world.namespace, `${GUARDED}-data`);
+  return ref(`${group}/${version}`, 'Part', namespace, `${GUARDED}-data`);
 };
 
 /** A held object beside the other, of a controller that is scaled to zero. */
-async function createPart(world: World): Promise<void> {
+export async function createPart(world: World, place = world.namespace): Promise<void> {
   await world.createNamespace(world.name('part-system'));
   const operator = await install(world, parts(world));
   await start(world, operator);
   const { apiVersion, kind, name } = partOf(world);
   const metadata = { finalizers: [operator.finalizer] };
-  const part = customObject(apiVersion, kind, world.namespace, name, metadata);
+  const part = customObject(apiVersion, kind, place, name, metadata);
   await world.create(part, { fieldManager: operator.manager });
 }
 
 const asleep = (world: World): Link =>
   owner(operatorOf(world, parts(world)), 'owner-scaled-to-zero');
-const partChain = (world: World): Link[] => [
-  objectFinalizer(partOf(world), operatorOf(world, parts(world)).finalizer),
+export const partChain = (world: World, namespace?: string): Link[] => [
+  objectFinalizer(partOf(world, namespace), operatorOf(world, parts(world)).finalizer),
   asleep(world),
 ];
 
@@ -153,7 +153,7 @@ const sibling: Situation = {
   }),
   behaviour: saysOfPart(`Part ${GUARDED}-data still exists`),
   complains: true,
-  afterwards: createPart,
+  afterwards: (world) => createPart(world),
   expect: (world, operator) => ({
     chains: [[heldBy(world, operator), ...partChain(world)], partChain(world)],
   }),

@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
+import { behind } from './behind.ts';
 import { beyond } from './beyond.ts';
 import { cannot } from './cannot.ts';
 import { chains } from './chains.ts';
@@ -49,6 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...notActing,
   ...beyond,
   ...chains,
+  ...behind,
   ...shapes,
   ...neighbours,
   ...strangers,

@@ -1,0 +1,147 @@
+import type { JsonObject } from '../../../src/base/json.ts';
+import { conditionsOf } from '../../../src/model/facts.ts';
+import type { Ref } from '../client.ts';
+import type { Scenario } from '../scenario.ts';
+import type { OperatorBehaviour } from '../servers/operator-process.ts';
+import type { World } from '../world.ts';
+import { createPart, partChain, parts } from './chains.ts';
+import { type OperatorOptions, operatorOf } from './operator.ts';
+import {
+  GUARDED,
+  guardedRef,
+  HANGS,
+  heldBy,
+  type Situation,
+  scaleUp,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
+
+/** Objects that stand for another namespace, which is terminating, and objects that only name one. */
+
+/** Another namespace, held by a Part whose controller is scaled to zero. */
+const other = (world: World, name = world.name('child')): Ref => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  name,
+});
+
+type Stands = Pick<Situation, 'own' | 'behaviour' | 'spec' | 'owner' | 'complains'> & {
+  /** Its name, where the object has the same one. */
+  name?: string;
+  metadata?: (world: World) => JsonObject;
+  /** Of the object, which names the other namespace. */
+  naming?: (name: string) => JsonObject;
+  kind?: string;
+};
+
+const beside = (id: string, title: string, given: Stands): Scenario => {
+  const { name: own, metadata, naming, kind = 'Environment', ...rest } = given;
+  const nameOf = (world: World): string => own ?? world.name('child');
+  return situation({
+    id,
+    title,
+    operator: (world): OperatorOptions => ({
+      kind,
+      group: 'tenancy.example.com',
+      rules: [
+        { apiGroups: [world.domain('tenancy.example.com')], resources: ['*'], verbs: ['*'] },
+        { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch'] },
+      ],
+    }),
+    afterwards: async (world, operator) => {
+      const name = nameOf(world);
+      await world.createNamespace(name, metadata?.(world));
+      await createPart(world, name);
+      if (naming) await world.client.patch(guardedRef(world, operator), { spec: naming(name) });
+      await world.client.delete(other(world, name));
+    },
+    settle: async (world) => {
+      await settledByFinalizer(world);
+      await world.client.waitFor(other(world, nameOf(world)), 'has conditions', (found) =>
+        conditionsOf(found).some(({ type }) => type === 'NamespaceFinalizersRemaining'),
+      );
+    },
+    ...(given.owner === undefined && {
+      expect: (world, operator) => ({
+        chains: [[heldBy(world, operator), ...partChain(world, nameOf(world))]],
+      }),
+      cure: (world) => scaleUp(world, operatorOf(world, parts(world))),
+    }),
+    ...rest,
+  });
+};
+
+/** The controller waits until the namespace is deleted that the object stands for. */
+const waitsFor = (nameOf: (spec: JsonObject, name: string) => string): OperatorBehaviour => ({
+  tells: false,
+  cleanUp: async (object, client) => {
+    const spec = (object['spec'] ?? {}) as JsonObject;
+    const name = nameOf(spec, object.metadata.name);
+    const found = await client.find({ apiVersion: 'v1', kind: 'Namespace', name });
+    return found === undefined ? undefined : `waiting for namespace ${name} to be deleted`;
+  },
+});
+
+const manifestOf = (name: string): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name },
+});
+const target = ({ target: name }: JsonObject): string => `${name}`;
+const naming = (name: string): JsonObject => ({ target: name });
+const parentOf = (name: string) => (): JsonObject => ({
+  annotations: { 'tenancy.example.com/child-of': name },
+});
+
+export const behind: readonly Scenario[] = [
+  beside('behind-anchor', 'an anchor waits for its namespace, where an object is held', {
+    own: true, // the anchor and the namespace have one name
+    kind: 'Anchor',
+    name: GUARDED,
+    metadata: ({ namespace }) => parentOf(namespace)(),
+    behaviour: waitsFor((_, name) => name),
+  }),
+  beside(
+    'behind-namesake',
+    'an anchor hangs, and a terminating namespace of its name belongs to another',
+    {
+      own: true,
+      kind: 'Anchor',
+      name: GUARDED,
+      metadata: parentOf('another-parent'),
+      behaviour: HANGS,
+      owner: 'owner-running',
+    },
+  ),
+  beside('behind-manifest', 'the manifest of an object is a namespace, where an object is held', {
+    naming: (name) => ({ target: name, forProvider: { manifest: manifestOf(name) } }),
+    behaviour: waitsFor(target),
+  }),
+  beside(
+    'behind-orphan',
+    'the manifest of an object is a terminating namespace that it does not delete',
+    {
+      naming: (name) => ({ deletionPolicy: 'Orphan', forProvider: { manifest: manifestOf(name) } }),
+      behaviour: HANGS,
+      owner: 'owner-running',
+    },
+  ),
+  beside('behind-status', 'a status names the namespace that is waited for', {
+    naming,
+    behaviour: { ...waitsFor(target), tells: true },
+    complains: true,
+  }),
+  beside(
+    'behind-named',
+    'an object names the terminating namespace in which its controller works',
+    {
+      naming: (name) => ({ targetNamespace: name }),
+      metadata: (world) => ({
+        labels: { [`${world.domain('tenancy.example.com')}/team`]: 'blue' },
+      }),
+      behaviour: HANGS,
+      owner: 'owner-running',
+    },
+  ),
+];
