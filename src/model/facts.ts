@@ -614,6 +614,8 @@ export interface ObjectDetail {
   nodes?: string[];
   /** Plain names in its spec. If an object of such a name is missing, the spec probably meant it. */
   mentions: string[];
+  /** What fields like `spec.clusterName` name, as `cluster/team-1`. */
+  siblings?: string[];
   /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
   templates?: string[];
   /** Nodes that its spec or status names. */
@@ -657,10 +659,17 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     references: [],
     mentions: [],
   };
+  // A snapshot that is ready was taken at its creation.
+  const taken = stringAt(object, 'status', 'creationTime');
+  if (valueAt(object, 'status', 'readyToUse') === true && taken) detail.endedAt = taken;
   walk(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     noteNode(detail, key, value);
     if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
+    if (typeof value === 'string' && /^spec\.\w+Name$/.test(field)) {
+      const sibling = `${key.slice(0, -'Name'.length).toLowerCase()}/${value}`;
+      detail.siblings = [...(detail.siblings ?? []), sibling];
+    }
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
     node(detail, key, value);
   });
@@ -760,6 +769,7 @@ function kindOfKey(key: string): string | undefined {
 function kindIn(key: string): string | undefined {
   if (/secret/i.test(key)) return 'Secret';
   if (/configMap/i.test(key)) return 'ConfigMap';
+  if (key === 'persistentVolumeClaimName') return 'PersistentVolumeClaim';
   return /serviceAccount/i.test(key) ? 'ServiceAccount' : undefined;
 }
 

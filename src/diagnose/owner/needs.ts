@@ -76,7 +76,7 @@ export interface Named {
 export function namedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
   return objects.flatMap((object) =>
     (detailOf(context, object)?.references ?? [])
-      .filter(({ field }) => field.startsWith('spec.'))
+      .filter(({ field, isMade }) => field.startsWith('spec.') && !isMade)
       .flatMap((reference) => {
         const type = typeNamed(context, reference, groupOf(object.apiVersion));
         if (type === undefined) return [];

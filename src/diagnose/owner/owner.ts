@@ -10,8 +10,10 @@ import {
   type Context,
   countsOf,
   definitionSubject,
+  definitionsOf,
   detailOf,
   fateText,
+  groupsOf,
   idOf,
   inShort,
   isAggregated,
@@ -51,6 +53,7 @@ import {
   isOfControllerManager,
   isSetByHand,
   knownFinalizer,
+  lateWriters,
   specificFieldManager,
   writerOf,
 } from './held.ts';
@@ -142,6 +145,13 @@ export function ownerResults(
   const isRemovable =
     (!isRunning && first.code !== 'owner-not-ready') ||
     first.remedies.some((remedy) => removal.includes(remedy));
+  // An owner that ignores a whole ignores its parts: what holds the whole says so.
+  const whole = first.code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
+  if (whole !== undefined && !held.objects.includes(whole) && whole.finalizers.length > 0) {
+    const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
+    const because = `it is a part of it, and its controller ignores ${whole.kind} ${whole.name}`;
+    return { ...UNEXPECTED, waitsFor: linksToHeld(group?.examples[0] ?? whole, because) };
+  }
   const mayWait = first.code === 'owner-running';
   const partners =
     mayWait || verdict !== 'found'
@@ -615,6 +625,20 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     return [findingAbout(ownerCase, 'owner-not-ready', words, remedies)];
   }
   const [waiting] = sayings(context, held, actor);
+  const crd = waiting === undefined ? unwatchedDefinition(context, held, actor) : undefined;
+  if (crd !== undefined) {
+    const words = ` and runs, but may no longer watch ${held.type.kind}: ${crd.name} is being deleted since ${crd.deletionTimestamp}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`;
+    const remedies = [
+      ...restartRemedies(context, actor, 'Restart it, so that it begins to watch again'),
+      ...removal,
+      logRemedy(context, actor),
+    ];
+    const evidence = [
+      `CustomResourceDefinition ${crd.name}: deletionTimestamp ${crd.deletionTimestamp}`,
+    ];
+    const more = { certainty: 'likely', evidence } as const;
+    return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
+  }
   const warning = lastWarning(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
   const said = waiting ?? warning;
@@ -639,6 +663,18 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   );
   const evidence = [...statements, ...goneNeeds(context, held)];
   return [findingAbout(ownerCase, 'owner-running', slow, remedies, { evidence, quote })];
+}
+
+/**
+ * The CRD of the type, if it was deleted before the objects: some controllers then end their watch, although the API
+ * server still serves one. Not if the owner has said something about the objects since.
+ */
+function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
+  const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
+  const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
+  const hasNoticed = lateWriters(held).length > 0 || logLinesAbout(context, held, actor).length > 0;
+  const waits = [...partnerLinks(context, held), ...linksInside(context, held, actor)];
+  return isEarlier && !hasNoticed && waits.length === 0 ? crd : undefined;
 }
 
 /** What the held objects need in this namespace by their specs. */

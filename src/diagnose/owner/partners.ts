@@ -17,9 +17,11 @@ interface Partner {
 
 /** What the object waits for across a border: bound or referenced objects, children, dependents. */
 export function partnerLinks(context: Context, held: Held): Link[] {
-  return [...partnersOf(context, held), ...childrenOf(context, held)].flatMap(
-    ({ object, because }) => linksToHeld(object, because),
-  );
+  return [
+    ...partnersOf(context, held),
+    ...childrenOf(context, held),
+    ...referrersOf(context, held),
+  ].flatMap(({ object, because }) => linksToHeld(object, because));
 }
 
 /** Objects that a held one names and that are on their way out and held themselves. */
@@ -66,12 +68,29 @@ function namesBack(context: Context, object: ObjectFacts, { objects }: Held): bo
   );
 }
 
-/** Terminating objects of the namespace that the held one owns, and that are held themselves. */
+/** Terminating objects that the held one owns, and that are held themselves: of the namespace, or along the chain. */
 export function childrenOf(context: Context, held: Held): Partner[] {
   const owners = new Set(held.objects.map(({ uid }) => uid));
-  return heldHere(context, ({ ownerReferences }) =>
-    ownerReferences.some(({ uid }) => owners.has(uid)),
-  ).map((object) => ({ object, because: 'it owns it, and waits until it is deleted' }));
+  const isChild = ({ ownerReferences }: ObjectFacts): boolean =>
+    ownerReferences.some(({ uid }) => owners.has(uid));
+  const outside = Object.values(context.now.partners)
+    .flatMap((read) => valueIn(read) ?? [])
+    .filter((one) => one.deletionTimestamp !== undefined && isChild(one));
+  const because = 'it owns it, and waits until it is deleted';
+  return [...heldHere(context, isChild), ...outside].map((object) => ({ object, because }));
+}
+
+/** Finalizers that protect an object as long as something uses it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
+const PROTECTION = /protect|in-?use|usage/i;
+
+/** Held objects of the namespace whose specs name the held one, which its finalizer protects while they use it. */
+function referrersOf(context: Context, held: Held): Partner[] {
+  if (!PROTECTION.test(held.finalizer)) return [];
+  return heldHere(
+    context,
+    (object) =>
+      namesBack(context, object, held) && detailOf(context, object)?.endedAt === undefined,
+  ).map((object) => ({ object, because: 'it uses it, and has not finished' }));
 }
 
 /** The first of each group of terminating objects of the namespace that are held and among which is such a one. */

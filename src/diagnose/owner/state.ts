@@ -14,6 +14,7 @@ import {
   detailOf,
   eventsAbout,
   groupOf,
+  groupsOf,
   isBuiltIn,
   isForeseen,
   listed,
@@ -349,7 +350,15 @@ export function pausedBy(
   context: Context,
   held: Held,
 ): { object: ObjectFacts; by: string } | undefined {
-  const wholes = parentsOf(context, held).filter(({ apiVersion }) => concerns(apiVersion, held));
+  const named = held.objects.flatMap((object) => detailOf(context, object)?.siblings ?? []);
+  const siblings = groupsOf(context.now).flatMap(({ type: { group, kind }, examples }) =>
+    group !== '' && group === held.type.group
+      ? examples.filter(({ name }) => named.includes(`${kind.toLowerCase()}/${name}`))
+      : [],
+  );
+  const wholes = [...parentsOf(context, held), ...siblings].filter(({ apiVersion }) =>
+    concerns(apiVersion, held),
+  );
   for (const object of [...held.objects, ...wholes]) {
     const told = Object.entries(object.annotations).find(
       ([key, value]) => isPause(key, value) && concerns(key, held),

@@ -539,7 +539,11 @@ const contentRef = { apiVersion: `${SNAPSHOTS}/v1`, kind: 'VolumeSnapshotContent
 const snapshotRef = (world: World): Ref =>
   ref(`${SNAPSHOTS}/v1`, 'VolumeSnapshot', world.namespace, 'nightly');
 
-async function createSnapshot(world: World, options: OperatorOptions): Promise<void> {
+async function createSnapshot(
+  world: World,
+  options: OperatorOptions,
+  readyToUse = true,
+): Promise<void> {
   const { client } = world;
   await world.createNamespace();
   await world.createNamespace('disk-csi');
@@ -582,7 +586,11 @@ async function createSnapshot(world: World, options: OperatorOptions): Promise<v
   );
   await client.patchStatus(
     snapshotRef(world),
-    { boundVolumeSnapshotContentName: contentRef.name, readyToUse: true },
+    {
+      boundVolumeSnapshotContentName: contentRef.name,
+      readyToUse,
+      ...(readyToUse && { creationTime: '2026-01-01T00:00:00Z' }),
+    },
     { fieldManager: 'snapshot-controller' },
   );
 }
@@ -663,6 +671,47 @@ const s83Controller: Scenario = {
   cure: (world) => scaleUp(world, operatorOf(world, snapshotController())),
 };
 
+const SOURCE = 'snapshot.storage.kubernetes.io/pvc-as-source-protection';
+const dataClaim = (world: World): Ref =>
+  ref('v1', 'PersistentVolumeClaim', world.namespace, 'data');
+
+/** The controller keeps a claim until its snapshots are taken; here it hangs, and they are or are not. */
+const snapshotted = (id: string, title: string, isTaken: boolean): Scenario => ({
+  ...s83Asleep,
+  id,
+  title,
+  setUp: async (world) => {
+    await createSnapshot(world, snapshotController(), isTaken);
+    await world.create(
+      {
+        ...dataClaim(world),
+        metadata: { namespace: world.namespace, name: 'data', finalizers: [SOURCE] },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      },
+      { fieldManager: 'snapshot-controller' },
+    );
+    const workload = workloadRef(operatorOf(world, driver()));
+    await world.client.patch(workload, { spec: { replicas: 0 } });
+  },
+  expect: (world) => {
+    const claim = objectFinalizer(dataClaim(world), SOURCE);
+    const hang = {
+      ...owner(operatorOf(world, snapshotController()), 'owner-running'),
+      finalizer: SOURCE,
+    };
+    const rest = [
+      objectFinalizer(snapshotRef(world), BOUND),
+      objectFinalizer(contentRef, CONTENT_BOUND),
+      owner(operatorOf(world, driver()), 'owner-scaled-to-zero'),
+    ];
+    return { outcome: 'stuck', chains: [[claim, ...(isTaken ? [hang] : rest)], rest] };
+  },
+  cure: async (world) => {
+    await release(world, contentRef);
+    await release(world, dataClaim(world));
+  },
+});
+
 const TWO = ['one.example.org/hold', 'two.example.net/hold'];
 
 const several = (id: string, title: string, finalizers: readonly string[]): Scenario => ({
@@ -738,6 +787,12 @@ export const beyond = [
   s83,
   s83Asleep,
   s83Controller,
+  snapshotted(
+    'claim-snapshotted',
+    'a claim is the source of a snapshot that is not taken yet',
+    false,
+  ),
+  snapshotted('claim-of-a-snapshot', 'a claim was the source of a snapshot that is taken', true),
   s84,
   s84Twice,
   s84Three,

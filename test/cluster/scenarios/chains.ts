@@ -226,8 +226,13 @@ const ends = (world: World): OperatorOptions => ({
 
 const LENGTH = 5;
 
+interface Chained {
+  object: Ref;
+  operator: Operator;
+}
+
 /** The objects of the chain outside of the namespace, the last one first. */
-function chainOf(world: World): { object: Ref; operator: Operator }[] {
+function chainOf(world: World): Chained[] {
   const last = operatorOf(world, ends(world));
   const link = operatorOf(world, links(world));
   const named = (operator: Operator, name: string) => ({
@@ -310,6 +315,58 @@ const shared: Situation = {
   cure: restart,
 };
 
+/** What was deleted in the foreground waits for what it owns, wherever that is. */
+const foreground: Situation = {
+  id: 'chain-foreground',
+  title: 'an object outside of the namespace was deleted in the foreground and owns another one',
+  behaviour: { hangs: true },
+  afterwards: async (world, operator) => {
+    await world.createNamespace(world.name('link-system'));
+    await world.createNamespace(world.name('end-system'));
+    await start(world, await install(world, links(world)), { hangs: true });
+    await start(world, await install(world, ends(world)));
+    const [end, link] = chainOf(world) as [Chained, Chained];
+    const { name, ...linkType } = link.object;
+    const made = await world.create({ ...linkType, metadata: { name } });
+    const metadata = {
+      name: end.object.name,
+      finalizers: [end.operator.finalizer],
+      ownerReferences: [
+        { ...link.object, uid: made.metadata['uid'] ?? '', blockOwnerDeletion: true },
+      ],
+    };
+    const { apiVersion, kind } = end.object;
+    await world.create({ apiVersion, kind, metadata }, { fieldManager: end.operator.manager });
+    for (const [from, to, { manager }] of [
+      [guardedRef(world, operator), link.object, operator],
+      [link.object, end.object, link.operator],
+    ] as const) {
+      await world.client.patchStatus(from, { nextRef: { ...to } }, { fieldManager: manager });
+    }
+    await world.client.delete(link.object, { propagationPolicy: 'Foreground' });
+    await world.terminating(end.object);
+  },
+  settle: settledByFinalizer,
+  expect: (world, operator) => {
+    const [end, link] = chainOf(world) as [Chained, Chained];
+    return {
+      chains: [
+        [
+          heldBy(world, operator),
+          objectFinalizer(link.object, 'foregroundDeletion'),
+          objectFinalizer(end.object, end.operator.finalizer),
+          owner(end.operator, 'owner-scaled-to-zero'),
+        ],
+      ],
+    };
+  },
+  cure: async (world, operator) => {
+    await release(world, chainOf(world)[0]?.object as Ref);
+    await release(world, guardedRef(world, operator));
+  },
+  beyondCommands: 'the controller of the first object hangs',
+};
+
 const sharedRef = (world: World): Ref => ({
   apiVersion: apiVersionOf(operatorOf(world, ends(world))),
   kind: 'End',
@@ -323,5 +380,6 @@ export const chains: readonly Scenario[] = [
   siblingFails,
   otherFinalizer,
   long,
+  foreground,
   shared,
 ].map(situation);

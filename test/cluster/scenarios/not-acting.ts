@@ -1,10 +1,21 @@
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
-import { customType, podSpec } from '../objects.ts';
+import { customObject, customType, podSpec, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
+import { objectFinalizer, ref } from './links.ts';
 import { argo, type Operator, operatorRules, READ, rule } from './operator.ts';
-import { GUARDED, guardedRef, HANGS, type Situation, situation } from './situation.ts';
+import {
+  GUARDED,
+  guardedRef,
+  HANGS,
+  heldBy,
+  owner,
+  release,
+  type Situation,
+  settledByFinalizer,
+  situation,
+} from './situation.ts';
 
 /** The controller runs and will not act. */
 
@@ -118,7 +129,93 @@ const waitsForHooks: Situation['behaviour'] = {
   },
 };
 
+/** A Rack is paused; `field` of a Widget names it. */
+const pausedBeside = (id: string, title: string, field: string, isPart: boolean): Scenario =>
+  situation({
+    id,
+    title,
+    operator: (world) => ({ rules: [rule(world.domain('example.com'), ['*'], ['*'])] }),
+    behaviour: HANGS,
+    afterwards: async (world, operator) => {
+      const { group, manager } = operator;
+      await world.createType(customType({ group, kind: 'Rack' }));
+      const { apiVersion, kind, name } = rackRef(world, operator);
+      const metadata = { finalizers: [operator.finalizer] };
+      await world.create(
+        {
+          ...customObject(apiVersion, kind, world.namespace, name, metadata),
+          spec: { paused: true },
+        },
+        { fieldManager: manager },
+      );
+      await world.client.patch(guardedRef(world, operator), { spec: { [field]: name } });
+    },
+    expect: (world, operator) => {
+      const rack = [
+        objectFinalizer(rackRef(world, operator), operator.finalizer),
+        owner(operator, 'owner-not-acting'),
+      ];
+      const own = isPart ? rack : [owner(operator, 'owner-running')];
+      return { chains: [[heldBy(world, operator), ...own], rack] };
+    },
+    cure: async (world, operator) => {
+      await release(world, rackRef(world, operator));
+      await release(world, guardedRef(world, operator));
+    },
+    beyondCommands: 'the controller hangs',
+  });
+
+const rackRef = (world: World, { group }: Operator): Ref =>
+  ref(`${group}/v1`, 'Rack', world.namespace, 'rack-1');
+
+/** The operator hangs, and its CRD is deleted before the object or after it. */
+const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario => {
+  const deleteType = (world: World, { group }: Operator): Promise<void> =>
+    world.client.delete(typeRef(group, 'Widget'));
+  return situation({
+    id,
+    title,
+    behaviour: HANGS,
+    ...(isEarlier && { afterwards: deleteType }),
+    settle: async (world, operator) => {
+      await settledByFinalizer(world);
+      if (!isEarlier) await deleteType(world, operator);
+    },
+    expect: (world, operator) => ({
+      chains: [
+        [
+          heldBy(world, operator),
+          owner(operator, isEarlier ? 'owner-not-acting' : 'owner-running'),
+        ],
+      ],
+      contributing: [{ code: 'crd-terminating', subject: typeRef(operator.group, 'Widget') }],
+    }),
+  });
+};
+
 export const notActing: Scenario[] = [
+  pausedBeside(
+    'paused-whole',
+    'a Widget names the Rack that it is part of, which is paused',
+    'rackName',
+    true,
+  ),
+  pausedBeside(
+    'paused-namesake',
+    'a Widget names something else of the name of a paused Rack',
+    'shelfName',
+    false,
+  ),
+  typeDeleted(
+    'type-deleted-before',
+    'the type was deleted, and with it the object; its operator does nothing',
+    true,
+  ),
+  typeDeleted(
+    'type-deleted-after',
+    'the type was deleted after the object; its operator hangs',
+    false,
+  ),
   hook(
     'hook-of-a-sync',
     'a hook Job of a running Argo CD sync, which waits until the Job completes',
