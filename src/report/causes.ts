@@ -88,6 +88,15 @@ export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): b
   );
 }
 
+/** Reports whether the sentence about a finding need not name its subject: what waits and its finalizer were just named. */
+export function continues(finding: Finding, waits: Finding | undefined): boolean {
+  const isOfType =
+    finding.code === 'owner-missing' &&
+    finding.subject.kind === 'CustomResourceDefinition' &&
+    finding.finalizer === waits?.finalizer;
+  return isOfType || isOwnerOfItself(finding, waits);
+}
+
 function isSameSubject(a: Subject, b: Subject): boolean {
   const isSameType = a.kind === b.kind && groupOf(a.apiVersion) === groupOf(b.apiVersion);
   return isSameType && a.name === b.name && a.namespace === b.namespace;

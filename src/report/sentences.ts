@@ -8,7 +8,7 @@ import {
 } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
-import { type Cause, isOwnerOfItself, namespacesOf } from './causes.ts';
+import { type Cause, continues, namespacesOf } from './causes.ts';
 import {
   capitalized,
   counted,
@@ -66,7 +66,7 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
       return ['finalizer ', exact(finalizer)];
     }
-    if (isOwnerOfItself(finding, waits)) return ['the owner of finalizer ', exact(finalizer)];
+    if (continues(finding, waits)) return ['the owner of finalizer ', exact(finalizer)];
   }
   const subject = findingSubject(finding, home);
   // The sentence about a missing owner says itself what was not found and what would not be visible.
@@ -161,7 +161,7 @@ export function asSentence(clauses: readonly Words[]): Words {
 }
 
 function following(previous: Finding, finding: Finding, scene: Scene): Words {
-  if (isOwnerOfItself(finding, previous)) return continuationWords(finding, scene);
+  if (continues(finding, previous)) return continuationWords(finding, scene);
   const subject = findingSubject(finding, scene.home);
   const message = messageWords(finding, scene, previous);
   if (finding.code.startsWith('owner-')) {

@@ -11,14 +11,7 @@ import {
 } from '../model/finding.ts';
 import { OUTCOMES, protectedBecause } from '../model/outcome.ts';
 import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
-import {
-  type Cause,
-  causesOf,
-  isHeld,
-  isOwnerOfItself,
-  namespacesOf,
-  type Root,
-} from './causes.ts';
+import { type Cause, causesOf, continues, isHeld, namespacesOf, type Root } from './causes.ts';
 import {
   asSentence,
   attributionOf,
@@ -676,8 +669,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
         finding === undefined ? namespaceWords : linkWords(finding, scene.home, waits);
       const here = [...depth, at < edges.length - 1];
       const isSelf =
-        finding !== undefined &&
-        (isOwnerOfItself(finding, waits) || isAboutHome(finding, scene.home));
+        finding !== undefined && (continues(finding, waits) || isAboutHome(finding, scene.home));
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
       const reason: Words = [said(withAges(because, scene.now), names)];
       rows.push({

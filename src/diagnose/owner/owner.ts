@@ -869,6 +869,10 @@ function missing(
   const definition = listed(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
+  const ran =
+    owner?.account === undefined || !inside
+      ? ''
+      : `: it may have run as ${accountText(owner.account)}, deleted with this namespace`;
   const message = (): string => {
     if (gone !== undefined) {
       const fate = inside || isForecast ? fateText(context, place) : 'was deleted';
@@ -878,10 +882,6 @@ function missing(
           : [' it most likely owned the finalizer, and', `; ${OUTSIDE}`];
       return `${fate};${duty} ${otherText(suspects, others)} remove ${finalizer}${beyond}`;
     }
-    const ran =
-      owner?.account === undefined || !inside
-        ? ''
-        : `: it may have run as ${accountText(owner.account)}, deleted with this namespace`;
     const whose = known === undefined ? '' : ` (the finalizer belongs to ${known.owner})`;
     return `has no controller that was found in this cluster${whose}${ran}; ${OUTSIDE}`;
   };
@@ -899,8 +899,8 @@ function missing(
     message: message(),
     continuation:
       known === undefined
-        ? `no controller that would remove it was found in this cluster`
-        : `it belongs to ${known.owner}, which was not found in this cluster`,
+        ? `no controller that would remove it was found in this cluster${ran}`
+        : `it belongs to ${known.owner}, which was not found in this cluster${ran}`,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
       ...writerText(context, held),
