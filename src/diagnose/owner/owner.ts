@@ -672,7 +672,8 @@ function running(ownerCase: OwnerCase): RuleResult[] {
 function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
-  const hasNoticed = lateWriters(held).length > 0 || logLinesAbout(context, held, actor).length > 0;
+  const hasNoticed =
+    lateWriters(context, held).length > 0 || logLinesAbout(context, held, actor).length > 0;
   const waits = [...partnerLinks(context, held), ...linksInside(context, held, actor)];
   return isEarlier && !hasNoticed && waits.length === 0 ? crd : undefined;
 }

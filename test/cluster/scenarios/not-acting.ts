@@ -195,13 +195,13 @@ const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario =>
 
 export const notActing: Scenario[] = [
   pausedBeside(
-    'paused-whole',
+    'paused-sibling',
     'a Widget names the Rack that it is part of, which is paused',
     'rackName',
     true,
   ),
   pausedBeside(
-    'paused-namesake',
+    'paused-sibling-namesake',
     'a Widget names something else of the name of a paused Rack',
     'shelfName',
     false,
