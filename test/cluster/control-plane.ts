@@ -36,6 +36,7 @@ export interface ControlPlane {
   /** Makes etcd keys readable, for faults that the API does not let anybody make. */
   readonly etcdEndpoint: string;
   readonly controllerManager: {
+    /** Also where it has ended by itself, and starts again. */
     readonly running: boolean;
     start(controllers?: readonly string[]): Promise<void>;
     stop(): Promise<void>;
@@ -60,6 +61,7 @@ const DEFAULT_SERVICE_ACCOUNT: Ref = {
   name: 'default',
 };
 const POLITE_MS = 3_000;
+const RESTART_MS = 1_000;
 const ATTEMPTS = 4;
 
 const running = new Set<ControlPlaneProcesses>();
@@ -125,7 +127,7 @@ class ControlPlaneProcesses implements ControlPlane {
     this.auditLog = join(prepared.dataDir, 'audit.log');
     this.server = `https://127.0.0.1:${prepared.ports.apiServer}`;
     this.etcdEndpoint = `http://127.0.0.1:${prepared.ports.etcd}`;
-    const isRunning = (): boolean => this.#controllerManager?.running ?? false;
+    const isRunning = (): boolean => this.#controllerManager?.isWanted ?? false;
     this.controllerManager = {
       get running() {
         return isRunning();
@@ -165,10 +167,7 @@ class ControlPlaneProcesses implements ControlPlane {
     return [this.#etcd, this.#apiServer].some((server) => server?.lostItsPort());
   }
 
-  /**
-   * And the controller manager with it: it ends when it could not renew its Lease for 10 s, and no kubelet
-   * is here that would start it again.
-   */
+  /** And the controller manager with it: it ends when it could not renew its Lease for 10 s. */
   async restartApiServer(extraFlags: readonly string[] = []): Promise<void> {
     const { running } = this.controllerManager;
     if (running) await this.controllerManager.stop();
@@ -194,8 +193,8 @@ class ControlPlaneProcesses implements ControlPlane {
     rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 3 });
   }
 
-  #launch(name: string, flags: readonly string[]): Server {
-    return Server.start(this.#binary, name, flags, this.#logOf(name));
+  #launch(name: string, flags: readonly string[], died?: () => void): Server {
+    return Server.start(this.#binary, name, flags, this.#logOf(name), died);
   }
 
   #launchApiServer(extraFlags: readonly string[] = []): void {
@@ -204,12 +203,18 @@ class ControlPlaneProcesses implements ControlPlane {
     this.#apiServer = this.#launch('kube-apiserver', [...flags, ...more, ...extraFlags]);
   }
 
+  /** It ends by itself when a busy machine keeps it from renewing its Lease; then it starts again, as a kubelet would do it. */
   #launchControllerManager(controllers: readonly string[] = ['*']): void {
-    this.#controllerManager = this.#launch('kube-controller-manager', [
+    const flags = [
       ...controllerManagerFlags(this.dataDir),
       `--controllers=${controllers.join(',')}`,
       ...(this.#options.controllerManagerFlags ?? []),
-    ]);
+    ];
+    this.#controllerManager = this.#launch('kube-controller-manager', flags, () => {
+      setTimeout(() => {
+        if (running.has(this)) this.#launchControllerManager(controllers);
+      }, RESTART_MS);
+    });
   }
 
   async #startControllerManager(controllers?: readonly string[]): Promise<void> {

@@ -9,8 +9,9 @@ export class Server {
   readonly logFile: string;
   readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
+  #isStopped = false;
 
-  private constructor(name: string, logFile: string, child: ChildProcess) {
+  private constructor(name: string, logFile: string, child: ChildProcess, died: () => void) {
     this.name = name;
     this.logFile = logFile;
     this.#child = child;
@@ -18,9 +19,19 @@ export class Server {
       child.once('exit', () => resolve());
       child.once('error', () => resolve());
     });
+    child.once('exit', () => {
+      if (!this.#isStopped) died();
+    });
   }
 
-  static start(binary: string, name: string, flags: readonly string[], logFile: string): Server {
+  /** `died` is called when the process ends and nobody has stopped it. */
+  static start(
+    binary: string,
+    name: string,
+    flags: readonly string[],
+    logFile: string,
+    died: () => void = () => {},
+  ): Server {
     const log = openSync(logFile, 'a');
     const child = spawn(binary, [name, ...flags], {
       // A pipe as standard input is the leash: it closes when this process dies, however it dies.
@@ -31,11 +42,16 @@ export class Server {
     });
     closeSync(log);
     child.stdin?.on('error', () => {}); // it exited first; its exit is what is looked at
-    return new Server(name, logFile, child);
+    return new Server(name, logFile, child, died);
   }
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Whether nobody has stopped it. */
+  get isWanted(): boolean {
+    return !this.#isStopped;
   }
 
   get running(): boolean {
@@ -46,6 +62,7 @@ export class Server {
 
   /** Ends it, politely at first; does nothing when it has ended. */
   async stop(politeMs: number): Promise<void> {
+    this.#isStopped = true;
     if (!this.running) return;
     this.#child.kill('SIGTERM');
     const impatient = setTimeout(() => this.#child.kill('SIGKILL'), politeMs);
@@ -54,6 +71,7 @@ export class Server {
   }
 
   kill(): void {
+    this.#isStopped = true;
     this.#child.kill('SIGKILL');
   }
 

@@ -20,6 +20,8 @@ export interface Scenario {
   needs?: 'kubelet';
   /** Versions that can show it; all unless given. */
   versions?: readonly KubernetesVersion[];
+  /** The versions show it in different ways. */
+  differs?: true;
   /** Who the gate is; `teardown-reader` unless given. */
   identity?: Identity;
   setUp(world: World): Promise<void>;

@@ -5,6 +5,9 @@ export interface WaitOptions {
   everyMs?: number;
 }
 
+/** For what never comes: controllers on a busy machine may stay in a back-off of 60 s, more than once. */
+const LIMIT_MS = 180_000;
+
 /**
  * Asks again until the answer is neither undefined nor false, and returns it. `describe` is for the
  * error: it may tell what was seen last.
@@ -12,7 +15,7 @@ export interface WaitOptions {
 export async function waitUntil<T>(
   describe: string | (() => string),
   ask: () => Promise<T | undefined | false> | T | undefined | false,
-  { timeoutMs = 60_000, everyMs = 150 }: WaitOptions = {},
+  { timeoutMs = LIMIT_MS, everyMs = 150 }: WaitOptions = {},
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

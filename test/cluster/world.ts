@@ -17,6 +17,9 @@ import { type WaitOptions, waitUntil } from './wait-until.ts';
 /** Begins the suffix of a run: nothing else in a cluster has names with such a part. */
 const MARK = 'zz';
 
+/** Longer than two passes of a namespace controller that is not in a back-off. */
+const REMINDER_MS = 20_000;
+
 export interface WorldOptions {
   client: Client;
   /** Absent on a cluster that these tests did not start. */
@@ -153,8 +156,7 @@ export class World {
    * this status and a message that matches. Without arguments: any conditions at all.
    */
   settled(wanted: Record<string, [status: string, message: RegExp]> = {}): Promise<unknown> {
-    return this.client.waitFor(
-      this.namespaceRef,
+    return this.namespaceIs(
       `has conditions ${JSON.stringify(Object.keys(wanted))}`,
       (namespace) => {
         const conditions = conditionsOf(namespace);
@@ -171,6 +173,23 @@ export class World {
         );
       },
     );
+  }
+
+  /** Waits for what its controller does. A write now and then brings back a controller that is in a back-off. */
+  async namespaceIs(
+    what: string,
+    predicate: (namespace: KubeObject | undefined) => boolean,
+  ): Promise<unknown> {
+    let count = 0;
+    const reminder = setInterval(() => {
+      const annotations = { 'tests.example.com/reminder': `${count++}` };
+      this.client.patch(this.namespaceRef, { metadata: { annotations } }).catch(() => undefined);
+    }, REMINDER_MS);
+    try {
+      return await this.client.waitFor(this.namespaceRef, what, predicate);
+    } finally {
+      clearInterval(reminder);
+    }
   }
 
   /** Asks for this path until the answer has such a status. */

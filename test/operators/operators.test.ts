@@ -11,7 +11,7 @@ import { type Built, buildProduct, buildTool } from './build.ts';
 import { startKubelet } from './kubelet.ts';
 import { movedTo, Sources } from './manifests.ts';
 import type { Product } from './product.ts';
-import { bystander, PRODUCTS } from './products.ts';
+import { bystander, isTried, PRODUCTS, withNeeds } from './products.ts';
 import { environmentOf, type Row, show, situationsOf } from './situations.ts';
 
 /** Real operators, at work and broken, and what the gate says of them. */
@@ -24,10 +24,8 @@ const LOGS = `${RESULTS}-logs`;
 const rows: Row[] = [];
 const built = new Map<Product, Built>();
 const unbuilt = new Map<Product, string>();
-const tried = PRODUCTS.filter(isTried);
-const there = PRODUCTS.filter(
-  (product) => tried.includes(product) || tried.some(({ needs }) => needs === product),
-);
+const tried = PRODUCTS.filter((product) => isTried(product));
+const there = withNeeds(tried);
 
 /** A cluster with containers: images run there, not programs that are built here. */
 const foreign = foreignKubeconfig() !== undefined;
@@ -168,13 +166,6 @@ function entryPoint(image: string): readonly string[] | undefined {
     if (program !== undefined) return [programs.program(program), ...args];
   }
   return undefined;
-}
-
-/** `OPERATORS=keda,cert-manager`: these, and what they need is installed; `OPERATORS=all`: every one. */
-function isTried({ name, onRequest }: Product): boolean {
-  const only = process.env['OPERATORS'] ?? '';
-  if (only === '') return onRequest !== true;
-  return only === 'all' || only.split(',').includes(name);
 }
 
 async function writeMatrix(): Promise<void> {

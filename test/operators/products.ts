@@ -896,3 +896,18 @@ export const PRODUCTS: readonly Product[] = [
   keda,
   metricsServer,
 ];
+
+/** `OPERATORS=keda,cert-manager`: these, and what they need is installed; `OPERATORS=all`: every one. */
+export function isTried(
+  { name, onRequest }: Product,
+  only = process.env['OPERATORS'] ?? '',
+): boolean {
+  if (only === '') return onRequest !== true;
+  return only === 'all' || only.split(',').includes(name);
+}
+
+export function withNeeds(tried: readonly Product[]): Product[] {
+  return PRODUCTS.filter(
+    (product) => tried.includes(product) || tried.some(({ needs }) => needs === product),
+  );
+}

@@ -50,7 +50,7 @@ function extraSpecFinalizer(id: string, title: string, finalizer: string): Scena
       await addSpecFinalizers(world, [finalizer]);
     },
     settle: (world) =>
-      world.client.waitFor(world.namespaceRef, 'has lost "kubernetes"', (namespace) => {
+      world.namespaceIs('has lost "kubernetes"', (namespace) => {
         const left = stringsAt(namespace, 'spec', 'finalizers');
         return left.length > 0 && !left.includes('kubernetes');
       }),
@@ -133,8 +133,7 @@ export async function addSpecFinalizers(world: World, more: readonly string[]): 
 
 /** Its part is done when it has taken "kubernetes" out: the conditions are green by then. */
 export function controllerIsDone(world: World): Promise<unknown> {
-  return world.client.waitFor(
-    world.namespaceRef,
+  return world.namespaceIs(
     'has no spec.finalizers left',
     (namespace) => arrayAt(namespace, 'spec', 'finalizers').length === 0,
   );
