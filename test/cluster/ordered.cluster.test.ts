@@ -24,6 +24,7 @@ import { createGuarded, install, type Operator } from './scenarios/operator.ts';
 import {
   available,
   connect,
+  discovered,
   EXTENSION_VERSION,
   register,
   startExtensionApi,
@@ -108,45 +109,54 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     }
 
-    // The namespace controller may be through before the aggregator has seen that nobody answers.
-    const racing = { retry: 2 };
-    test(
-      'says that an APIService whose backend is in the namespace has to go first',
-      racing,
-      async () => {
-        const own = await sharedCluster(); // it disturbs every namespace
-        const world = new World({ ...own, namespace: 'books' });
-        const { namespace } = world;
-        const group = world.domain('ledger.example.com');
-        try {
-          await world.createNamespace();
-          const api = { group, namespace, entries: ['january', 'february'], deletes: true };
-          const server = await startExtensionApi(world, api);
-          await connect(world, api, server);
-          await register(world, api, server);
-          await available(world, group);
-          const { result, text } = await gate(world, { forecast: 'true' });
-          expect(result.outcome).toBe('would-hang');
-          expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
-          expect(text).toMatch(
-            /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only objects inside it[\s\S]*kubectl delete namespace/,
-          );
-          const ordered = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
-          expect(ordered.log).toMatch(
-            /not done, because it is cluster-scoped: kubectl delete apiservice \S+ \(.*disappears for the whole cluster\)/,
-          );
-          expect(ordered.result).toMatchObject({
-            outcome: 'stuck',
-            deletions: [{ kind: 'Entry' }, { kind: 'Entry' }],
-          });
-          await world.client.delete(apiServiceRef(group, EXTENSION_VERSION));
-          expect((await gate(world, { timeout: '120s' })).result.outcome).toBe('deleted');
-        } finally {
-          await world.end();
-          await own.stop();
-        }
-      },
-    );
+    test('says that an APIService whose backend is in the namespace has to go first', async () => {
+      const own = await sharedCluster(); // it disturbs every namespace
+      const world = new World({ ...own, namespace: 'books' });
+      const { namespace } = world;
+      const group = world.domain('ledger.example.com');
+      let isGoing = false;
+      try {
+        await world.createNamespace();
+        const api = {
+          ...{ group, namespace, entries: ['january', 'february'], deletes: true },
+          // Its pod goes with the namespace: from then on nobody answers.
+          fault: () => (isGoing ? { status: 503, message: 'it is gone' } : undefined),
+        };
+        const server = await startExtensionApi(world, api);
+        await connect(world, api, server);
+        await register(world, api, server);
+        await available(world, group);
+        await discovered(world, group);
+        const { result, text } = await gate(world, { forecast: 'true' });
+        expect(result.outcome).toBe('would-hang');
+        expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
+        expect(text).toMatch(
+          /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only objects inside it[\s\S]*kubectl delete namespace/,
+        );
+        const ordered = await gate(
+          world,
+          { delete: 'ordered', timeout: DELETING_TIMEOUT },
+          {
+            beforeSend: async ({ method, path, dryRun }) => {
+              isGoing ||=
+                method === 'DELETE' && !dryRun && path.endsWith(`/namespaces/${namespace}`);
+            },
+          },
+        );
+        expect(ordered.log).toMatch(
+          /not done, because it is cluster-scoped: kubectl delete apiservice \S+ \(.*disappears for the whole cluster\)/,
+        );
+        expect(ordered.result).toMatchObject({
+          outcome: 'stuck',
+          deletions: [{ kind: 'Entry' }, { kind: 'Entry' }],
+        });
+        await world.client.delete(apiServiceRef(group, EXTENSION_VERSION));
+        expect((await gate(world, { timeout: '120s' })).result.outcome).toBe('deleted');
+      } finally {
+        await world.end();
+        await own.stop();
+      }
+    });
 
     test('says that what is deleted is made again, and goes on', async () => {
       await within('applied', async (world) => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../../src/base/json.ts';
+import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { apiService, apiServiceRef, service } from '../objects.ts';
+import { waitUntil } from '../wait-until.ts';
 import { conditionsOf, type World } from '../world.ts';
 import { type HttpsServer, startHttpsServer } from './https.ts';
 
@@ -87,6 +88,19 @@ export function available(world: World, group: string, status = 'True'): Promise
         (condition) => condition.type === 'Available' && condition.status === status,
       ),
   );
+}
+
+/** Available is not yet listed: aggregated discovery, from which the gate learns what there is, follows later. */
+export function discovered(world: World, group: string): Promise<unknown> {
+  const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+  return waitUntil(`${group} in aggregated discovery`, async () => {
+    const { body } = await world.client.call('GET', '/apis', undefined, { accept });
+    const found = arrayAt(body, 'items').find((one) => stringAt(one, 'metadata', 'name') === group);
+    return arrayAt(found, 'versions').some(
+      (version) =>
+        stringAt(version, 'freshness') !== 'Stale' && arrayAt(version, 'resources').length > 0,
+    );
+  });
 }
 
 function respond(api: ExtensionApi, request: IncomingMessage, answer: ServerResponse): void {
