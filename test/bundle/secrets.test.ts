@@ -1,5 +1,5 @@
 import { chmodSync } from 'node:fs';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { base64, createAuthority, issue } from '../adapter/servers/certificates.ts';
 import { type ApiServer, startApiServer } from '../stub/api-server.ts';
@@ -15,10 +15,6 @@ import { Bench, everythingWritten, misdeeds, NAME } from './bench.ts';
 /** Secrets in every place that can hold one, searched for in everything that leaves the process. */
 
 const bench = new Bench();
-const open: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const each of open.splice(0)) await each.close();
-});
 afterAll(() => bench.remove());
 
 interface Planting {
@@ -205,25 +201,23 @@ const ECHO: FaultRule = {
   },
 };
 
-async function serve(token: string): Promise<ApiServer> {
+function serve(token: string): Promise<ApiServer> {
   const admin = { username: 'admin', groups: ['system:masters'] };
-  const server = await startApiServer({
-    recording: readRecording('S4'),
-    tokens: { [token]: admin },
-  });
-  open.unshift(server);
-  return server;
+  return startApiServer({ recording: readRecording('S4'), tokens: { [token]: admin } });
 }
 
 describe('a secret', () => {
-  test.each(PLANTINGS)('in $form stays inside', async (planting) => {
+  // They mostly wait for each other's servers.
+  test.concurrent.for(PLANTINGS)('in $form stays inside', async (planting, { onTestFinished }) => {
     const token = plantedSecret();
     const server = await serve(token);
     // The extra of an impersonation is no secret to be hidden; we only do not tell it ourselves.
     const rules = planting.form.includes('impersonation') ? [] : [ECHO];
     const proxy = await startFaultProxy({ target: server.url, rules });
     const github = await startGithub();
-    open.unshift(proxy, github);
+    onTestFinished(async () => {
+      for (const each of [proxy, github, server]) await each.close();
+    });
     const { user, cluster = {}, address = (url) => url } = planting;
     const kubeconfig = bench.kubeconfig({
       server: address(proxy.url),
@@ -283,7 +277,9 @@ describe('a secret', () => {
     const token = plantedSecret();
     const server = await serve(token);
     const github = await startGithub();
-    open.unshift(github);
+    onTestFinished(async () => {
+      for (const each of [github, server]) await each.close();
+    });
     github.fail({
       request: /./,
       answer: { status: 403, body: { message: `Bad token ${github.token}, Bearer ${token}` } },

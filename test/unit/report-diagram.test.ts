@@ -53,7 +53,7 @@ describe('the diagram of the wait-for graph', () => {
       fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), async (text) => {
         expect(await parseDiagram(poisoned(deadlock(), text))).toBe('flowchart-v2');
       }),
-      { numRuns: 100 },
+      { numRuns: 40 },
     );
   });
 
