@@ -1,21 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { ApiServer, ApiServerOptions } from '../stub/api-server.ts';
+import { ADMIN_TOKEN, type ApiServer, type ApiServerOptions } from '../stub/api-server.ts';
+import { startFaultProxy } from '../stub/fault-proxy.ts';
 import { readRecording } from '../stub/recordings.ts';
 import { type RunningStep, type StepRun, startStep } from '../stub/runner.ts';
 import { serveCluster } from '../stub/serve.ts';
 import { parseLog } from '../stub/step-log.ts';
+import { Bench, NAME, NAMESPACE } from './bench.ts';
 
 /** The shipped bundle against a recorded cluster: what only the whole process can show. */
 
-const NAME = 'preview-pr-42';
-const NAMESPACE = `/api/v1/namespaces/${NAME}`;
 const recording = readRecording('S4');
 
-const folder = mkdtempSync(join(tmpdir(), 'gate-bundle-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const bench = new Bench();
+afterAll(() => bench.remove());
 
 const serve = (options: Partial<ApiServerOptions> = {}): Promise<ApiServer> =>
   serveCluster({ recording, ...options });
@@ -27,7 +25,7 @@ interface Starting {
 }
 
 async function start(server: ApiServer, given: Starting = {}): Promise<RunningStep> {
-  const path = join(folder, `kubeconfig-${new URL(server.url).port}`);
+  const path = join(bench.folder, `kubeconfig-${new URL(server.url).port}`);
   const kubeconfig = await server.kubeconfig(path, given.token);
   return startStep({
     inputs: { namespace: NAME, timeout: '30s', kubeconfig, ...given.inputs },
@@ -105,6 +103,26 @@ describe('the gate on a recorded cluster', () => {
     expect(ended.outputs['outcome']).toBe('recreated');
     expect(ended.exitCode).toBe(0);
     expect(annotations(ended)).toEqual([expect.stringMatching(/^warning: /)]);
+  });
+
+  test('does not pass when its address leads to another cluster, which lacks the namespace', async () => {
+    const [server, other] = [await serve(), await serve({ recording: readRecording('S7') })];
+    other.mutate((cluster) => cluster.removeNamespace(NAME));
+    const proxy = await startFaultProxy({ target: server.url });
+    try {
+      const kubeconfig = bench.kubeconfig({ server: proxy.url, user: { token: ADMIN_TOKEN } });
+      const step = await start(server, { inputs: { kubeconfig, timeout: '6s' } });
+      await waiting(server, step);
+      proxy.leadTo(other.url);
+      const ended = await step.ended;
+
+      expect(other.requests.map(({ path }) => path)).toContain(NAMESPACE);
+      expect(ended.outputs['outcome']).toBe('inconclusive');
+      expect(ended.exitCode).toBe(1);
+      expect(ended.stdout).toContain('leads to another cluster');
+    } finally {
+      await proxy.close();
+    }
   });
 
   test('ends by itself after SIGINT, with a summary', async () => {

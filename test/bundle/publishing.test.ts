@@ -18,7 +18,7 @@ import { commandsIn } from '../stub/runner-commands.ts';
 import { runTerminal } from '../stub/terminal.ts';
 import { annotations, Bench, NAME, NAMESPACE } from './bench.ts';
 
-/** Where the comment of the shipped bundle goes, run after run. */
+/** Where the comment of the shipped bundle goes, run after run. The tests mostly wait: each has a pull request of its own. */
 
 const PULL = 5;
 const bench = new Bench();
@@ -93,7 +93,7 @@ function headline(pull: number): string {
   return /^### (.*)$/m.exec(only?.body ?? '')?.[1] ?? '';
 }
 
-describe('one comment', { timeout: 300_000 }, () => {
+describe.concurrent('one comment', { timeout: 300_000 }, () => {
   test('two clusters in turn behind whatever address: none hides the other', async () => {
     await step({ pull: 1, id: 1, rules: [clusterIs('a')] });
     await step({ pull: 1, id: 2, rules: [clusterIs('b'), GONE] });
@@ -157,7 +157,7 @@ test('an event that cannot be read is no reason for no comment', async () => {
   expect(headline(6)).toContain('🔴');
 });
 
-describe('a gate that cannot work', () => {
+describe.concurrent('a gate that cannot work', () => {
   test('says so in summary and comment, and leaves nothing green', async () => {
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
     expect(headline(7)).toContain('✅');
@@ -189,7 +189,7 @@ describe('a gate that cannot work', () => {
   });
 });
 
-describe('a host that does not answer', () => {
+describe.concurrent('a host that does not answer', () => {
   test('changes neither outcome nor outputs, which are there before, and is told', async () => {
     const silent = await startGithub();
     silent.fail({ request: /./, answer: 'hang' });
@@ -220,7 +220,7 @@ describe('a host that does not answer', () => {
   });
 });
 
-describe('in a step of a workflow, the terminal says nothing that the runner obeys', () => {
+describe.concurrent('in a step of a workflow, the terminal says nothing that the runner obeys', () => {
   const HOSTILE =
     'x\n::error::a\r::stop-commands::b\n##[error]c ##[add-mask]d\u2028::set-output name=e::f';
   const hostile: FaultRule = {

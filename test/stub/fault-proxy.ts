@@ -48,6 +48,8 @@ export interface FaultProxy {
   /** What each TLS connection agreed on; false: nothing. */
   readonly protocols: (string | false | null)[];
   add(...rules: FaultRule[]): void;
+  /** Ends all connections; from now on another server is behind this address. */
+  leadTo(target: string): void;
   close(): Promise<void>;
 }
 
@@ -66,6 +68,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const lines: string[] = [];
   const protocols: (string | false | null)[] = [];
   const sockets = new Set<Socket>();
+  let { target } = options;
   const add = (...more: FaultRule[]): void => {
     for (const rule of more) rules.push({ rule, seen: 0 });
   };
@@ -77,7 +80,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     lines.push(line);
     const fault = pick(rules, line) ?? ((exchange) => exchange.pass());
     try {
-      await fault(exchangeOf(request, response, body, options.target, line));
+      await fault(exchangeOf(request, response, body, target, line));
     } catch {
       // The client has gone, or the server behind has: this connection is of no use any more.
       response.destroy();
@@ -86,7 +89,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     void handle(request, response);
   };
-  const { tls, target } = options;
+  const { tls } = options;
   const server: Server =
     tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   server.on('connection', (socket: Socket) => {
@@ -103,6 +106,10 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     lines,
     protocols,
     add,
+    leadTo: (other) => {
+      target = other;
+      for (const socket of sockets) socket.destroy();
+    },
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
