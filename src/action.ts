@@ -22,13 +22,13 @@ interface Parts {
   given: Given;
   redactor: Redactor;
   log: Log;
-  /** Of the run being cancelled. */
+  /** Aborts when the run is cancelled. */
   signal: AbortSignal;
   run: WorkflowRun | undefined;
   startedAt: number;
 }
 
-/** Reads the inputs, builds the real parts, runs the gate, publishes. Returns the exit code. */
+/** Runs the action: reads the inputs, connects, runs the gate, publishes. Returns the exit code. */
 export async function runAction(env: Environment = process.env): Promise<number> {
   const redactor = createRedactor(core.setSecret);
   const given: Given = Object.fromEntries(
@@ -60,7 +60,7 @@ export async function runAction(env: Environment = process.env): Promise<number>
     const face = { ...parts, announce, concluded };
     return await runInCluster(inputs, face, (view) => finish(view, told, parts));
   } catch (error) {
-    // Cancelled while it was still logging in: there is no cluster to tell about, but a run.
+    // The run was cancelled during the login: there is no cluster to report about, but there is a run.
     return signal.aborted
       ? await finish(viewOf(nothingRead(parts)), publisher, parts)
       : await fail(error, publisher, parts);
@@ -75,7 +75,7 @@ async function finish(view: View, publisher: Publisher, parts: Parts): Promise<n
   return view.run.verdict === 'fail' ? 1 : 0;
 }
 
-/** The gate could not work at all: one sentence, what to do, and all outputs. */
+/** Reports that the gate could not work: one sentence, a hint, and all outputs. */
 async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise<number> {
   const { log, redactor, run, startedAt } = parts;
   const isKnown = error instanceof ActionError;
@@ -93,7 +93,7 @@ async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise
   return 1;
 }
 
-/** The outputs are there before a host that does not answer can take time. */
+/** Sets the outputs before the requests to the host, which may take long. */
 async function publish(ending: Ending, publisher: Publisher, parts: Parts): Promise<void> {
   const view = 'run' in ending ? ending : undefined;
   const paths = await publisher.files(ending);
@@ -139,16 +139,19 @@ function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
   });
 }
 
-/** Two gates in one job must not overwrite each other's report. */
+/**
+ * Returns the folder for reports. Each gate of a job gets its own, so that none overwrites the report of
+ * another.
+ */
 function reportDir(given: string, env: Environment): string {
   if (given !== '') return given;
   for (const parent of [env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
     try {
       return mkdtempSync(join(parent, 'namespace-teardown-gate-'));
     } catch {
-      // Not there, not ours, full: the next one may do.
+      // The folder is missing, not writable or full; the next one may work.
     }
   }
-  // Writing there fails as well, with a warning that says why.
+  // Writing there will fail as well, with a warning that names the reason.
   return join(tmpdir(), 'namespace-teardown-gate');
 }

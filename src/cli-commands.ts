@@ -19,7 +19,7 @@ import type { View } from './report/view.ts';
 
 type GateCommand = Extract<Command, { run: 'gate' }>;
 
-/** One run of the gate. Returns the exit code; throws an `ActionError` when it could not work. */
+/** Runs the gate once. Returns the exit code; throws an `ActionError` if the gate could not work. */
 export async function gate(command: GateCommand, redactor: Redactor, log: Log): Promise<number> {
   const given = readInputs(command.inputs);
   const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
@@ -27,7 +27,7 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
   const face = { env: process.env, redactor, log, signal };
   try {
     return await runInCluster(inputs, face, async (view) => {
-      // In a step of a workflow the runner reads it for commands.
+      // In a step of a workflow the runner reads standard output for commands.
       const text = render(view, command.format);
       await print(command.format === 'json' ? logJson(text) : logLines(text));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
@@ -69,7 +69,7 @@ function exitCode({ verdict, outcome }: RunResult): number {
   return outcome === 'inconclusive' ? EXIT.couldNotTell : EXIT.failed;
 }
 
-/** What many reports have in common. Throws an `ActionError` for a file that is no report. */
+/** Summarizes many reports. Throws an `ActionError` for a file that is not a report. */
 export function statisticsOf({ files, format }: Extract<Command, { run: 'stats' }>): string {
   return renderStatistics(summarizeReports(files.map(readReport)), format);
 }

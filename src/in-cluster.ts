@@ -13,17 +13,17 @@ import { reportFrom } from './report/report-json.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
-/** What either face of the program gives to a run. */
+/** The parts that the action and the terminal give to a run. */
 interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   env: Environment;
   redactor: Redactor;
-  /** Hears what is known before the first forced write. */
+  /** Receives what is known before the first forced write. */
   announce?: (planned: View) => Promise<void>;
   /** Receives the outcomes before what stayed behind is read. */
   concluded?: (view: View) => void;
 }
 
-/** Connects, runs the gate, and hands over what there is to tell about it, without secrets. */
+/** Connects, runs the gate, and passes on its report without secrets. */
 export async function runInCluster<T>(
   inputs: Inputs,
   { env, redactor, log, signal, announce, concluded }: Face,
@@ -49,7 +49,7 @@ export async function runInCluster<T>(
   }
 }
 
-/** Compares the result with an earlier forecast. A report that cannot be used costs a warning and nothing else. */
+/** Compares the result with an earlier forecast. A report that cannot be used is only a warning. */
 export function withHindsight(result: RunResult, path: string, log: GateDeps['log']): RunResult {
   if (path === '' || result.kind === 'forecast') return result;
   try {

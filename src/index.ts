@@ -3,15 +3,18 @@ import './require-node.ts';
 import { describeInternalError } from './base/errors.ts';
 
 /**
- * The process. A runner starts it without arguments, and hands over the inputs as INPUT_… variables; a
- * person starts it otherwise. Only the exit code is set: process.exit would hide what keeps the
- * process alive, and cut off what is being written.
+ * Entry point of the process. A runner starts it without arguments and passes the inputs as INPUT_… variables; a
+ * person starts it with arguments. Only the exit code is set: process.exit would hide what keeps the process
+ * alive, and cut off output.
  */
 const args = process.argv.slice(2);
 process.on('uncaughtException', endWithInternalError);
 process.exitCode = args.length === 0 && isInRunner() ? await inAction() : await inTerminal();
 
-/** Node would print the stack and the message, which may quote a secret. Rejected promises end here as well. */
+/**
+ * Ends the process after an error that nothing caught, also after a rejected promise. Node would print the
+ * message, which may quote a secret.
+ */
 function endWithInternalError(error: unknown): never {
   const { message } = describeInternalError(error);
   const isAction = args.length === 0 && isInRunner();
@@ -27,7 +30,10 @@ function isInRunner(): boolean {
   );
 }
 
-/** Each loads only its own half. "eager" keeps it in the one file: ncc does not minify a second one. */
+/**
+ * Each imports only its own part. "eager" keeps it in the same bundle, because ncc does not minify a second
+ * file.
+ */
 async function inTerminal(): Promise<number> {
   const { runTerminal } = await import(/* webpackMode: "eager" */ './cli.ts');
   return runTerminal(args);

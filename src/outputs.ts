@@ -4,7 +4,10 @@ import type { NamespaceResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/plain-text.ts';
 import type { View } from './report/view.ts';
 
-/** Every output with its description; action.yml and the table of the README are written from it. */
+/**
+ * All outputs with their descriptions. `npm run docs` generates action.yml and the table of the README from this
+ * table.
+ */
 export const OUTPUTS = {
   outcome: 'The worst outcome of all namespaces, or error when the gate could not work',
   outcomes: 'JSON object, namespace name to outcome',
@@ -25,15 +28,15 @@ export const OUTPUTS = {
 
 type OutputName = keyof typeof OUTPUTS;
 
-/** Outputs of a job are limited to 1 MB, all together; the whole list is in report.json. */
+/** Limit for a list. All outputs of a job together are limited to 1 MB; report.json has the whole list. */
 const MAX_LIST_BYTES = 50_000;
 const MAX_OUTCOMES_BYTES = 100_000;
 const MAX_NAME_CHARS = 1_000;
 const MAX_MESSAGE_CHARS = 1_000;
 
 /**
- * Every output of action.yml, always all of them, so that `steps.x.outputs.y` never depends on the path
- * taken. Without a result the gate could not work: the outcome is then `error`.
+ * Returns every output of action.yml, always all of them, so that `steps.x.outputs.y` never depends on the path
+ * taken. Without a result the gate could not work, and the outcome is `error`.
  */
 export function outputsOf(
   view: View | undefined,
@@ -43,7 +46,7 @@ export function outputsOf(
   const { namespaces = [], outcome = 'error' } = view?.run ?? {};
   const blockers = namespaces.flatMap(blockersOf);
   const subjects = blockers.map(({ subject }) => subject);
-  // One that somebody could look at: not a registration, a type, or the namespace itself.
+  // The first subject that a person can inspect: not a registration, a type, or the namespace itself.
   const object = subjects.find(
     ({ kind }) => !['APIService', 'APIResource', 'Namespace'].includes(kind),
   );
@@ -65,13 +68,13 @@ export function outputsOf(
     'left-behind': boundedJson(leftBehind),
     'report-json': files.reportJsonPath,
     'report-markdown': files.reportMarkdownPath,
-    // Set once it is written: a host that does not answer may take time.
+    // Set after the comment is written, because the host may be slow.
     'comment-url': '',
     forced: String(namespaces.some((namespace) => namespace.outcome === 'forced')),
   };
 }
 
-/** What a namespace waits for itself, in the order of the diagnosis. */
+/** Returns the blockers of a namespace, in the order of the diagnosis. */
 function blockersOf({ name, diagnosis }: NamespaceResult) {
   if (diagnosis === undefined) return [];
   return findingsOf(diagnosis, diagnosis.blockers).map(
@@ -87,7 +90,7 @@ function blockersOf({ name, diagnosis }: NamespaceResult) {
   );
 }
 
-/** Whole entries only, so that the text stays JSON however much has to be left out. */
+/** Returns JSON with as many whole entries as fit, so that the text remains valid. */
 function boundedJson(entries: readonly object[]): string {
   const kept: string[] = [];
   let bytes = 2;

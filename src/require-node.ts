@@ -1,6 +1,6 @@
 /**
- * Evaluated before everything else in the bundle: on an older Node the libraries fail while they are
- * being loaded, with a stack trace that helps nobody.
+ * Checks the version of Node before any other import: on an older Node the libraries fail during their import,
+ * with a stack trace that does not name the reason.
  */
 const OLDEST_NODE = [22, 19] as const;
 
@@ -9,6 +9,6 @@ if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1
   process.stderr.write(
     `namespace-teardown-gate needs Node ${OLDEST_NODE.join('.')} or later and runs on ${process.version}. As an action it needs runner 2.327.1 or later, which brings Node 24.\n`,
   );
-  // Nothing is open yet that could be cut off, and nothing may be loaded after this.
+  // Nothing is open yet that could be cut off, and nothing must be imported after this.
   process.exit(2);
 }

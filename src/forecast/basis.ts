@@ -15,7 +15,9 @@ type OwnerLife = ForecastBasis['owners'][number];
 
 const MAX_FINALIZERS = 50;
 
-/** Returns what a forecast rests on: finalizers, the owners that are expected to remove them, and dry runs. */
+/**
+ * Returns the evidence of a forecast: finalizers, the owners that are expected to remove them, and dry runs.
+ */
 export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
   const context = contextOf(predict(now));
   const guarded = countsOf(now).flatMap((count) => [...count.guarded, ...count.terminating]);
@@ -39,7 +41,10 @@ export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
   };
 }
 
-/** Kubernetes 1.33 and later delete pods first: returns what would hold the namespace once its pods are deleted. */
+/**
+ * Returns what would hold the namespace after its pods are deleted. Kubernetes 1.33 and later deletes pods
+ * first.
+ */
 function behindPods(now: Snapshot, { rootCauses }: Diagnosis): string[] {
   const all = diagnose(predict(now));
   return findingsOf(all, all.rootCauses)
@@ -47,14 +52,14 @@ function behindPods(now: Snapshot, { rootCauses }: Diagnosis): string[] {
     .map(({ code, message, subject }) => `${code}: ${subject.kind} ${subject.name} ${message}`);
 }
 
-/** Of several objects of one owner, the one with the oldest evidence that the owner lives. */
+/** Returns the entry with the oldest sign of life, for an owner with several objects. */
 function oldest(lives: readonly OwnerLife[]): OwnerLife {
   const objects = lives.reduce((sum, one) => sum + one.objects, 0);
   const [first] = lives.toSorted((a, b) => ((a.aliveAt ?? '') < (b.aliveAt ?? '') ? -1 : 1));
   return { ...(first as OwnerLife), objects };
 }
 
-/** Returns who is expected to remove the finalizer, and the latest sign that it works. */
+/** Returns the controller that is expected to remove the finalizer, and its latest sign of life. */
 function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
   if (isOfControllerManager(held)) {
     const lease = listed(context.now.cluster.leases).find(

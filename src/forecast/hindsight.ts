@@ -1,9 +1,9 @@
 import { type Finding, findingsOf } from '../model/finding.ts';
 import type { ForecastBasis, Hindsight, NamespaceResult } from '../model/result.ts';
 
-/** What the report.json of a forecast says about one namespace. */
+/** The report of an earlier forecast about one namespace. */
 export interface EarlierForecast {
-  /** ISO 8601. */
+  /** Time of the forecast, ISO 8601. */
   at: string;
   uid: string;
   outcome: string;
@@ -12,7 +12,7 @@ export interface EarlierForecast {
   basis?: ForecastBasis | undefined;
 }
 
-/** Says whether a forecast of the same namespace foresaw what then became of it. */
+/** Compares a forecast with the later outcome of the same namespace. */
 export function hindsightOf(
   { uid, outcome, diagnosis, deletions = [] }: NamespaceResult,
   forecast: EarlierForecast,
@@ -67,7 +67,10 @@ function roots({ findings, rootCauses }: EarlierForecast): Finding[] {
   return findings.filter(({ id }) => rootCauses.includes(id));
 }
 
-/** Whether both are about the same thing: an owner that was open before may have another code now. */
+/**
+ * Reports whether two findings are about the same cause. An owner that was unknown before may have another code
+ * now.
+ */
 function isSame(one: Finding, root: Finding): boolean {
   if (one.id === root.id) return true;
   return one.finalizer === undefined

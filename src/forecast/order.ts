@@ -24,16 +24,16 @@ import type { NamespaceResult } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
-/** Objects of one type that have to be gone before the namespace is deleted. */
+/** Objects of one type that have to be deleted before the namespace. */
 export interface OrderStep {
   type: ResourceType;
   isMeant: (object: ObjectFacts) => boolean;
-  /** The first of them, for people. */
+  /** Names of the first objects, for people. */
   names: string[];
   /** Whether these are all objects of the type in the namespace. */
   isWhole: boolean;
   why: string;
-  /** Steps of the same place go together, lower ones first. */
+  /** Position of the step. Steps with the same position are deleted together, lower ones first. */
   place: number;
 }
 
@@ -44,8 +44,9 @@ function wholeOf(type: ResourceType, why: string): Unplaced {
 }
 
 /**
- * What needs a living controller to go, and would lose it with the namespace: objects whose controller runs in it
- * or needs something in it. What made them goes before them, and so does what would create them again.
+ * Returns the objects that need a running controller to be deleted, and would lose it with the namespace: their
+ * controller runs in the namespace or needs something in it. Objects that created them, or would create them
+ * again, are deleted before them.
  */
 export function orderOf(now: Snapshot): OrderStep[] {
   const context = contextOf(predict(now));
@@ -79,7 +80,7 @@ export function orderOf(now: Snapshot): OrderStep[] {
   );
 }
 
-/** Joins the steps of one type: objects of it may have to be deleted first for several reasons. */
+/** Joins the steps of one type, because its objects may be in the order for several reasons. */
 function merged(steps: readonly Unplaced[]): Unplaced {
   const [first] = steps as [Unplaced];
   return {
@@ -110,7 +111,10 @@ function guarded(
   };
 }
 
-/** What every server runs on, and what Kubernetes makes again at once: no order helps where these are guarded. */
+/**
+ * Types that every server needs and that Kubernetes creates again at once. If a webhook guards these, no order
+ * helps.
+ */
 const FOUNDATIONS: ReadonlySet<string> = new Set([
   ...['pods', 'services', 'endpoints', 'secrets', 'configmaps', 'serviceaccounts', 'events'],
   ...['deployments.apps', 'statefulsets.apps', 'daemonsets.apps', 'replicasets.apps'],
@@ -119,7 +123,9 @@ const FOUNDATIONS: ReadonlySet<string> = new Set([
   'events.events.k8s.io',
 ]);
 
-/** Types of which no object can be deleted any more once a server in the namespace is gone. */
+/**
+ * Returns a step for a type whose objects can no longer be deleted after a server in the namespace is gone.
+ */
 function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   if (FOUNDATIONS.has(typeName(type))) return [];
   const labels = (read.ok && read.value.sample?.labels) || {};
@@ -161,7 +167,7 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
     : `webhook ${guard.name}, which has to answer, is in the namespace`;
 }
 
-/** What GitOps tools apply they apply again: their own objects have to go first. */
+/** GitOps tools apply deleted objects again, so their own objects have to be deleted first. */
 const RECREATING =
   /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
 /** Earlier ones create later ones. */
@@ -206,7 +212,10 @@ function parentsOf(
   );
 }
 
-/** Parents before children, what names another object before that; types that wait for each other go together. */
+/**
+ * Assigns positions: parents before children, and an object before those that it refers to. Types that wait for
+ * each other have the same position.
+ */
 function placed(
   context: Context,
   steps: readonly Unplaced[],

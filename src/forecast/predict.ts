@@ -10,24 +10,24 @@ import { type Read, read } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
- * What a deletion of the namespace would leave of it, by how kube-controller-manager works: what has
- * finalizers terminates, what has none goes, and pods go if their kubelet lives. Who should remove the
- * finalizers is read from what is there now; the rules know that everything inside goes with the namespace
- * (`Snapshot.forecast`). A namespace that is terminating already is left as it is. `onlyPods`: pods stand in
- * the way, and nothing else is asked to go before them.
+ * Predicts what a deletion of the namespace would leave, by how kube-controller-manager works: objects with
+ * finalizers terminate, objects without are deleted, and pods end if their kubelet runs. Owners of finalizers
+ * are found in the present state; the rules know that everything inside is deleted with the namespace
+ * (`Snapshot.forecast`). A namespace that is already terminating does not change. `onlyPods`: only the deletion
+ * of pods was requested yet.
  */
 export function predict(now: Snapshot, onlyPods = false): Snapshot {
   if (now.forecast === undefined || now.namespace.deletionTimestamp !== undefined) return now;
   const namespace = { ...now.namespace, deletionTimestamp: now.takenAt, phase: 'Terminating' };
   const asked = { ...now, namespace };
-  // Nobody would empty it: everything stays as it is.
+  // Without kube-controller-manager nothing would be deleted.
   if (controllerManager(contextOf(now)).state === 'stale') return asked;
   const context = contextOf(asked);
   const pods: Snapshot['pods'] = now.pods.ok
     ? read(
         now.pods.value
           .filter((pod) => staysPut(context, pod))
-          // Its grace period will be over some day; a kubelet that is there will have confirmed its end.
+          // Its grace period will end, and a running kubelet will have confirmed that its containers ended.
           .map((pod) =>
             terminated(pod, now.takenAt, isLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 }),
           ),
@@ -40,7 +40,10 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   return { ...asked, pods, content, partners: deletedWith(now) };
 }
 
-/** What is bound to something in the namespace and says that it goes with it, as the content of a VolumeSnapshot. */
+/**
+ * Returns the partners. Those that are bound to the namespace and deleted with it, such as the content of a
+ * VolumeSnapshot, are terminating.
+ */
 function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snapshot['partners'] {
   const goes = ({ uid }: ObjectFacts): boolean => {
     const detail = details[uid];
@@ -59,7 +62,7 @@ function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snaps
   );
 }
 
-/** Nobody ends it, or something holds it whose owner will not let go. */
+/** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */
 function staysPut(context: Context, pod: PodFacts): boolean {
   const { now, nowMs } = context;
   if (isLost(now, pod)) return true;
@@ -86,7 +89,10 @@ function after(count: Read<ContentCount>, since: string): Read<ContentCount> {
   return read({ total, queued: 0, terminating, guarded: [] });
 }
 
-/** A deletion raises the generation (apiserver, rest.BeforeDelete): what was said before is about another. */
+/**
+ * Returns the objects as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so
+ * earlier conditions are about another generation.
+ */
 function terminated<T extends ObjectFacts>(
   object: T,
   deletionTimestamp: string,
@@ -98,7 +104,10 @@ function terminated<T extends ObjectFacts>(
   return { ...object, deletionTimestamp, generation, ...more };
 }
 
-/** Since 1.33 pods go first (KEP-5080): while one is held, nothing else is asked to go. */
+/**
+ * Returns the diagnosis of a deletion. Since 1.33 pods are deleted first (KEP-5080): while one is held, the
+ * deletion of other objects is not requested.
+ */
 export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
   const holdsPods = all.findings.some(

@@ -6,7 +6,7 @@ import { type Host, readOnlyReason, type WorkflowRun } from './workflow-run.ts';
 interface Trouble {
   level: 'warning' | 'notice';
   message: string;
-  /** Lines to add somewhere, as they are to be written. */
+  /** Lines to add to the workflow or the token, as they have to be written. */
   fix: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export function commentTrouble(
   }
 }
 
-/** Where the report can be read without the comment. */
+/** Returns where the report can be read without the comment. */
 export function reportPlace({ hasSummary }: Host): string {
   return hasSummary ? 'the job summary has the report' : 'the step log has the report';
 }
@@ -90,7 +90,9 @@ const NEEDS = {
     'The workflow\'s own token may not write here; give another with the scopes "write:issue" and "read:repository" as "github-token"',
 };
 
-/** By what the host says of it, then by its prefix (GitHub's token formats). */
+/**
+ * Returns the kind of a token, from what the host says about it, else from its prefix (GitHub's token formats).
+ */
 function kindOfToken(
   { message, scopes }: ApiFailure,
   host: Host,

@@ -8,13 +8,13 @@ import { type Clock, systemClock } from '../base/time.ts';
 import { type FailureKind, failureKindOf, type Read, type ReadFailure } from '../model/read.ts';
 import type { Host } from './workflow-run.ts';
 
-/** The API of GitHub, or of a compatible host, as far as the gate needs it. Never throws. */
+/** The API of GitHub or a compatible host, with the calls that the gate needs. It never throws. */
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 
 export interface ApiFailure extends ReadFailure {
-  /** How long the host wants a client to wait before the next try. */
+  /** Time that the host asks a client to wait before the next attempt. */
   retryAfterMs?: number;
-  /** OAuth scopes of the token, as GitHub says them of a classic one. */
+  /** OAuth scopes of a classic token, as GitHub reports them. */
   scopes?: string;
 }
 
@@ -24,32 +24,35 @@ export type PullRequest = NonNullable<ReturnType<typeof toPull>>;
 interface HostApiOptions {
   host: Host;
   token: string;
-  /** "owner/name". */
+  /** Repository as "owner/name". */
   repository: string;
-  /** Ends every call, and the pauses between tries. */
+  /** Aborts every call, and the pauses between attempts. */
   signal: AbortSignal;
   clock?: Clock;
-  /** Limit of one try. */
+  /** Limit of one attempt. */
   callTimeoutMs?: number;
-  /** For tests: writes follow each other at once, and not a second apart. */
+  /** For tests: writes follow each other at once, not a second apart. */
   isUnpaced?: boolean;
 }
 
 type Octokit = ReturnType<typeof getOctokit>;
 
 export const CALL_TIMEOUT_MS = 8_000;
-/** The n-th pause is n squared times this. Short, since the plugin's timers cannot be cancelled. */
+/**
+ * Unit of the pauses: the n-th pause is n squared times this. Short, because the plugin's timers cannot be
+ * cancelled.
+ */
 const RETRY_PAUSE_MS = 250;
 const RETRIES = 2;
-/** Beyond the plugin's own: 423 is Gitea's for an archived repository. */
+/** Statuses without a retry, in addition to the plugin's own. 423 is Gitea's for an archived repository. */
 const NO_RETRY = [400, 401, 403, 404, 410, 422, 423, 451];
 const MAX_LIMIT_RETRIES = 2;
 const PAGE_SIZE = 100;
-/** Pages of pull requests, the last changed first, where the host cannot filter by branch. */
+/** Limit for pages of pull requests, the last changed first, on hosts that cannot filter by branch. */
 const MAX_PAGES = 10;
 const MAX_MESSAGE_CHARS = 200;
 
-/** The client is loaded here, when there is something to ask: most runs need none of it. */
+/** Connects to the API of the host. The client is imported here because most runs do not need it. */
 export async function connectHost(options: HostApiOptions) {
   const { host, signal } = options;
   const octokit = await loadClient(options);
@@ -61,12 +64,12 @@ export async function connectHost(options: HostApiOptions) {
   const comment = (sent: Promise<{ data: unknown }>): Promise<Read<Comment, ApiFailure>> =>
     ask(async () => toComment((await sent).data as Json));
   return {
-    /** Login that belongs to the token; a failure where the host does not tell. */
+    /** Returns the login of the token's user; a failure if the host does not say it. */
     viewer: () => ask(() => viewer(octokit, host)),
-    /** The comments for which `isWanted`, oldest first, from all pages; nothing else is kept. */
+    /** Returns the comments that match `isWanted`, oldest first, from all pages. Nothing else is kept. */
     comments: (issue: number, isWanted: (comment: Comment) => Promise<boolean>) =>
       ask(async () => {
-        // Gitea and Forgejo give them all at once.
+        // Gitea and Forgejo return all comments at once.
         const size = host.kind === 'github' ? { per_page: PAGE_SIZE } : {};
         const of = { ...here, issue_number: issue, ...size };
         const wanted: Comment[] = [];
@@ -80,7 +83,7 @@ export async function connectHost(options: HostApiOptions) {
             seen.add(one.id);
             if (await isWanted(one)) wanted.push(one);
           }
-          // A host whose last page names another one would be asked for ever.
+          // Protects against a host whose last page always names a next one.
           if (seen.size === before) break;
         }
         return wanted.sort((a, b) => a.id - b.id);
@@ -103,10 +106,13 @@ export async function connectHost(options: HostApiOptions) {
         const of = { ...here, commit_sha: sha, per_page: PAGE_SIZE };
         return toPulls((await repos.listPullRequestsAssociatedWithCommit(of)).data as Json);
       }),
-    /** Hosts that cannot filter give those that changed last, whatever their branch. */
+    /**
+     * Returns the pull requests of a branch. Hosts that cannot filter return those that changed last, of any
+     * branch.
+     */
     pullsOfBranch: (from: string, branch: string) =>
       ask(() => pullsOfBranch(octokit, host, here, from, branch)),
-    /** "ci.yml": the file of a run's workflow, as Gitea and Forgejo call it. */
+    /** Returns the file of a run's workflow, such as "ci.yml", by which Gitea and Forgejo name it. */
     workflowFile: (run: string) =>
       ask(async () => {
         const route = 'GET /repos/{owner}/{repo}/actions/runs/{run}';
@@ -116,7 +122,10 @@ export async function connectHost(options: HostApiOptions) {
   };
 }
 
-/** GraphQL names the owner of any kind of token; GitHub's workflow token may not read `/user`. */
+/**
+ * Returns the login of the token's user. GraphQL names the owner of any kind of token; GitHub's workflow token
+ * may not read `/user`.
+ */
 async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefined> {
   if (kind === 'github') {
     try {
@@ -127,7 +136,7 @@ async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefi
       );
       if (login !== undefined) return login;
     } catch {
-      // Not every server has it switched on.
+      // GraphQL is not enabled on every server.
     }
   }
   return stringAt((await octokit.rest.users.getAuthenticated()).data as Json, 'login');
@@ -135,7 +144,7 @@ async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefi
 
 async function loadClient(options: HostApiOptions): Promise<Octokit> {
   const { host, signal, clock = systemClock } = options;
-  // The package parses the event when it is imported, and throws over one that is no JSON (context.js).
+  // The package parses the event during its import, and throws if the event is not JSON (context.js).
   delete process.env['GITHUB_EVENT_PATH'];
   const [{ getOctokit }, { retry }, { throttling }] = await Promise.all([
     import(/* webpackMode: "eager" */ '@actions/github'),
@@ -160,7 +169,7 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
       log: SILENT,
       userAgent: 'namespace-teardown-gate',
       retry: { retries: RETRIES, retryAfterBaseValue: RETRY_PAUSE_MS, doNotRetry: NO_RETRY },
-      // The handlers wait themselves: the plugin's own pauses cannot be cancelled.
+      // The handlers wait by themselves, because the plugin's own pauses cannot be cancelled.
       throttle: {
         id: randomUUID(),
         retryAfterBaseValue: 0,
@@ -169,17 +178,17 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
         ...(options.isUnpaced ? { write: UNPACED, notifications: UNPACED } : {}),
       },
     },
-    // First, so that it is innermost: what it limits is one try.
+    // First, so that it is innermost: it limits a single attempt.
     (octokit) => limitTries(octokit, options),
     retry,
     throttling,
   );
 }
 
-/** As far as the plugin uses a group of Bottleneck's. */
+/** The part of a Bottleneck group that the plugin uses. */
 const UNPACED = { key: () => ({ schedule: (_: object, work: () => unknown) => work() }) } as never;
 
-/** The client would warn on the console, past our neutralising and redacting. */
+/** The client would write warnings to the console, without our encoding and redaction. */
 const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 function nothing(): void {}
@@ -187,14 +196,14 @@ function nothing(): void {}
 function limitTries(octokit: Pick<Octokit, 'hook'>, options: HostApiOptions): void {
   const { host, signal, callTimeoutMs = CALL_TIMEOUT_MS } = options;
   octokit.hook.wrap('request', async (request, given) => {
-    // Hooks share these options: what is handed to the next one is not looked at (before-after-hook).
+    // Hooks share these options; the options passed to the next hook are ignored (before-after-hook).
     given.url = onThisHost(given.url, host.apiUrl);
     given.request.signal = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
     given.request['log'] = SILENT;
     try {
       return await request(given);
     } catch (error) {
-      // Without a request in it, it is not tried again.
+      // An error without a request is not retried.
       if (signal.aborted) throw signal.reason;
       if (isCommentWrite(given)) given.request['retries'] = 0;
       throw error;
@@ -203,16 +212,16 @@ function limitTries(octokit: Pick<Octokit, 'hook'>, options: HostApiOptions): vo
 }
 
 /**
- * Reports whether a request carries a comment. The client never repeats one: its body may be older by then than what
- * another job has written, and a second POST would be a second comment.
+ * Reports whether a request writes a comment. The client never repeats such a request: another job may have
+ * written a newer body meanwhile, and a second POST would create a second comment.
  */
 function isCommentWrite({ method, url }: { method: string; url: string }): boolean {
   return (method === 'POST' || method === 'PATCH') && !url.endsWith('/graphql');
 }
 
 /**
- * The next page is where the host says, and the token goes with it: only to this host. Gitea names itself
- * by its public address there, which may be another one than the runner's.
+ * Returns the address of the next page on the host of the API. The token is sent there, so it must be this host.
+ * Gitea may name its public address, which differs from the one of the runner.
  */
 function onThisHost(url: string, apiUrl: string): string {
   if (!/^https?:/i.test(url) || new URL(url).origin === new URL(apiUrl).origin) return url;
@@ -238,7 +247,7 @@ const UNREADABLE: ApiFailure = {
   message: 'the answer is not what such a host gives',
 };
 
-/** Rejects with the signal. */
+/** Rejects when the signal aborts. */
 async function ended(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, 'abort');
   throw signal.reason;
@@ -255,7 +264,7 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   if (status === undefined) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     if (isTimeout(cause)) return { kind: 'timeout', message: 'no answer in time' };
-    // The client's own errors over an answer have no request in them.
+    // The client's own errors about an answer contain no request.
     if (!(error instanceof Error && 'request' in error)) return UNREADABLE;
     return { kind: 'network', message: clean(describeError(error)) };
   }
@@ -290,7 +299,7 @@ function waitOf(response: Json | undefined): number | undefined {
   return isUsedUp && beginsAgainAt > 0 ? Math.max(0, beginsAgainAt - Date.now()) : undefined;
 }
 
-/** A 403 can mean "may not" and "too often". */
+/** Reports whether the host throttles the client. A 403 can also mean a missing permission. */
 function isThrottled(status: number, response: Json | undefined, message: string): boolean {
   if (status === 429) return true;
   if (status !== 403) return false;
@@ -301,12 +310,12 @@ function isThrottled(status: number, response: Json | undefined, message: string
   );
 }
 
-/** Beside the usual ones; 423 is Gitea's for an archived repository. */
+/** Failure kinds in addition to the usual ones. 423 is Gitea's for an archived repository. */
 const KINDS: Record<number, FailureKind | undefined> = { 410: 'not-found', 423: 'forbidden' };
 
 type Here = { owner: string; repo: string };
 
-/** Gitea and Forgejo know the pull request that a commit has merged, under a path of their own. */
+/** Returns the pull request that a commit has merged. Gitea and Forgejo have a path of their own for it. */
 async function mergedPull(octokit: Octokit, here: Here, sha: string): Promise<PullRequest[]> {
   try {
     const route = 'GET /repos/{owner}/{repo}/commits/{sha}/pull';
@@ -333,7 +342,7 @@ async function pullsOfBranch(
   }
   const found: PullRequest[] = [];
   let pages = 0;
-  // Gitea's own names of the parameters (routers/api/v1/repo/pull.go, ListPullRequests).
+  // The names of the parameters are Gitea's (routers/api/v1/repo/pull.go, ListPullRequests).
   const last = { ...all, sort: 'recentupdate' as 'updated', limit: PAGE_SIZE };
   for await (const { data } of octokit.paginate.iterator(list, last)) {
     const page = toPulls(data as Json);
@@ -350,11 +359,11 @@ function toComment(data: Json) {
   if (id === undefined) return undefined;
   return {
     id,
-    /** Its address for people. */
+    /** Address of its page. */
     url: stringAt(data, 'html_url') ?? '',
     body: stringAt(data, 'body') ?? '',
     author: stringAt(data, 'user', 'login') ?? '',
-    /** "Bot", "User"; undefined on hosts that do not tell. */
+    /** One of "Bot" and "User"; undefined on hosts that do not say it. */
     authorType: stringAt(data, 'user', 'type'),
   };
 }
@@ -371,13 +380,13 @@ function toPull(data: Json) {
   const closedAt = Date.parse(stringAt(data, 'closed_at') ?? '');
   return {
     number,
-    /** "owner/name" of the repository it wants to change. */
+    /** Repository that it wants to change, as "owner/name". */
     baseRepository: stringAt(data, 'base', 'repo', 'full_name') ?? '',
     baseRepositoryId: numberAt(data, 'base', 'repo', 'id'),
     headSha: stringAt(data, 'head', 'sha') ?? '',
-    // Once the branch is gone, Gitea has only the label left to tell its name (services/convert/pull.go).
+    // After the branch was deleted, only the label has its name on Gitea (services/convert/pull.go).
     headBranch: ref.startsWith('refs/pull/') ? (stringAt(data, 'head', 'label') ?? '') : ref,
-    /** "owner/name"; empty once a fork was deleted. */
+    /** Repository of the branch, as "owner/name"; empty after a fork was deleted. */
     headRepository: stringAt(data, 'head', 'repo', 'full_name') ?? '',
     headOwner:
       stringAt(data, 'head', 'repo', 'owner', 'login') ??
@@ -385,7 +394,7 @@ function toPull(data: Json) {
       '',
     isMerged: stringAt(data, 'merged_at') !== undefined,
     mergeCommitSha: stringAt(data, 'merge_commit_sha'),
-    /** ms since the epoch; undefined while it is open. */
+    /** Milliseconds since the epoch; undefined while it is open. */
     closedAt: Number.isNaN(closedAt) ? undefined : closedAt,
   };
 }

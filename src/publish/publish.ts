@@ -22,45 +22,51 @@ import { findPullRequest } from './pull-request.ts';
 import { putComment } from './put-comment.ts';
 import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './workflow-run.ts';
 
-/** GitHub drops a summary above 1 MiB whole, and one just below it can vanish without a word. */
+/**
+ * Limit for the job summary. GitHub discards a summary above 1 MiB, and one just below it may disappear without
+ * an error.
+ */
 const MAX_SUMMARY_BYTES = 900 * 1024;
-/** Time for all requests about the comment: 25 s, less one second for a pause of the client that may outlive it. */
+/**
+ * Time for all requests about the comment. It is 25 s less one second for a pause of the client that may outlast
+ * the limit.
+ */
 const PUBLISHING_MS = 24_000;
-/** The part of it that may be used before forcing: the result has to be published as well. */
+/** The part of that time that may be used before forcing, because the result has to be published as well. */
 const ANNOUNCING_MS = 10_000;
-/** Of the 7 s in which a cancelled run has to end, counted from the signal. */
+/** The part of the 7 s in which a cancelled run has to end, from the signal on. */
 const CANCELLED_MS = 5_000;
 const MAX_ABOUT_CHARS = 80;
 
 export interface PublisherDeps {
   log: Log;
   redactor: Redactor;
-  /** `GITHUB_STEP_SUMMARY`; undefined where there is none. */
+  /** The file `GITHUB_STEP_SUMMARY`; undefined if there is none. */
   summaryFile: string | undefined;
-  /** Folder for the report files; made when missing. */
+  /** Folder for the report files; created if it is missing. */
   reportDir: string;
-  /** Absent outside of a workflow run. */
+  /** The workflow run; absent outside of one. */
   run: WorkflowRun | undefined;
-  /** Absent where none is wanted. */
+  /** How to comment; absent if no comment is wanted. */
   comment: CommentInputs | undefined;
-  /** Of the run being cancelled. */
+  /** Aborts when the run is cancelled. */
   cancelled: AbortSignal;
   clock?: Clock;
   connect?: typeof connectHost;
 }
 
 /**
- * Writes the report files, the job summary and the comment. Never throws and never changes the
- * verdict: what cannot be published is a warning that says what would help.
+ * Writes the report files, the job summary and the comment. It never throws and never changes the verdict: a
+ * failure is a warning that says how to fix it.
  */
 export class Publisher {
   readonly #deps: PublisherDeps;
   readonly #clock: Clock;
   readonly #context: RenderContext;
   #leftMs = PUBLISHING_MS;
-  /** When the run was cancelled, in ms since the epoch. */
+  /** When the run was cancelled, in milliseconds since the epoch. */
   #cancelledAt: number | undefined;
-  /** How long the summary was before this run: telling again replaces what was told before. */
+  /** Length of the summary before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;
 
   constructor(deps: PublisherDeps) {
@@ -75,7 +81,10 @@ export class Publisher {
     else deps.cancelled.addEventListener('abort', cancelled, { once: true });
   }
 
-  /** Report files and job summary. Paths of what was written; empty for what could not be. */
+  /**
+   * Writes the report files and the job summary. Returns the paths of the files; empty for a file that could not
+   * be written.
+   */
   async files(ending: Ending) {
     const paths: Partial<Record<ReportFile, string>> = {};
     if ('run' in ending) {
@@ -90,10 +99,10 @@ export class Publisher {
     };
   }
 
-  /** The pull request comment; resolves to its address, or to nothing. */
+  /** Writes the pull request comment. Returns its address, or an empty text. */
   async comment(ending: Ending, isAnnouncement = false): Promise<string> {
     const { comment, run, cancelled } = this.#deps;
-    // A cancelled run knows less than the comment that may be there already.
+    // A cancelled run knows less than an existing comment.
     const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
     if (run === undefined || comment.token === '') {
@@ -145,7 +154,7 @@ export class Publisher {
       const before = this.#summaryStart;
       if (before !== undefined) await truncate(summaryFile, before);
       const size = before ?? statSync(summaryFile, { throwIfNoEntry: false })?.size ?? 0;
-      // The file may end in the middle of a line that somebody else wrote.
+      // The file may end in the middle of a line of another program.
       const lead = size === 0 ? '' : '\n\n';
       const room = MAX_SUMMARY_BYTES - size - lead.length;
       const text =
@@ -225,12 +234,15 @@ export class Publisher {
   }
 }
 
-/** Whether there is something to tell where nothing was told before. */
+/** Reports whether a new comment may be created. */
 function mayCreate(ending: Ending, { mode }: CommentInputs): boolean {
   return mode === 'always' || !('run' in ending) || !isPassed(ending.run);
 }
 
-/** Two workflows without a name, whose jobs are called the same, are still two. */
+/**
+ * Returns the run with the name of its workflow. Otherwise two workflows without a name and with equal job names
+ * would be the same.
+ */
 async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
   const { host, id, names } = run;
   if (names.workflow !== '' || host.kind === 'github' || id === '') return run;
@@ -238,7 +250,10 @@ async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
   return file.ok ? calledAfter(file.value, run) : run;
 }
 
-/** A cluster that was made by the job that looks at it; its age is by its own clock. */
+/**
+ * Reports whether the cluster was created by the job that reads it. The age is measured by the cluster's own
+ * clock.
+ */
 function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undefined): boolean {
   const age = Date.parse(finishedAt) - Date.parse(cluster.createdAt ?? '');
   return startedAt !== undefined && age < Date.now() - startedAt;
@@ -247,7 +262,9 @@ function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undef
 /** Limit for an annotation, below the 4,096 characters at which GitHub cuts it. */
 const MAX_ANNOTATION_CHARS = 500;
 
-/** The step log. The toolkit escapes line ends in commands, but lets `##[command]` through: we do not. */
+/**
+ * Creates the step log. The toolkit escapes line ends in commands but not `##[command]`; this log escapes both.
+ */
 export function createActionLog(redactor: Redactor): Log {
   const safe = (text: string): string => logLine(redactor.redact(text));
   const annotation = (text: string): string => shorten(safe(text), MAX_ANNOTATION_CHARS);

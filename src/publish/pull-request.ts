@@ -6,11 +6,11 @@ import type { HostEvent, HostKind } from './workflow-run.ts';
 type Lead =
   | { by: 'number'; number: number }
   | { by: 'commit'; sha: string }
-  /** With a commit, that has to be the head; without one, the branch is gone. */
+  /** With a commit, the commit has to be the head; without one, the branch was deleted. */
   | { by: 'branch'; owner: string; branch: string; sha?: string; isOwn: boolean };
 
 interface Leads {
-  /** In order: the first that leads anywhere counts. */
+  /** Leads in order; the first one with a pull request counts. */
   leads: Lead[];
   /** The message if there is no pull request. */
   reason: string;
@@ -20,7 +20,7 @@ const ASK = 'give the input "pr-number" for a comment';
 const UNKNOWN = `could not tell which pull request this belongs to; ${ASK}`;
 
 /**
- * Where an event says that its pull request is to be found, without asking anybody. Shapes: GitHub's
+ * Returns where the pull request of an event can be found, without a request. Sources of the shapes: GitHub's
  * published webhook payloads; Gitea's and Forgejo's modules/structs/hook.go and services/actions/notifier.go.
  */
 export function leadsOf(event: HostEvent, host: HostKind): Leads {
@@ -71,7 +71,10 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
   }
 }
 
-/** Gitea calls the event of a called workflow so, and hands over the payload of its caller. */
+/**
+ * Returns the name of the event. For a called workflow, Gitea names the event "workflow_call" and passes the
+ * payload of the caller.
+ */
 function eventName({ name, payload }: HostEvent): string {
   if (name !== 'workflow_call') return name;
   if (!isObject(payload)) return name;
@@ -103,9 +106,9 @@ function ofPush(event: HostEvent): Leads {
   const { payload, sha } = event;
   const ref = stringAt(payload, 'ref') ?? event.ref;
   const isTag = ref.startsWith('refs/tags/');
-  // A push that deletes carries no commit; its GITHUB_SHA is the default branch's.
+  // A push that deletes has no commit; its GITHUB_SHA is that of the default branch.
   if (valueAt(payload, 'deleted') === true) return isTag ? deletedTag() : found(branch(event, ref));
-  // The push of an annotated tag has the SHA of the tag object; the run has the commit.
+  // The push of an annotated tag has the SHA of the tag object; the run has that of the commit.
   if (isTag) return found(commit(sha));
   const after = stringAt(payload, 'after') ?? sha;
   return found([...commit(after), ...branch(event, ref, after)], NO_COMMIT);
@@ -117,7 +120,7 @@ function ofDelete(event: HostEvent, host: HostKind): Leads {
   const { payload } = event;
   const [type, ref] = [stringAt(payload, 'ref_type'), stringAt(payload, 'ref')];
   if (type === 'tag') return deletedTag();
-  // The bare name on GitHub; elsewhere the whole ref, where webhooks have the name.
+  // GitHub has the bare name here; other hosts have the whole ref.
   const name = host === 'github' ? ref : ref?.replace(/^refs\/heads\//, '');
   if (type !== 'branch' || name === undefined) return found([]);
   const lead: Lead = { by: 'branch', owner: ownerOf(event), branch: name, isOwn: true };
@@ -129,8 +132,8 @@ function deletedTag(): Leads {
 }
 
 /**
- * Events whose runs are about the commit they ran on. Others (a schedule, a comment) run on whatever the
- * default branch has at the moment, which is the last pull request's.
+ * Events whose runs are about the commit on which they ran. Other events (a schedule, a comment) run on the
+ * latest commit of the default branch, which belongs to an unrelated pull request.
  */
 const OF_A_COMMIT =
   /^(push|create|merge_group|status|workflow_dispatch|(pull_request|check|deployment)(_\w+)?)$/;
@@ -142,7 +145,7 @@ function ofWorkflowRun(event: HostEvent): Leads {
     return found([], `the run before this one was started by "${by}", of no pull request; ${ASK}`);
   }
   const sha = stringAt(run, 'head_sha') ?? '';
-  // Gitea and Forgejo: "ci.yml@refs/pull/7/head".
+  // Gitea and Forgejo write "ci.yml@refs/pull/7/head".
   const path = numberIn(/@(.+)$/.exec(stringAt(run, 'path') ?? '')?.[1]);
   const from = stringAt(run, 'head_repository', 'full_name');
   const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? from?.split('/')[0];
@@ -184,8 +187,8 @@ function ofDeployment(event: HostEvent): Leads {
 }
 
 /**
- * `pull_requests` names every pull request with this head branch, those of other repositories too, and
- * may be older than the commit.
+ * Returns the leads of `pull_requests`. It lists every pull request with this head branch, also of other
+ * repositories, and may be older than the commit.
  */
 function listedIn(holder: Json | undefined, sha: string, event: HostEvent): Lead[] {
   const id = numberAt(event.payload, 'repository', 'id');
@@ -207,8 +210,8 @@ function numbered(number: number | undefined): Lead[] {
 }
 
 /**
- * "refs/pull/7/merge", "refs/pull/7/head" on Gitea and Forgejo, and the branch of a merge queue:
- * "refs/heads/gh-readonly-queue/<base>/pr-7-<commit of the base>", where the base may contain "/".
+ * Returns the number in a ref: "refs/pull/7/merge", "refs/pull/7/head" on Gitea and Forgejo, and the branch of a
+ * merge queue: "refs/heads/gh-readonly-queue/<base>/pr-7-<commit of the base>", where the base may contain "/".
  */
 function numberIn(ref = ''): number | undefined {
   const [, pull, queued] =
@@ -227,7 +230,7 @@ function isCommit(sha: string): boolean {
   return /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(sha) && !/^0+$/.test(sha);
 }
 
-/** Of this repository. A name may be a whole ref. */
+/** Returns a lead for a branch of this repository. The name may be a whole ref. */
 function branch(event: HostEvent, ref: string | undefined, sha?: string): Lead[] {
   const name = ref?.replace(/^refs\/heads\//, '') ?? '';
   if (name === '' || name.startsWith('refs/')) return [];
@@ -247,7 +250,7 @@ type FoundPullRequest =
   | { kind: 'none'; reason: string }
   | { kind: 'failed'; what: string; failure: ApiFailure };
 
-/** The pull request of the first lead that has one; never one of another repository. */
+/** Returns the pull request of the first lead that has one, never one of another repository. */
 export async function findPullRequest(
   event: HostEvent,
   host: HostKind,
@@ -298,7 +301,7 @@ async function byNumber(
     const got = await api.pull(number);
     // With "issues: write" alone a comment can be written, but a pull request cannot be read.
     if (got.ok ? isOf(event, got.value) : got.failure.kind !== 'not-found') ours.push(number);
-    // A pull request that the event names exists: hosts answer 404 if the token may not read it.
+    // A pull request in the event exists: hosts answer 404 if the token may not read it.
     else if (!got.ok && said.includes(number)) {
       hidden ??= { kind: 'failed', what: `pull request ${number}`, failure: got.failure };
     }
@@ -316,7 +319,10 @@ function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
     : id === pull.baseRepositoryId;
 }
 
-/** The closest relation that there is: merged as this commit, at this commit, or containing it. */
+/**
+ * Returns the pull requests with the closest relation to a commit: merged as this commit, at this commit, or
+ * containing it.
+ */
 function ofCommit(pulls: readonly PullRequest[], sha: string): readonly PullRequest[] {
   const ranked = [
     pulls.filter((pull) => pull.isMerged && pull.mergeCommitSha === sha),
@@ -330,7 +336,7 @@ function ofBranch(
   pulls: readonly PullRequest[],
   { owner, branch: name, sha, isOwn }: Extract<Lead, { by: 'branch' }>,
 ): readonly PullRequest[] {
-  // The head repository is missing once a fork was deleted; an owner may have a fork of its own.
+  // The head repository is missing after a fork was deleted. The owner may have a fork as well.
   const from = pulls.filter(
     ({ headBranch, headOwner, headRepository, baseRepository }) =>
       headBranch === name &&
@@ -338,14 +344,15 @@ function ofBranch(
       (headRepository === '' || same(headRepository, baseRepository) === isOwn),
   );
   if (sha !== undefined) return from.filter(({ headSha }) => headSha === sha);
-  // The branch is gone, and its name may have been used before: those that ended last, or never.
+  // The branch was deleted, and its name may have been used before: keep the pull requests that were closed
+  // last, or are open.
   const ends = from.map(({ closedAt }) => closedAt ?? Number.POSITIVE_INFINITY);
   const last = Math.max(...ends);
   const isLast = (end: number): boolean => end === last || last - end < SAME_MOMENT_MS;
   return from.filter((_, index) => isLast(ends[index] as number));
 }
 
-/** Both hosts close all pull requests of a branch together with it. */
+/** Time within which both hosts close all pull requests of a deleted branch. */
 const SAME_MOMENT_MS = 60_000;
 
 function same(a: string, b: string): boolean {

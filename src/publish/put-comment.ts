@@ -9,9 +9,11 @@ import type { Host } from './workflow-run.ts';
 interface CommentTask extends CommentContent {
   /** Number of the pull request. */
   issue: number;
-  /** Whether a new comment may be written where there is none. */
+  /** Whether a new comment may be created if there is none. */
   mayCreate: boolean;
-  /** Whether other jobs write into this comment, and this run ends red after it. */
+  /**
+   * Whether other jobs write into this comment and this run ends red, so that a late write must not hide it.
+   */
   isGuarded: boolean;
   token: string;
   host: Host;
@@ -20,24 +22,26 @@ interface CommentTask extends CommentContent {
   signal: AbortSignal;
 }
 
-/** Its address, empty where there is none and may be none; or what could not be done. */
+/**
+ * The address of the comment (empty if there is none and none may be created), or the attempt that failed.
+ */
 type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFailure };
 
-/** A job that writes at the same time has read and written within this. */
+/** Time within which a job that writes at the same moment has read and written. */
 const SETTLE_MS = 1_000;
 /**
- * A write that was sent before ours arrives within this: GitHub ends a request after 10 s ("Timeouts" in its REST
- * documentation), and the client keeps writes a second apart.
+ * Time within which a write that was sent before ours arrives: GitHub ends a request after 10 s ("Timeouts" in
+ * its REST documentation), and the client sends writes a second apart.
  */
 const LATE_MS = 12_000;
 const MAX_ROUNDS = 12;
 const MAX_FAILURES = 2;
 
 /**
- * Writes one comment for one key: the oldest of ours is edited (editing sends no e-mail), others of ours are
- * taken into it and removed, somebody else's is never touched. No host can be asked to write only what
- * nobody else has changed meanwhile. So each try reads, merges and writes, and each writer looks again whether
- * all that it has ever read there is still there.
+ * Writes one comment for one key. The oldest own comment is edited (editing sends no e-mail), other own comments
+ * are merged into it and deleted, and comments of others are never changed. No host offers a conditional write.
+ * Therefore each attempt reads, merges and writes, and then checks that everything it has ever read is still
+ * there.
  */
 export async function putComment(task: CommentTask): Promise<CommentOutcome> {
   let uncertainUntil = task.isGuarded ? task.clock.now() + LATE_MS : 0;
@@ -80,8 +84,8 @@ async function isWorthAnotherTry(
 const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
 
 /**
- * Writes into `target` until it has everything, and removes the others. Until `uncertainUntil` a write that does not
- * know of ours, or one of ours that was not answered, may arrive; 0 where none can.
+ * Writes into `target` until it contains everything, and deletes the others. Until `uncertainUntil` a write may
+ * arrive that does not contain ours, or one of ours without an answer; 0 if there is none.
  */
 async function edit(
   target: Comment,
@@ -123,7 +127,7 @@ async function edit(
         written = { url: put.value.url };
         for (const { id } of duplicates) await api.deleteComment(id);
         duplicates = [];
-        // Ever further apart, when there are many.
+        // The pauses grow when many jobs write.
         await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
       } else if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(put.failure, task))) {
         return refused(put.failure, [...seen], replaced, task);
@@ -158,7 +162,10 @@ async function refused(
   return made.ok ? { url: made.value.url } : { what: 'write', failure: made.failure };
 }
 
-/** The marker alone is no proof: anybody can write one. Who we are is asked when there is one. */
+/**
+ * Returns our own comments. The marker alone is no proof, because anyone can write one. Our identity is
+ * requested only if there is a marker.
+ */
 async function ownComments(
   task: CommentTask,
   author: string | undefined,
@@ -171,7 +178,7 @@ async function ownComments(
   });
 }
 
-/** Logins of a workflow's own token; on hosts other than GitHub no other user can have them. */
+/** Login of a workflow's own token. On hosts other than GitHub no other user can have it. */
 const WORKFLOW_LOGIN = 'github-actions[bot]';
 const OTHER_LOGINS: readonly string[] = ['gitea-actions', 'forgejo-actions'];
 
@@ -187,7 +194,7 @@ function isOurs(
     return bare(author) === bare(viewer) && (!isBot || author.endsWith('[bot]'));
   }
   if (signatureIn(body) === sign(token, author)) return true;
-  // GitHub always says what an account is, so a person cannot pass by taking such a name.
+  // GitHub always returns the type of an account, so a person with such a name is not mistaken for a bot.
   return host.kind === 'github'
     ? author === WORKFLOW_LOGIN && authorType === 'Bot'
     : OTHER_LOGINS.includes(author);

@@ -6,14 +6,14 @@ import { shorten } from '../base/text.ts';
 
 export type HostKind = 'github' | 'gitea' | 'forgejo';
 
-/** Where the workflow runs; everything about it comes from the environment. */
+/** The host on which the workflow runs, read from the environment. */
 export type Host = ReturnType<typeof readHost>;
 /** An attempt of a job in a workflow run. */
 export type WorkflowRun = NonNullable<ReturnType<typeof readWorkflowRun>>;
 /** The event that started the workflow. */
 export type HostEvent = WorkflowRun['event'];
 
-/** The workflow run that this process belongs to; `undefined` outside of one. */
+/** Reads the workflow run that this process belongs to; `undefined` outside of one. */
 export function readWorkflowRun(env: Environment, matrix: string) {
   const repository = env['GITHUB_REPOSITORY'] ?? '';
   const name = env['GITHUB_EVENT_NAME'] ?? '';
@@ -24,27 +24,30 @@ export function readWorkflowRun(env: Environment, matrix: string) {
   return {
     host: readHost(env),
     event: {
-      /** In a called workflow that of the caller, or "workflow_call" on Gitea. */
+      /** Name of the workflow. In a called workflow it is that of the caller, or "workflow_call" on Gitea. */
       name,
       payload: readPayload(eventPath),
       sha: env['GITHUB_SHA'] ?? '',
       ref: env['GITHUB_REF'] ?? '',
       actor: env['GITHUB_ACTOR'] ?? '',
-      /** "owner/name". */
+      /** Repository as "owner/name". */
       repository,
     },
-    /** Digits, ascending in time; empty where the host does not tell. A run number is per workflow. */
+    /**
+     * Id of the run in digits, ascending in time; empty if the host does not say it. The number of a run is
+     * unique only per workflow.
+     */
     id,
     attempt,
     number,
-    /** "run 812, attempt 1". */
+    /** Label such as "run 812, attempt 1". */
     label: `run ${number === '' ? '?' : number}, attempt ${attempt}`,
     ...identity({
       workflow: env['GITHUB_WORKFLOW'] ?? '',
       job: env['GITHUB_JOB'] ?? '',
       matrix: matrixValues(matrix),
     }),
-    /** When the job began, ms since the epoch. */
+    /** Start of the job, in milliseconds since the epoch. */
     startedAt: startOf(eventPath),
   };
 }
@@ -52,32 +55,34 @@ export function readWorkflowRun(env: Environment, matrix: string) {
 function identity(names: { workflow: string; job: string; matrix: readonly string[] }) {
   const { workflow, job, matrix } = names;
   return {
-    /** "preview / teardown (eu)", as checks are called on GitHub. */
+    /** Name of the job, such as "preview / teardown (eu)", as GitHub names checks. */
     where: describeJob(workflow, job, matrix),
-    /** Hashes: what the job is called may be anything. */
+    /** Hashes, because the name of a job may contain any text. */
     workflow: hash(workflow),
     job: hash([workflow, job, matrix]),
-    /** The names from which the three above are built; Gitea's runner sends none for a workflow without a name. */
+    /**
+     * The names from which the three above are built. Gitea's runner sends none for a workflow without a name.
+     */
     names,
   };
 }
 
-/** As on GitHub, where a workflow without a name is called after its file. */
+/** Returns the run of a workflow without a name, named after its file as on GitHub. */
 export function calledAfter(file: string, run: WorkflowRun): WorkflowRun {
   return { ...run, ...identity({ ...run.names, workflow: file }) };
 }
 
 function readHost(env: Environment) {
-  // Forgejo's runner says that it is Gitea's as well (forgejo/runner, internal/app/run/runner.go).
+  // Forgejo's runner also says that it is Gitea's (forgejo/runner, internal/app/run/runner.go).
   const isForgejo = env['FORGEJO_ACTIONS'] === 'true';
   const isGitea = env['GITEA_ACTIONS'] === 'true';
   const kind: HostKind = isForgejo ? 'forgejo' : isGitea ? 'gitea' : 'github';
   const isGithub = kind === 'github';
   return {
     kind,
-    /** As a sentence names it. */
+    /** Name of the host in a sentence. */
     name: NAMES[kind],
-    /** Both without a slash at the end. */
+    /** Both addresses have no slash at the end. */
     serverUrl: address(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
     apiUrl: address(env['GITHUB_API_URL'], isGithub ? 'https://api.github.com' : ''),
     /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
@@ -92,9 +97,9 @@ function address(given: string | undefined, fallback: string): string {
 }
 
 /**
- * The page of the run; `undefined` where it cannot be told. Gitea's pages went by the number of the run
- * until 1.25 and go by its id since; told `by_index`, later versions find it by its number as well, and
- * earlier ones do not look (routers/web/repo/actions/view.go, resolveCurrentRunForView).
+ * Returns the page of the run; `undefined` if its address is unknown. Gitea used the number of the run until
+ * 1.25 and uses its id since then. With `by_index` later versions also accept the number, and earlier ones
+ * ignore the parameter (routers/web/repo/actions/view.go, resolveCurrentRunForView).
  */
 export function runUrl(
   run: Pick<WorkflowRun, 'host' | 'event' | 'id' | 'number' | 'attempt'>,
@@ -112,7 +117,7 @@ export function runUrl(
   }
 }
 
-/** Why a run of this event has a token that cannot write, whatever its permissions say. */
+/** Returns why a run of this event has a token that cannot write, whatever its permissions say. */
 export function readOnlyReason({ event, host }: WorkflowRun): string | undefined {
   if (isOfDependabot(event))
     return `${host.name} gives a run that Dependabot started a read-only token`;
@@ -121,7 +126,7 @@ export function readOnlyReason({ event, host }: WorkflowRun): string | undefined
     : undefined;
 }
 
-/** Why a run of this event may have no kubeconfig. */
+/** Returns why a run of this event may have no kubeconfig. */
 export function secretsHint({ event, host }: WorkflowRun): string | undefined {
   if (isOfDependabot(event)) {
     return `Dependabot started this run, and ${host.name} gives it no secrets but those of Dependabot: a kubeconfig from another one is empty.`;
@@ -131,7 +136,10 @@ export function secretsHint({ event, host }: WorkflowRun): string | undefined {
     : undefined;
 }
 
-/** Only of these events: what else it starts runs as for anybody (docs.github.com, "Dependabot on Actions"). */
+/**
+ * Reports whether the run has Dependabot's restrictions, which apply only to these events (docs.github.com,
+ * "Dependabot on Actions").
+ */
 function isOfDependabot({ actor, name }: HostEvent): boolean {
   return actor === 'dependabot[bot]' && LIMITED.includes(name);
 }
@@ -146,7 +154,7 @@ const LIMITED = [
   'deployment_status',
 ];
 
-/** Also true for a fork that was deleted. */
+/** Reports whether the run belongs to a fork, also if the fork was deleted. */
 function isOfFork({ name, payload, repository }: HostEvent): boolean {
   if (!name.startsWith('pull_request') || name === 'pull_request_target') return false;
   const head = valueAt(payload, 'pull_request', 'head');
@@ -155,7 +163,7 @@ function isOfFork({ name, payload, repository }: HostEvent): boolean {
 }
 
 function describeJob(workflow: string, job: string, values: readonly string[]): string {
-  // Without a name a workflow is called after its file.
+  // A workflow without a name has that of its file.
   const name = workflow.replace(/^.*\//, '');
   const shown = values.map((entry) =>
     entry.slice(entry.indexOf('=') + 1).replace(/^"(.*)"$/, '$1'),
@@ -174,14 +182,14 @@ function matrixValues(matrix: string): string[] {
 }
 
 /**
- * Which comment a run writes into. A given key is the whole of it, so that jobs, workflows and clusters
- * can share one; otherwise each job has its own.
+ * Returns the key of the comment that a run writes into. Jobs, workflows and clusters with the same given key
+ * share a comment; otherwise each job has its own.
  */
 export function commentKey(given: string, run: Pick<WorkflowRun, 'job'>): string {
   return given === '' ? hash(['job', run.job]) : hash(['key', given]);
 }
 
-/** 16 hexadecimal characters: fit for an HTML comment, and nothing can be read from them. */
+/** Returns 16 hexadecimal characters, which can stand in an HTML comment and reveal nothing. */
 export function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }
@@ -190,11 +198,11 @@ function digits(value: string | undefined): string {
   return /^\d{1,19}$/.test(value ?? '') ? (value as string) : '';
 }
 
-/** Runners write the event down when a job begins. */
+/** Returns the start of the job: runners write the file of the event when a job begins. */
 function startOf(eventPath: string): number | undefined {
   try {
     const at = statSync(eventPath).mtimeMs;
-    // A container's files may be of 1970.
+    // Files in a container may be dated 1970.
     return Date.now() - at < MAX_JOB_MS ? at : undefined;
   } catch {
     return undefined;
@@ -203,7 +211,10 @@ function startOf(eventPath: string): number | undefined {
 
 const MAX_JOB_MS = 5 * 24 * 3_600_000;
 
-/** A missing payload counts as one without a pull request: the report is published without a comment. */
+/**
+ * Reads the payload. A missing one counts as one without a pull request: the report is published without a
+ * comment.
+ */
 function readPayload(path: string): Json {
   try {
     return path === '' ? null : (parseObject(readFileSync(path, 'utf8')) ?? null);
