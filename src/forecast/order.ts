@@ -170,18 +170,18 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
 /** GitOps tools apply deleted objects again, so their own objects have to be deleted first. */
 const RECREATING =
   /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
-/** Earlier ones create later ones. */
+/** Kinds of GitOps tools. A kind creates objects of later kinds. */
 const RECREATING_KINDS = [
   ...['ApplicationSet', 'Application', 'GitRepo', 'Bundle', 'Kustomization', 'HelmRelease', 'App'],
 ];
 
-/** Returns the place of a GitOps type among them; all other types come after them. */
+/** Returns the position of a type among the GitOps kinds. All other types come last. */
 function rankOf({ group, kind }: ResourceType): number {
   const rank = RECREATING.test(group) ? RECREATING_KINDS.indexOf(kind) : -1;
   return rank < 0 ? RECREATING_KINDS.length : rank;
 }
 
-/** Objects of the namespace that made the ones to be deleted, or their parents, and would make them again. */
+/** Returns the objects of the namespace that created these objects, or their parents, and would create them again. */
 function parentsOf(
   context: Context,
   objects: readonly ObjectFacts[],
@@ -256,8 +256,9 @@ function placed(
 }
 
 /**
- * Cluster-scoped objects that have to be deleted before the namespace: the cluster loses them, so a person decides. A
- * webhook in the namespace is one of them if it guards what cannot be deleted before its own pods.
+ * Returns the cluster-scoped objects that have to be deleted before the namespace. Their deletion affects the whole
+ * cluster, so a person decides. A webhook in the namespace is one of them if it guards objects that cannot be
+ * deleted before its own pods.
  */
 export function commandsFirst(
   now: Snapshot,
@@ -281,7 +282,7 @@ export function commandsFirst(
     .flatMap(({ command, risk, text }) => (command ? [{ why: `${text}: ${risk}`, command }] : []));
 }
 
-/** As a person would do it by hand. */
+/** Returns the command by which a person deletes the objects of a step. */
 export function orderCommand(namespace: string, { type, isWhole, names }: OrderStep): string {
   const which = isWhole ? ['--all'] : names;
   return kubectl('delete', typeName(type), ...which, '-n', namespace, '--wait');

@@ -267,7 +267,7 @@ export async function findPullRequest(
     const got = isCommitLead
       ? await api.pullsOfCommit(lead.sha)
       : await api.pullsOfBranch(lead.owner, lead.branch);
-    // How GitHub says that it has no such commit.
+    // Answer of GitHub for a commit that does not exist.
     if (!got.ok && isCommitLead && got.failure.status === 422) continue;
     if (!got.ok) {
       return { kind: 'failed', what: `the pull requests of the ${lead.by}`, failure: got.failure };
@@ -311,7 +311,10 @@ async function byNumber(
   return { kind: 'none', reason: `this repository has no pull request ${numbers.join(', ')}` };
 }
 
-/** Of a repository that was renamed meanwhile, only the id is the same. */
+/**
+ * Reports whether the pull request belongs to this repository. If the repository was renamed meanwhile, only its
+ * id is the same.
+ */
 function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
   const id = numberAt(payload, 'repository', 'id');
   return id === undefined || pull.baseRepositoryId === undefined

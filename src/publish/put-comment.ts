@@ -67,7 +67,7 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
   }
 }
 
-/** Waits as long as the host asks for; false where no try would go better, or none in time. */
+/** Waits as long as the host asks. Returns false if another attempt is useless or too late. */
 async function isWorthAnotherTry(
   { kind, retryAfterMs }: ApiFailure,
   { clock, signal }: CommentTask,
@@ -97,7 +97,7 @@ async function edit(
   // A token that may not read `/user` recognizes its own comments by a signature.
   const isSigned = host.kind !== 'github' && !OTHER_LOGINS.includes(target.author);
   const signature = isSigned ? sign(token, target.author) : undefined;
-  /** All bodies that were read: what one of them says must not be lost by a write that arrives late. */
+  /** All bodies that were read. Their content must not be lost by a write that arrives late. */
   const seen = new Set([target, ...others].map(({ body }) => body));
   let replaced = [...seen];
   let duplicates = others;
