@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../base/time.ts';
 import type { Read } from '../model/read.ts';
-import { type CommentContent, hasMarker, isUpToDate, renderComment } from '../report/comment.ts';
-import { signatureIn } from '../report/comment-state.ts';
+import { type CommentContent, hasMarker, renderComment } from '../report/comment.ts';
+import { isUpToDate, signatureIn } from '../report/comment-state.ts';
 import { type ApiFailure, CALL_TIMEOUT_MS, type Comment, type HostApi } from './host-api.ts';
 import type { Host } from './workflow-run.ts';
 

@@ -89,26 +89,22 @@ export function addTeardown(
 }
 
 /**
- * Reports whether a body has the word of `next` and the open rows of all others in `known`. Where there is no room for
- * a row, the row that stands for the rest is enough.
+ * Reports whether a body has the word of this run (`own`), and all that is open in the bodies that it has read (`seen`).
+ * Where there is no room for a row, the row that stands for the rest is enough.
  */
-export function coversAll(
-  body: readonly Teardown[],
-  known: readonly Teardown[],
-  next: Teardown,
-  gone: readonly string[],
+export function isUpToDate(
+  body: string,
+  seen: readonly string[],
+  { own, gone }: { own: Teardown; gone: readonly string[] },
 ): boolean {
-  const all = addTeardown(known, next, gone);
-  const open = currentRows(all).filter((row) => !row.isPass && row.job !== REST);
-  const isWhole = (entry: Teardown): boolean =>
-    body.some(
-      (one) =>
-        teardownId(one) === teardownId(entry) &&
-        one.at === entry.at &&
-        one.outcome === entry.outcome,
-    );
-  const hasRest = body.some(({ job }) => job === REST);
-  return isWhole(next) && (hasRest || open.every(isWhole));
+  const told = teardownsIn(body);
+  const open = currentRows(addTeardown(seen.flatMap(teardownsIn), own, gone)).filter(
+    (row) => !row.isPass && row.job !== REST,
+  );
+  const keyOf = (one: Teardown): string => [teardownId(one), one.at, one.outcome].join(' ');
+  const keys = new Set(told.map(keyOf));
+  const hasRest = told.some(({ job }) => job === REST);
+  return keys.has(keyOf(own)) && (hasRest || open.every((row) => keys.has(keyOf(row))));
 }
 
 /** Ids of stories in the comment: letters, digits and what cannot end an HTML comment. */

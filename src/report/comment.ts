@@ -1,9 +1,8 @@
-import { codeHtml, plainText, upperFirst } from '../base/text.ts';
+import { codeHtml, plainText } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import {
   addTeardown,
   blindRuns,
-  coversAll,
   currentRows,
   isStale,
   stateBlock,
@@ -62,15 +61,6 @@ export interface CommentContent {
   linkTo: (teardown: Teardown) => string | undefined;
 }
 
-/** Reports whether a body has the word of this run, and all that is open in the bodies that it has read. */
-export function isUpToDate(
-  body: string,
-  seen: readonly string[],
-  { own, gone }: CommentContent,
-): boolean {
-  return coversAll(teardownsIn(body), seen.flatMap(teardownsIn), own, gone);
-}
-
 /** What people wrote above and below the report. */
 function notesAround(body: string): { above: string; below: string } {
   const [, above = '', report = ''] =
@@ -116,7 +106,8 @@ function renderReport(
       // Somebody has edited it away.
       if (text === undefined)
         return isAlone && index === 0 ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
-      const whole = `${firstLine(row)}\n${text}\n${END_LINE}`;
+      const first = `<!-- namespace-teardown-gate:story ${teardownId(row)} -->`;
+      const whole = `${first}\n${text}\n<!-- namespace-teardown-gate:end -->`;
       return index === 0 ? [whole] : [folded(rowTitle(row, rows), whole)];
     });
     return `${[
@@ -143,12 +134,6 @@ function renderReport(
   const story = section(room - foreseen.length);
   const mine = story === '' ? '' : `${story}${foreseen}`.replaceAll('<!--', '&lt;!--');
   return render(mine === '' ? kept : new Map(kept).set(own, mine));
-}
-
-const END_LINE = '<!-- namespace-teardown-gate:end -->';
-
-function firstLine(row: Teardown): string {
-  return `<!-- namespace-teardown-gate:story ${teardownId(row)} -->`;
 }
 
 function sectionsIn(body: string): Map<string, string> {
@@ -199,15 +184,12 @@ function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
   const mark = isRed ? '🔴' : rows.every(isGreen) ? '✅' : '🟡';
   if (open.length === 0) return `### ${mark} All ${rows.length} teardowns finished`;
   const silent = open.length - live.length;
+  const have = silent === 1 ? 'has' : 'have';
   const parts = [
-    ...(live.length === 0 ? [] : [`${live.length} of ${rows.length} teardowns did not finish`]),
-    ...(silent === 0
-      ? []
-      : [
-          `${silent} of ${rows.length} ${silent === 1 ? 'has' : 'have'} not reported for some time`,
-        ]),
+    live.length === 0 ? '' : `${live.length} of ${rows.length} teardowns did not finish`,
+    silent === 0 ? '' : `${silent} of ${rows.length} ${have} not reported for some time`,
   ];
-  return `### ${mark} ${upperFirst(parts.join('; '))}`;
+  return `### ${mark} ${parts.filter((part) => part !== '').join('; ')}`;
 }
 
 function rowTable(
@@ -252,16 +234,11 @@ function causeOf({ code, subject }: Teardown): string {
   return `: ${codeHtml(code)}${subject === '' ? '' : ` (${codeHtml(subject)})`}`;
 }
 
-function runOf(row: Teardown, linkTo: CommentContent['linkTo']): string {
-  return linked(labelOf(row), linkTo(row));
-}
-
-function linked(label: string, url: string | undefined): string {
+function runOf(row: Teardown, linkTo: CommentContent['linkTo'], word = 'run'): string {
+  const { number, attempt } = row;
+  const label = `${word} ${number === '' ? '?' : number}${attempt > 1 ? `, attempt ${attempt}` : ''}`;
+  const url = linkTo(row);
   return url === undefined ? label : `[${label}](${url})`;
-}
-
-function labelOf({ number, attempt }: Teardown): string {
-  return `run ${number === '' ? '?' : number}${attempt > 1 ? `, attempt ${attempt}` : ''}`;
 }
 
 function historySections(
@@ -271,12 +248,11 @@ function historySections(
   linkTo: CommentContent['linkTo'],
 ): string[] {
   if (all.length < 2) return [];
-  const items = all.map(
-    (entry) =>
-      `${rowMark(entry)} ${formatDuration(entry.seconds * 1_000)}${
-        entry.outcome === 'deleted' ? '' : ` ${entry.outcome}`
-      }${entry === own ? ' ← this run' : ''}`,
-  );
+  const items = all.map((entry) => {
+    const outcome = entry.outcome === 'deleted' ? '' : ` ${entry.outcome}`;
+    const here = entry === own ? ' ← this run' : '';
+    return `${rowMark(entry)} ${formatDuration(entry.seconds * 1_000)}${outcome}${here}`;
+  });
   const line = items.join(' · ');
   if (!rows.every(({ isPass }) => isPass)) return [folded('Teardowns of this pull request', line)];
   return [`${pastOf(all, linkTo)}Teardowns: ${line}`];
@@ -290,7 +266,7 @@ function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): str
   const failure =
     all.slice(begin, at + 1).findLast(({ outcome }) => outcome !== 'error') ?? all[at];
   if (failure === undefined) return '';
-  const label = linked(upperFirst(labelOf(failure)), linkTo(failure));
+  const label = runOf(failure, linkTo, 'Run');
   const later = all.slice(at + 1);
   const since = later.find(({ job, isPass }) => isPass && job === failure.job) ?? later[0];
   const end = since === undefined ? '. ' : `; deleted since ${runOf(since, linkTo)}. `;

@@ -90,10 +90,10 @@ export function statisticsMetrics({
     '0.9': deletionSeconds?.p90,
     '1': deletionSeconds?.longest,
   }).flatMap(([quantile, value]) => (value === undefined ? [] : { labels: { quantile }, value }));
-  const ofCauses = (value: (cause: (typeof causes)[number]) => number): Sample[] =>
+  const ofCauses = (key: 'hangs' | 'medianSeconds'): Sample[] =>
     causes
       .slice(0, MAX_CAUSES)
-      .map((cause) => ({ labels: { cause: cause.code, what: cause.what }, value: value(cause) }));
+      .map(({ code, what, [key]: value }) => ({ labels: { cause: code, what }, value }));
   return familiesText([
     { name: 'teardown_reports', help: 'Reports that were read.', samples: [{ value: reports }] },
     {
@@ -111,13 +111,13 @@ export function statisticsMetrics({
     {
       name: 'teardown_cause_hangs',
       help: 'Teardowns in which this was a root cause.',
-      samples: ofCauses(({ hangs }) => hangs),
+      samples: ofCauses('hangs'),
     },
     {
       name: 'teardown_cause_wait_seconds',
       unit: 'seconds',
       help: 'Median time that the gate waited in these teardowns.',
-      samples: ofCauses(({ medianSeconds }) => medianSeconds),
+      samples: ofCauses('medianSeconds'),
     },
   ]);
 }
@@ -130,27 +130,23 @@ function provenOwner({ code, certainty, subject }: Finding): string {
 }
 
 function familiesText(families: readonly Family[]): string {
-  const lines = families.flatMap(({ name, type = 'gauge', unit, help, samples }) => [
-    `# TYPE ${name} ${type}`,
-    ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),
-    `# HELP ${name} ${help}`,
-    ...[...onePerLabels(samples)].map(([labels, value]) => `${name}${labels} ${value}`),
-  ]);
+  const lines = families.flatMap(({ name, type = 'gauge', unit, help, samples }) => {
+    // Two samples with the same labels are an error, and labels are cut: the last one stays.
+    const values = new Map(samples.map(({ labels = {}, value }) => [labelsText(labels), value]));
+    return [
+      `# TYPE ${name} ${type}`,
+      ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),
+      `# HELP ${name} ${help}`,
+      ...Array.from(values, ([labels, value]) => `${name}${labels} ${value}`),
+    ];
+  });
   return `${[...lines, '# EOF'].join('\n')}\n`;
 }
 
-/** Two samples with the same labels are an error, and labels are cut: the last one stays. */
-function onePerLabels(samples: readonly Sample[]): Map<string, number> {
-  return new Map(samples.map(({ labels = {}, value }) => [labelsText(labels), value]));
-}
-
 function labelsText(labels: Record<string, string>): string {
-  const parts = Object.entries(labels).map(([name, value]) => `${name}="${labelValue(value)}"`);
+  const parts = Object.entries(labels).map(([name, value]) => {
+    const text = shorten(plainText(value.toWellFormed()), MAX_LABEL_CHARS);
+    return `${name}="${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+  });
   return parts.length === 0 ? '' : `{${parts.join(',')}}`;
-}
-
-function labelValue(value: string): string {
-  return shorten(plainText(value.toWellFormed()), MAX_LABEL_CHARS)
-    .replaceAll('\\', '\\\\')
-    .replaceAll('"', '\\"');
 }

@@ -1,6 +1,5 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
-import type { NamespaceResult } from '../model/result.ts';
 import {
   alikeNamespaces,
   type Block,
@@ -75,6 +74,8 @@ function explanation(view: View, hasEvidence: boolean): string[] {
 }
 
 function blockLines(block: Block, isBrief: boolean): string[] {
+  const left = 'left' in block ? block.left : 0;
+  const rest = left > 0 ? [`And ${formatCount(left)} more.`] : [];
   switch (block.kind) {
     case 'heading':
     case 'line':
@@ -84,20 +85,16 @@ function blockLines(block: Block, isBrief: boolean): string[] {
         (item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${toPlain(item)}`,
       );
     case 'actions': {
-      const { title, isOrdered, first, actions, left } = block;
+      const { title, isOrdered, first, actions } = block;
       const lines = actions.flatMap((action, at) =>
         actionLines(action, isBrief ? '->' : isOrdered ? `${first + at}.` : '-'),
       );
-      if (isBrief) return lines;
-      return [`${title}:`, ...lines, ...restLine(left)];
+      return isBrief ? lines : [`${title}:`, ...lines, ...rest];
     }
     case 'table': {
-      const { title, rows, left } = block;
-      return [
-        ...(title.length > 0 ? [`${toPlain(title)}:`] : []),
-        ...rows.map((cells) => `- ${cells.map(toPlain).join('  ').trimEnd()}`),
-        ...restLine(left),
-      ];
+      const { title, rows } = block;
+      const lines = rows.map((cells) => `- ${cells.map(toPlain).join('  ').trimEnd()}`);
+      return [...(title.length > 0 ? [`${toPlain(title)}:`] : []), ...lines, ...rest];
     }
     case 'proofs': {
       const lines = block.proofs.flatMap((proof) => [
@@ -110,10 +107,8 @@ function blockLines(block: Block, isBrief: boolean): string[] {
       return block.lines.map((line) => `  ${plainText(line)}`);
     case 'fold':
       if (block.inText === 'all') {
-        return [
-          `${toPlain(block.title)}:`,
-          ...block.blocks.flatMap((one) => blockLines(one, true)),
-        ];
+        const inner = block.blocks.flatMap((one) => blockLines(one, true));
+        return [`${toPlain(block.title)}:`, ...inner];
       }
       // The tree says what the table of the chain says.
       return block.inText === 'proofs'
@@ -127,10 +122,6 @@ function blockLines(block: Block, isBrief: boolean): string[] {
     case 'terms':
       return [];
   }
-}
-
-function restLine(left: number): string[] {
-  return left > 0 ? [`And ${formatCount(left)} more.`] : [];
 }
 
 function actionLines({ text, risk, command, rules, others }: Action, lead: string): string[] {
@@ -185,11 +176,9 @@ export function treeLines(rows: readonly Row[]): string[] {
 function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): void {
   if (namespaces.length === 0 && run.verdict === 'fail') log.error(toPlain(headline), TITLE);
   const told = namespaces.filter(({ verdict }) => verdict !== 'pass');
-  const groups = [
-    ...Map.groupBy(told, ({ name, outcome, verdict, sentence }) =>
-      [verdict, outcome, toPlain(sentence) || name].join('\n'),
-    ).values(),
-  ];
+  const keyOf = ({ name, outcome, verdict, sentence }: NamespaceView): string =>
+    [verdict, outcome, toPlain(sentence) || name].join('\n');
+  const groups = [...Map.groupBy(told, keyOf).values()];
   const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
   const levelOf = (some: readonly NamespaceView[]) =>
     some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
@@ -224,22 +213,18 @@ function namespaceLine(namespace: NamespaceView, others = 0): string {
   return plainText(sentence.length === 0 ? line : `${line}: ${toPlain(sentence)}`);
 }
 
-function lookTitle(
-  { name: namespace, diagnosis, examination }: NamespaceResult,
-  alike: number | undefined,
-): string {
-  const facts = [
-    `${diagnosis?.inspectedTypes ?? 0} types`,
-    ...(examination === undefined
-      ? []
-      : [`${examination.requests} requests`, `${(examination.ms / 1_000).toFixed(1)} s`]),
-  ];
-  return plainText(
-    `What was inspected${alike === undefined ? '' : ` in ${namespace}${toPlain(othersLikeIt(alike))}`} (${facts.join(', ')})`,
-  );
+/** `alike`: how many others have the same; undefined in a run over one. */
+function lookTitle(namespace: NamespaceView, alike: number | undefined): string {
+  const { name, diagnosis, examination } = namespace;
+  const cost =
+    examination === undefined
+      ? ''
+      : `, ${examination.requests} requests, ${(examination.ms / 1_000).toFixed(1)} s`;
+  const where = alike === undefined ? '' : ` in ${name}${toPlain(othersLikeIt(alike))}`;
+  return plainText(`What was inspected${where} (${diagnosis?.inspectedTypes ?? 0} types${cost})`);
 }
 
-function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string[] {
+function lookLines({ diagnosis, conditions, timeline }: NamespaceView): string[] {
   return [
     ...(diagnosis?.findings ?? [])
       .slice(0, MAX_FINDINGS)
@@ -247,14 +232,10 @@ function lookLines({ diagnosis, conditions, timeline }: NamespaceResult): string
         `${code}: ${subject.kind} ${subject.name} ${message}`,
         ...lines.map((line) => `  ${line}`),
       ]),
-    ...(diagnosis?.notInspected ?? []).map(
-      ({ what, reason }) => `not inspected: ${what}: ${reason}`,
-    ),
+    ...(diagnosis?.notInspected ?? []).map((one) => `not inspected: ${one.what}: ${one.reason}`),
     ...conditions
       .filter(({ status }) => status !== 'False')
-      .map(
-        ({ type, status, reason, message }) => `condition ${type}=${status} ${reason}: ${message}`,
-      ),
+      .map((one) => `condition ${one.type}=${one.status} ${one.reason}: ${one.message}`),
     ...timeline.map(({ at, event }) => `${at} ${event}`),
   ].map((line) => plainText(shorten(line, 2_000)));
 }
