@@ -6,14 +6,7 @@ import type { NotInspected } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import {
-  checkNamespace,
-  entryStep,
-  inventory,
-  type Leftovers,
-  recordOrphans,
-} from './namespace-steps.ts';
-import { freeObjectsOf, GUARD_MS } from './object-steps.ts';
+import { inventory, type Leftovers, recordOrphans } from './leftovers.ts';
 import {
   type ForceAction,
   type ForcePlan,
@@ -23,7 +16,8 @@ import {
   namespaceTarget,
   renderPlan,
 } from './plan.ts';
-import { atMostEvery, type ForceRun, Journal, runStep } from './step.ts';
+import { atMostEvery, type ForceRun, Journal } from './step.ts';
+import { checkNamespace, doStep, GUARD_MS } from './steps.ts';
 
 /** No write begins after this, so that what was done can still be verified. */
 export const LAST_WRITE_MS = 105_000;
@@ -84,7 +78,12 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
   const run = beginEnforcement(first, means);
   let outcome: Outcome | undefined;
   if (first.plan.mode === 'plan') {
-    await foretell(run);
+    const lacking = await lackingRights(run);
+    for (const action of openActions(run)) {
+      const right = rightText(rightFor(action));
+      const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
+      recordResult(run, action, `would be done${missing}`);
+    }
   } else {
     const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
     tellAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
@@ -149,21 +148,12 @@ function tellAll(run: Enforcement, result: string): void {
   for (const action of openActions(run)) recordResult(run, action, result);
 }
 
-async function foretell(run: Enforcement): Promise<void> {
-  const lacking = await lackingRights(run);
-  for (const action of openActions(run)) {
-    const right = rightText(rightFor(action));
-    const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
-    recordResult(run, action, `would be done${missing}`);
-  }
-}
-
+/** Returns the permissions that the open actions lack, after a refusal that names them and the rules that grant them. */
 async function lackingRights(run: Enforcement): Promise<string[]> {
   const missing = await missingRights(run, openActions(run));
   const lacking = missing.map(rightText);
   if (lacking.length > 0) {
-    const rules = grantRules(missing);
-    const reason = `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${rules}`;
+    const reason = `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${grantRules(missing)}`;
     run.journal.refuse(namespaceTarget(run.plan.namespace.name), reason);
   }
   return lacking;
@@ -220,7 +210,7 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
     for (const action of actions) {
       if (run.over() !== undefined) return false;
       run.told.add(keyOf(action));
-      if ((await freeObjectsOf(run, action)) === 'finished') run.spent.add(keyOf(action));
+      if ((await doStep(run, action)) === 'finished') run.spent.add(keyOf(action));
     }
     if (run.journal.changes > before && (await settles(run))) return true;
   }
@@ -238,7 +228,7 @@ async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
       continue;
     }
     run.spent.add(keyOf(action));
-    await runStep(run, entryStep(run, action));
+    await doStep(run, action);
   }
   if (left !== undefined) await run.isGoneBy(run.clock.now() + LOOK_AGAIN_MS);
   return left;

@@ -3,7 +3,7 @@ import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
 import { isReporting } from '../diagnose/movement.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { KUBERNETES_FINALIZER, typeName } from '../model/facts.ts';
-import { type Diagnosis, type Finding, findingsOf, type Subject } from '../model/finding.ts';
+import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import {
   type ActivePolicy,
   type ForceMode,
@@ -221,11 +221,8 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
 
 function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string {
   const names = groups.flatMap(({ examples }) => examples.map(({ name }) => name));
-  return manyTarget(
-    typeName(type),
-    names,
-    groups.reduce((total, { count }) => total + count, 0),
-  );
+  const total = groups.reduce((sum, { count }) => sum + count, 0);
+  return manyTarget(typeName(type), names, total);
 }
 
 /**
@@ -240,10 +237,15 @@ function permit(
   const permission = permissionFor(policy.finalizers, finalizer);
   const causes = held.map(({ waitsFor }) => findingsOf(diagnosis, waitsFor));
   const owners = causes.map((found) => found.filter((one) => one.finalizer === finalizer));
+  // Nothing else lets a pattern reach a finalizer: no list of signs of life is ever complete.
+  const wasSeenDeleted = ({ code, certainty, wasDeletedWithNamespace }: Finding): boolean =>
+    code === 'owner-missing' && certainty === 'proven' && wasDeletedWithNamespace === true;
   const isGone = owners.length > 0 && owners.every((found) => found.some(wasSeenDeleted));
   if (isGone && permission !== undefined) return {};
-  const known = owners.flat().map(({ subject, message }) => `${subjectText(subject)} ${message}`);
-  const awaited = causes.flat().map(({ subject }) => `it waits for ${subjectText(subject)}`);
+  const nameOf = ({ subject: { kind, namespace, name } }: Finding): string =>
+    `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
+  const known = owners.flat().map((one) => `${nameOf(one)} ${one.message}`);
+  const awaited = causes.flat().map((one) => `it waits for ${nameOf(one)}`);
   const said = [...new Set(known.length > 0 ? known : awaited)];
   const about = said.length > 0 ? listNames(said, MAX_KNOWN) : 'the diagnosis found no owner of it';
   if (permission === 'exactly') return { despite: about };
@@ -256,15 +258,6 @@ function permit(
 
 const MAX_KNOWN = 2;
 
-/** Nothing else lets a pattern reach a finalizer: no list of signs of life is ever complete. */
-function wasSeenDeleted({ code, certainty, wasDeletedWithNamespace }: Finding): boolean {
-  return code === 'owner-missing' && certainty === 'proven' && wasDeletedWithNamespace === true;
-}
-
-function subjectText({ kind, namespace, name }: Subject): string {
-  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-}
-
 /** An aggregated API handles a write only while its server answers. */
 function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): string | undefined {
   if (isBuiltIn(group)) return undefined;
@@ -272,16 +265,9 @@ function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): s
   if (services?.ok !== true) {
     return 'whether its API is served by an extension API server, and whether that answers, could not be read (APIServices)';
   }
-  const dead = services.value.find(
-    (one) =>
-      one.group === group &&
-      one.version === version &&
-      one.service !== undefined &&
-      one.available?.status !== 'True',
-  );
-  return dead === undefined
-    ? undefined
-    : `its API is served by APIService ${dead.name}, which is not available: bring its Service back, or delete the APIService`;
+  const own = services.value.find((one) => one.group === group && one.version === version);
+  if (own?.service === undefined || own.available?.status === 'True') return undefined;
+  return `its API is served by APIService ${own.name}, which is not available: bring its Service back, or delete the APIService`;
 }
 
 /** The examination has tried a removal of each group as a dry run; where none was accepted, none works. */
@@ -298,7 +284,7 @@ function refusedByAdmission(
     return `in a dry run ${finalizer} came back at once: admission adds it again, and that has to be fixed first`;
   }
   const refusal = answers.find((trial) => trial?.answer === 'refused');
-  return refusal?.answer === 'refused'
+  return refusal
     ? `the API server refuses to remove ${finalizer}, tried as a dry run: ${refusal.message}; that has to be fixed first`
     : undefined;
 }

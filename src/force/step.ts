@@ -139,8 +139,9 @@ export async function runStep<T extends Named>(
     journal.changed();
     journal.note(action.target, 'nothing to do: it no longer exists', action.finalizer);
   }
-  const vetoes = todo.map((object) => step.veto?.(object));
-  const end: End = { reason: vetoes.find((reason) => reason !== undefined) };
+  const vetoes = todo.flatMap((object) => step.veto?.(object) ?? []);
+  /** Why no further write of the step may begin. */
+  const end: { reason: string | undefined } = { reason: vetoes[0] };
   const done = await inParallel(todo, async (object) => {
     const one = await write(run, step, object, end);
     if (one.wrote) journal.writes++;
@@ -160,11 +161,6 @@ export async function runStep<T extends Named>(
   return end.reason === undefined && mine.length > 0 ? 'again' : 'finished';
 }
 
-/** Why no further write of a step may begin. */
-interface End {
-  reason: string | undefined;
-}
-
 function notDone(reason: string, wrote = false): Done {
   return { wrote, reached: false, result: `not done: ${reason}` };
 }
@@ -182,7 +178,7 @@ async function write<T extends Named>(
   run: ForceRun,
   step: Step<T>,
   first: T,
-  end: End,
+  end: { reason: string | undefined },
 ): Promise<Done> {
   let object = first;
   let wrote = false;

@@ -1,0 +1,142 @@
+import { keeping } from '../kubernetes/api.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
+import { namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { ForceRecord } from '../model/result.ts';
+import { CLUSTER } from '../model/sources.ts';
+import { inParallel, readSource } from '../observe/collections.ts';
+import { sweepableTypes } from '../observe/sweep.ts';
+import { contentConditions, namespaceTarget, remainsText, strandsText } from './plan.ts';
+import type { ForceRun } from './step.ts';
+import { checkNamespace } from './steps.ts';
+
+type Orphan = ForceRecord['orphans'][number];
+
+/** Objects that are still in the namespace, and types that could not be listed: their objects are unknown, not absent. */
+export interface Leftovers {
+  /** With the names of their types. */
+  objects: (readonly [type: string, Orphan])[];
+  unread: NotInspected[];
+}
+
+const ALL_TYPES = 'the list of resource types';
+/** "ok", or an error that names the failed checks. */
+const MAX_READY_BYTES = 4_096;
+
+/**
+ * Every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
+ * this also works, and matters most, when the namespace itself is gone. `createdBefore` leaves out what
+ * belongs to a new namespace of the same name.
+ */
+async function listLeftovers(
+  { api, signal, plan: { namespace } }: ForceRun,
+  createdBefore?: string,
+): Promise<Leftovers> {
+  const ready = await api.text('/readyz', { signal, maxBytes: MAX_READY_BYTES });
+  const discovery = await api.discover({ signal });
+  if (!discovery.ok) {
+    return { objects: [], unread: [{ what: ALL_TYPES, reason: discovery.failure.message }] };
+  }
+  const { types, failedGroups } = discovery.value;
+  const definitions = await readSource(CLUSTER.definitions, { api, signal });
+  const found = new Map<string, Leftovers['objects'][number]>();
+  const unread = [
+    ...(definitions.unread ?? []),
+    ...failedGroups.map(({ group, version, reason }) => ({ what: `${group}/${version}`, reason })),
+  ];
+  // Nothing can be said about the objects of types that a CRD defines and discovery does not have.
+  const served = new Set(types.map(typeName));
+  for (const { name: what } of definitions.value.ok ? definitions.value.value : []) {
+    const reason = 'defined by a CRD, and not in discovery';
+    if (!served.has(what)) unread.push({ what, reason });
+  }
+  const unready = ready.ok ? ready.value.trim() : ready.failure.message;
+  if (!ready.ok || unready !== 'ok') {
+    unread.push({ what: 'the API server', reason: `not ready: ${unready}` });
+  }
+  await inParallel(sweepableTypes(types), async (type) => {
+    const begin = keeping((item) => objectFacts(item, type));
+    const path = collectionPath(type, namespace.name);
+    const end = await api.list(path, begin, { signal, metadataOnly: true });
+    if (!end.ok) unread.push({ what: typeName(type), reason: end.failure.message });
+    for (const object of end.ok ? end.value.kept : []) {
+      const { apiVersion, kind, name, uid, finalizers } = object;
+      if (object.namespace !== namespace.name) continue;
+      if (createdBefore !== undefined && (object.creationTimestamp ?? '') >= createdBefore)
+        continue;
+      // Two API groups may serve the same object.
+      found.set(uid, [typeName(type), { apiVersion, kind, name, uid, finalizers }]);
+    }
+  });
+  const keyOf = ([type, { name }]: Leftovers['objects'][number]): string => `${type}/${name}`;
+  const objects = [...found.values()].sort((a, b) => keyOf(a).localeCompare(keyOf(b)));
+  return { objects, unread };
+}
+
+/**
+ * Looks at all of the namespace's content right before its own entries are touched: there has to be
+ * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
+ */
+export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
+  const left = await listLeftovers(run);
+  const now = await checkNamespace(run);
+  const conditions = now.ok && now.value ? contentConditions(namespaceFacts(now.value)) : [];
+  const namesWith = (more: (orphan: Orphan) => string): string[] =>
+    left.objects.map(([type, orphan]) => {
+      const held = orphan.finalizers.length === 0 ? '' : ` (${orphan.finalizers.join(', ')})`;
+      return `${type}/${orphan.name}${more(orphan)}${held}`;
+    });
+  const remains = remainsText(
+    namesWith(() => ''),
+    [
+      ...left.unread.map(({ what, reason }) => `${what} (${reason})`),
+      ...(left.objects.length === 0 ? conditions : []),
+    ],
+  );
+  if (remains === undefined) return left;
+  if (run.plan.orphans === 'refuse') {
+    run.journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
+    return undefined;
+  }
+  // Before the write that strands them: should this process die now, the log still has the list.
+  const lines = [...namesWith(({ uid }) => ` uid ${uid}`), remains];
+  run.log.group(`May be left behind: ${left.objects.length} objects`, lines);
+  return left;
+}
+
+/** Said once per run, where there are orphans: what can still be done about them, and how. */
+const RECOVERY =
+  'objects that are left can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; to clean up, create the namespace, remove the finalizers, and delete it';
+/** The same if the namespace was created again already. */
+const INHERITED =
+  'objects that are left now belong to the new namespace of this name; a finalizer on them will hold that one, too';
+
+/**
+ * Returns the orphans of a deleted namespace: objects that still exist, and objects that were there before and
+ * could not be read again.
+ */
+export async function recordOrphans(
+  run: ForceRun,
+  before: Leftovers,
+  createdBefore: string | undefined,
+): Promise<void> {
+  const { journal } = run;
+  const after = await listLeftovers(run, createdBefore);
+  const seen = new Set(after.objects.map(([, { uid }]) => uid));
+  const unread = new Set(after.unread.map(({ what }) => what));
+  const unseen = before.objects.filter(
+    ([type, { uid, apiVersion }]) =>
+      !seen.has(uid) && [type, apiVersion, ALL_TYPES].some((what) => unread.has(what)),
+  );
+  journal.orphans = [...after.objects, ...unseen].map(([, orphan]) => orphan);
+  journal.unread.push(...after.unread);
+  const count = journal.orphans.length;
+  if (count > 0) {
+    const are = count === 1 ? '1 object is' : `${count} objects are`;
+    const rest = createdBefore === undefined ? RECOVERY : INHERITED;
+    journal.note(namespaceTarget(run.plan.namespace.name), `${are} left behind: ${rest}`);
+  }
+  for (const { what, reason } of after.unread) {
+    journal.note(what, `not searched for what is left behind: ${reason}`);
+  }
+}

@@ -1,0 +1,257 @@
+import { arrayAt, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
+import { serverTime } from '../base/time.ts';
+import { isOverdue } from '../diagnose/rules/pods.ts';
+import { keeping, type Mutation } from '../kubernetes/api.ts';
+import {
+  collectionPath,
+  deletion,
+  isPathSegment,
+  namespacePath,
+  objectPath,
+} from '../kubernetes/paths.ts';
+import {
+  finalizerWriters,
+  KUBERNETES_FINALIZER,
+  namespaceFacts,
+  type ObjectFacts,
+  objectFacts,
+  POD_TYPE,
+  type PodFacts,
+  podFacts,
+  removalPatch,
+  type TypeRef,
+  typeName,
+} from '../model/facts.ts';
+import { protectedBecause } from '../model/outcome.ts';
+import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
+import { readNode } from '../observe/observe.ts';
+import {
+  contentConditions,
+  type FinalizerAction,
+  type ForceAction,
+  type NamespaceAction,
+  nodeState,
+  type PodAction,
+  strandsText,
+} from './plan.ts';
+import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
+
+/** Facts about the namespace and the node that many writes share may be this old. */
+export const GUARD_MS = 1_000;
+
+/** Does what an action of the plan says to every object that it is about. */
+export function doStep(run: ForceRun, action: ForceAction): Promise<'again' | 'finished'> {
+  switch (action.step) {
+    case 'object-finalizer':
+      return runStep(run, finalizerStep(run, action));
+    case 'overdue-pods':
+      return runStep(run, podStep(run, action));
+    case 'namespace-finalizer':
+    case 'namespace-spec-finalizer':
+      return runStep(run, entryStep(run, action));
+  }
+}
+
+/** Objects of the type in the namespace; by a field selector also one, so that `list` is all it needs. */
+async function readObjects<T extends ObjectFacts>(
+  { api, signal, plan: { namespace } }: ForceRun,
+  type: TypeRef,
+  parse: (item: JsonObject) => T,
+  metadataOnly: boolean,
+  name?: string,
+): Promise<Read<T[]>> {
+  const listed = await api.list(collectionPath(type, namespace.name), keeping(parse), {
+    signal,
+    metadataOnly,
+    ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
+  });
+  if (!listed.ok) {
+    const message = `${typeName(type)} could not be listed again: ${listed.failure.message}`;
+    return failed({ ...listed.failure, message });
+  }
+  // An extension API server may ignore the namespace and the selector, or list what no path can name.
+  const isMeant = (object: T): boolean =>
+    object.namespace === namespace.name &&
+    object.uid !== '' &&
+    isPathSegment(object.name) &&
+    (name === undefined ? object.deletionTimestamp !== undefined : object.name === name);
+  return read(listed.value.kept.filter(isMeant));
+}
+
+/** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
+function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts> {
+  const { type, finalizer } = action;
+  const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
+    deletionTimestamp !== undefined && finalizers.includes(finalizer);
+  return {
+    action,
+    type: typeName(type),
+    read: (name) => readObjects(run, type, (item) => objectFacts(item, type), true, name),
+    wants,
+    request: (object) => ({
+      method: 'PATCH',
+      path: objectPath(type, run.plan.namespace.name, object.name),
+      body: removalPatch(object, [finalizer]),
+    }),
+    doing: `removing ${finalizer} from`,
+    done: 'removed',
+    afterwards: (object) => {
+      if (!wants(object)) return undefined;
+      const writer = object.writers.find((one) => one.finalizer === finalizer);
+      return `removed, and added again by ${writer === undefined ? 'an unknown manager' : `manager ${writer.manager}`}`;
+    },
+    stop: run.guard,
+  };
+}
+
+/** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
+function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
+  const { api, clock, signal } = run;
+  const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
+    const { value: node } = await readNode(action.node, { api, signal });
+    const { lost, text } = nodeState(node, serverTime(run));
+    return lost ? undefined : text;
+  });
+  const done = 'deleted with grace period 0';
+  return {
+    action,
+    type: typeName(POD_TYPE),
+    read: (name) => readObjects(run, POD_TYPE, podFacts, false, name),
+    wants: (pod) =>
+      pod.deletionTimestamp !== undefined &&
+      pod.nodeName === action.node &&
+      isOverdue(pod, serverTime(run)),
+    request: ({ name, uid, resourceVersion }) =>
+      deletion(objectPath(POD_TYPE, run.plan.namespace.name, name), {
+        gracePeriodSeconds: 0,
+        preconditions: { uid, resourceVersion },
+      }),
+    doing: 'deleting with grace period 0:',
+    done,
+    // A pod with finalizers outlives its deletion, whatever the grace period.
+    afterwards: ({ finalizers }) =>
+      `${done}; still there${finalizers.length === 0 ? '' : `, held by ${finalizers.join(', ')}`}`,
+    stop: async () => (await run.guard()) ?? (await isNodeBack()),
+  };
+}
+
+/**
+ * Reads the namespace and asks everything again that can have changed since the plan was made: the object,
+ * undefined when it is gone, or why it may not be written to. A label that somebody takes off is a way to
+ * say "stop".
+ */
+export async function checkNamespace({
+  plan: { namespace, label },
+  api,
+  signal,
+}: ForceRun): Promise<Read<JsonObject | undefined>> {
+  const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
+    failed({ kind, message });
+  const why = protectedBecause(namespace.name, api.target.ownNamespace);
+  if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
+  const got = await api.get(namespacePath(namespace.name), { signal });
+  if (!got.ok) {
+    return got.failure.kind === 'not-found'
+      ? read(undefined)
+      : refuse(`the namespace could not be read again: ${got.failure.message}`);
+  }
+  const { uid, deletionTimestamp, labels, phase } = namespaceFacts(got.value);
+  if (uid !== namespace.uid) {
+    return refuse(`another namespace has the name now (UID ${uid || 'unknown'})`, 'not-found');
+  }
+  if (deletionTimestamp === undefined || phase !== 'Terminating') {
+    return refuse('the namespace is not Terminating');
+  }
+  if (label !== undefined && labels[label.key] !== label.value) {
+    return refuse(`the namespace no longer has the label ${label.key}=${label.value}`);
+  }
+  return got;
+}
+
+interface Own {
+  name: string;
+  uid: string;
+  object: JsonObject;
+}
+
+/** Removes one entry of the namespace's own lists, on the very object that was found to be allowed. */
+export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
+  const { name, uid } = run.plan.namespace;
+  const { step, finalizer } = action;
+  const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
+  return {
+    action,
+    type: 'namespaces',
+    read: async () => {
+      const now = await checkNamespace(run);
+      // Another namespace has the name: the one that was meant is gone.
+      if (!now.ok) return now.failure.kind === 'not-found' ? read([]) : now;
+      return read(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
+    },
+    wants,
+    request: ({ object }) => requestFor(run, action, object),
+    doing: `removing ${finalizer} from the ${step === 'namespace-finalizer' ? 'metadata' : 'spec'}.finalizers of`,
+    done: 'removed',
+    afterwards: (own) =>
+      wants(own)
+        ? `removed, and added again by manager ${managerOf(own.object, action) ?? 'unknown'}`
+        : undefined,
+    stop: async () => run.over(),
+    veto: ({ object }) => {
+      if (step !== 'namespace-spec-finalizer' || finalizer !== KUBERNETES_FINALIZER)
+        return undefined;
+      const others = [...entriesOf(object, 'namespace-finalizer'), ...entriesOf(object, step)]
+        .filter((entry) => entry !== KUBERNETES_FINALIZER)
+        .join(', ');
+      if (others !== '')
+        return `${others} would still hold the namespace, and its content would never be deleted`;
+      // The write is pinned to the version with these conditions.
+      const [said] = run.plan.orphans === 'refuse' ? contentConditions(namespaceFacts(object)) : [];
+      return said && strandsText(said);
+    },
+  };
+}
+
+function requestFor(
+  { plan: { namespace, label } }: ForceRun,
+  { step, finalizer }: NamespaceAction,
+  object: JsonObject,
+): Mutation {
+  const path = namespacePath(namespace.name);
+  if (step === 'namespace-finalizer') {
+    const key = label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
+    // In the patch itself: there is no moment between asking for the label and writing.
+    const test =
+      label === undefined
+        ? []
+        : [{ op: 'test', path: `/metadata/labels/${key}`, value: label.value }];
+    const own = { uid: namespace.uid, finalizers: entriesOf(object, step) };
+    const removal = removalPatch(own, [finalizer]);
+    return { method: 'PATCH', path, body: [...test, ...removal] };
+  }
+  // Exactly what was read, UID and resourceVersion included, without this entry: labels, annotations and
+  // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
+  // would remove them unnoticed.
+  const spec = valueAt(object, 'spec') as JsonObject;
+  const finalizers = arrayAt(object, 'spec', 'finalizers').filter((entry) => entry !== finalizer);
+  return {
+    method: 'PUT',
+    path: `${path}/finalize`,
+    body: { ...object, spec: { ...spec, finalizers } },
+  };
+}
+
+function entriesOf(object: JsonObject, step: NamespaceAction['step']): string[] {
+  return stringsAt(object, step === 'namespace-finalizer' ? 'metadata' : 'spec', 'finalizers');
+}
+
+/** spec.finalizers has one owner as a whole; metadata.finalizers one per entry. */
+function managerOf(object: JsonObject, { step, finalizer }: NamespaceAction): string | undefined {
+  if (step === 'namespace-finalizer') {
+    return finalizerWriters(object).find((writer) => writer.finalizer === finalizer)?.manager;
+  }
+  const entry = arrayAt(object, 'metadata', 'managedFields').findLast(
+    (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:finalizers') !== undefined,
+  );
+  return stringAt(entry, 'manager');
+}
