@@ -119,7 +119,9 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     else await apply();
     expiresAt = given.expiresAt ?? expiresAt;
   } catch (error) {
-    throw explained(error, access);
+    if (error instanceof ActionError) throw error;
+    // The message of client-node is left out: JSON.parse, for example, quotes what it cannot read.
+    throw configError(`cannot log in as ${owner} of ${access.source}`);
   }
 
   const { auth, headers: given, servername, rejectUnauthorized } = options;
@@ -181,13 +183,6 @@ function withoutFiles(fields: JsonObject, access: Access): JsonObject {
     delete result[field];
   }
   return result;
-}
-
-function explained(error: unknown, { user, source }: Access): ActionError {
-  if (error instanceof ActionError) return error;
-  // The message of client-node is left out because it may quote a secret: JSON.parse quotes what it cannot
-  // read.
-  return configError(`cannot log in as user "${user.name}" of ${source}`);
 }
 
 /**

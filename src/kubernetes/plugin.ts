@@ -5,7 +5,7 @@ import { arrayAt, type Json, parseObject, stringAt, stringsAt, valueAt } from '.
 import { createRedactor } from '../base/redact.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
-import { type Access, configError, readNamedFile, type Session } from './kubeconfig.ts';
+import { type Access, configError, type Session } from './kubeconfig.ts';
 
 const GROUP = 'client.authentication.k8s.io';
 const VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`];
@@ -43,7 +43,7 @@ export async function logInByPlugin(
   let stderr = '';
   const execFn = (command: string, args: readonly unknown[] = []): ChildProcess => {
     const started = spawn(command, args.map(String), {
-      env: environment(exec, access, env),
+      env: environment(exec, access, env, config),
       stdio: ['ignore', 'pipe', 'pipe'],
       // A process group of its own, so that one signal ends the whole tree.
       detached: process.platform !== 'win32',
@@ -186,14 +186,10 @@ function killTree(child: ChildProcess): void {
 
 function environment(
   exec: Json | undefined,
-  access: Access,
+  { server, cluster: { fields } }: Access,
   env: Session['env'],
+  config: KubeConfig,
 ): Record<string, string | undefined> {
-  const {
-    server,
-    cluster: { fields },
-  } = access;
-  const { 'certificate-authority-data': data, 'certificate-authority': file } = fields;
   const own = arrayAt(fields, 'extensions').find(
     (each) => stringAt(each, 'name') === `${GROUP}/exec`,
   );
@@ -204,11 +200,8 @@ function environment(
     server,
     'tls-server-name': fields['tls-server-name'],
     'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
-    'certificate-authority-data':
-      data ??
-      (file
-        ? readNamedFile(String(file), 'certificate-authority', access).toString('base64')
-        : undefined),
+    // Also of a cluster that names a file: its content was read for the config.
+    'certificate-authority-data': config.getCurrentCluster()?.caData,
     'proxy-url': fields['proxy-url'],
     'disable-compression': fields['disable-compression'],
     config: valueAt(own, 'extension') ?? null,
