@@ -144,7 +144,7 @@ function managedFields(object: Json | undefined): Json[] {
 }
 
 const TELLING =
-  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore/i;
+  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
 const MAX_ANNOTATION_CHARS = 200;
 
 /** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */

@@ -1,5 +1,5 @@
 import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import { type Actor, actorText } from '../actors.ts';
+import { type Actor, accountText, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import { domainOf, isWorkloadOf, productsOf } from '../catalogue.ts';
 import {
@@ -226,7 +226,7 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
   const manager = specificFieldManager(held);
   if (manager === '' || isSetForAnother(held, manager)) return [];
   const detail = `field manager "${manager}"`;
-  const accounts = unusedAccounts(question)
+  const accounts = departedAccounts(question)
     .filter(({ name }) => isSameName(name, manager))
     .map((account) => ({ actor: undefined, account, detail }));
   const named = [...pointers(workloadsNamed(question, manager), detail), ...accounts];
@@ -255,13 +255,18 @@ function workloadsNamed({ actors, rightsOf }: OwnerQuestion, manager: string): A
   return able.filter((actor) => isSameName(actor.account.name, manager));
 }
 
-/** Accounts of this namespace that no workload uses: what ran as they was deleted with it. */
+/** Returns the ServiceAccounts with permissions on the type that no workload uses. */
 function unusedAccounts({ context, held, actors }: OwnerQuestion): Account[] {
   return ableAccounts(context, held.type).accounts.filter(
     (account) =>
-      isInside(context, account.namespace) &&
+      account.namespace !== undefined &&
       !actors.some(({ account: used }) => isSameAccount(used, account)),
   );
+}
+
+/** Returns those of this namespace: what ran as them was deleted with it. */
+function departedAccounts(question: OwnerQuestion): Account[] {
+  return unusedAccounts(question).filter(({ namespace }) => isInside(question.context, namespace));
 }
 
 /** One program of a product may set what another one removes: snapshot-controller and csi-snapshotter. */
@@ -368,7 +373,7 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
   if (known === undefined) return [];
-  const accounts = unusedAccounts(question).filter(({ name }) => isWorkloadOf(known, name));
+  const accounts = departedAccounts(question).filter(({ name }) => isWorkloadOf(known, name));
   return [
     ...pointers(
       question.actors.filter((actor) => isExactProduct(known, actor)),
@@ -543,7 +548,7 @@ function permitted(question: OwnerQuestion): Pointer[] {
     const rights = account && rightsOf(account);
     return rights?.change === 'named' && rights.watch !== undefined;
   };
-  const unused = unusedAccounts(question);
+  const unused = departedAccounts(question);
   const because = (account: NonNullable<Pointer['account']>): string =>
     rightsOf(account).because.slice(0, 3).join('; ');
   return [
@@ -558,7 +563,9 @@ function permitted(question: OwnerQuestion): Pointer[] {
  * Returns programs that may act although no workload in the cluster shows them: holders of renewed Leases, users and
  * groups with permissions on the type, a cloud provider, and late writers of objects of the type.
  */
-function outsidePrograms({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
+function outsidePrograms(question: OwnerQuestion): Pointer[] {
+  const { context, held, domain, actors, rightsOf } = question;
+  const namespaces = listed(context.now.cluster.namespaces);
   const outside = (program: string, detail: string): Pointer => {
     return { actor: undefined, account: undefined, program, detail };
   };
@@ -578,24 +585,39 @@ function outsidePrograms({ context, held, domain, actors }: OwnerQuestion): Poin
   const writers = lateWriters(context, { ...held, objects: [...held.objects, ...alike] }).filter(
     ({ manager }) => !SHARED_STATUS_WRITERS.test(manager) && !isKnown(manager),
   );
+  // An account that is named like the writer was used by the workload that was deleted.
+  const idle = unusedAccounts(question).filter(
+    (account) =>
+      !isInside(context, account.namespace) &&
+      !isSameName(account.name, writerOf(held)?.manager ?? '') &&
+      rightsOf(account).change === 'named' &&
+      rightsOf(account).because.some((by) => !by.startsWith('ClusterRole system:')) &&
+      namespaces.some(({ name }) => name === account.namespace),
+  );
   return [
     ...leases.map(({ namespace, name, holder = '' }) =>
-      outside(holder, `it renews Lease ${namespace}/${name}`),
+      outside(holder, `${holder} renews Lease ${namespace}/${name}`),
     ),
-    ...outsiders(context, held.type).map((who) => outside(who, 'RBAC lets it change the type')),
+    ...idle.map((account) =>
+      outside(
+        accountText(account),
+        `no workload uses ${accountText(account)}, which may change the type`,
+      ),
+    ),
+    ...outsiders(context, held.type).map((who) => outside(who, `${who} may change the type`)),
     ...writers.map(({ object: { kind, name }, manager }) =>
-      outside(manager, `it updates the status of ${kind} ${name}`),
+      outside(manager, `"${manager}" updates the status of ${kind} ${name}`),
     ),
-    ...cloudProvider(context, held).map((detail) => outside('cloud provider', detail)),
+    ...cloudProvider(context, held).map((detail) => outside('a cloud provider', detail)),
   ];
 }
 
 function cloudProvider({ now }: Context, held: Held): string[] {
   if (!isOftenManaged(held)) return [];
   const nodes = now.cluster.providerNodes;
-  if (nodes?.ok !== true) return ['whether the nodes belong to one could not be read'];
+  if (nodes?.ok !== true) return ['whether the nodes belong to a cloud provider could not be read'];
   const isProvider = nodes.value.some(
     ({ providerId }) => providerId !== '' && !/^(?:kind|k3s):\/\//.test(providerId),
   );
-  return isProvider ? ['the nodes belong to one'] : [];
+  return isProvider ? ['the nodes belong to a cloud provider'] : [];
 }

@@ -75,6 +75,7 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import {
+  kindOf,
   lastWarning,
   lostAgent,
   lostDefinition,
@@ -83,7 +84,7 @@ import {
   refusalsFor,
   sayings,
 } from './state.ts';
-import { isPresent, type Suspect, suspectText } from './suspects.ts';
+import { isDirect, isPresent, type Suspect, suspectText } from './suspects.ts';
 import { waitingSync } from './syncs.ts';
 import { findOwner, type Ownership, unreadSources } from './verdict.ts';
 
@@ -233,7 +234,7 @@ function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   return [
     ...clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text])),
     ...(rights.because.length === 0 ? [] : [`RBAC: ${rights.because.slice(0, 3).join('; ')}`]),
-    ...(actor === undefined || actor.isGone
+    ...(actor === undefined || actor.isGone || isBySchedule(actor)
       ? []
       : [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]),
     ...(actor === undefined || actor.selectors.length === 0
@@ -579,7 +580,9 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
-      : ` and runs, but its requests are refused${words}`;
+      : first?.error.kind === 'not-found'
+        ? ` and runs, but something that it needs does not exist${words}`
+        : ` and runs, but its requests are refused${words}`;
     const cures = cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
     const remedies = [...cures, ...(isHopeless ? removal : []), logRemedy(context, actor)];
     const failing = findingAbout(ownerCase, 'owner-failing', refused, remedies, {
@@ -623,6 +626,20 @@ function running(ownerCase: OwnerCase): RuleResult[] {
       ...removal,
     ];
     return [findingAbout(ownerCase, 'owner-not-ready', words, remedies)];
+  }
+  if (isBySchedule(actor)) {
+    const { name, namespace } = actor;
+    const command = kubectl(
+      'create',
+      'job',
+      `${name}-now`,
+      `--from=cronjob/${name}`,
+      '-n',
+      namespace,
+    );
+    const text = `Start a Job of ${actorText(actor)} now; it then removes the finalizer`;
+    const words = ', but acts only when its schedule starts a Job; none runs now';
+    return [findingAbout(ownerCase, 'owner-running', words, [role('now', { text, command })])];
   }
   const [waiting] = sayings(context, held, actor);
   const crd = waiting === undefined ? unwatchedDefinition(context, held, actor) : undefined;
@@ -676,6 +693,11 @@ function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
     lateWriters(context, held).length > 0 || logLinesAbout(context, held, actor).length > 0;
   const waits = [...partnerLinks(context, held), ...linksInside(context, held, actor)];
   return isEarlier && !hasNoticed && waits.length === 0 ? crd : undefined;
+}
+
+/** Reports whether it is a CronJob without a pod: it acts, and can fail, only while a Job runs. */
+function isBySchedule({ kind, pods }: Actor): boolean {
+  return kind === 'CronJob' && pods.length === 0;
 }
 
 /** What the held objects need in this namespace by their specs. */
@@ -827,7 +849,7 @@ function diedHere(
         (detail?.mentions.includes(error.name) === true ||
           namedHere(context, held).some(({ name }) => name === error.name)));
     return isMeant
-      ? `${error.resource} ${error.name} was in this namespace and was deleted with it`
+      ? `${kindOf(context, error)} ${error.name} was in this namespace and was deleted with it`
       : undefined;
   }
   if (error.kind === 'other' && ABSENT.test(error.text)) {
@@ -1039,13 +1061,17 @@ function unknown(
         ({ text }) => !RUNS_OWNER_AGAIN.test(text) || (suspects.length === 0 && !hasUnread),
       ),
       ...(absent ? [role('now', { text: `Restart the program that ran as "${absent}"` })] : []),
-      look(
-        `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
-        kubectl(
-          ...['get', ...target(subject, typeName(held.type)), '-o', 'yaml'],
-          '--show-managed-fields',
-        ),
-      ),
+      ...(specificFieldManager(held) === ''
+        ? [
+            look(
+              `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
+              kubectl(
+                ...['get', ...target(subject, typeName(held.type)), '-o', 'yaml'],
+                '--show-managed-fields',
+              ),
+            ),
+          ]
+        : []),
       ...removal,
     ],
   };
@@ -1055,7 +1081,10 @@ function unknown(
 function excludedTexts(excluded: readonly Excluded[]): string[] {
   return excluded
     .slice(0, MAX_SUSPECTS)
-    .map(({ suspect, by }) => `ruled out ${suspectText(suspect)}: ${by.reason}`);
+    .map(
+      ({ suspect, by }) =>
+        `ruled out ${suspectText(suspect)}: ${by.reason}. What points to it: ${suspect.clues[0]?.text}`,
+    );
 }
 
 const OPEN = 'its owner is not known';
@@ -1063,30 +1092,32 @@ const OPEN = 'its owner is not known';
 function whyUnknown(
   context: Context,
   held: Held,
-  { owner, suspects, excluded, unread }: Ownership,
+  { owner, suspects, excluded, unread, others }: Ownership,
 ): string {
   if (unread.length > 0) return `who should remove it cannot be told: ${notRead(unread)}`;
   const known = knownFinalizer(held);
   const whose = known === undefined ? '' : `it belongs to ${known.owner}; `;
+  const [lost] = excluded.filter(({ suspect }) => isPresent(suspect));
+  const lostText = lost && `clues point to ${suspectText(lost.suspect)}, but ${lost.by.reason}`;
   if (suspects.length > 0) {
     const names = listNames(suspects.map(suspectText), MAX_SUSPECTS);
+    const first = lost && isDirect(lost.suspect) && !suspects.some(isDirect) ? `${lostText}; ` : '';
     return suspects.length > 1
-      ? `${whose}several controllers could remove it: ${names}`
-      : `${whose}${names} could remove it; the evidence does not show whether it should`;
+      ? `${whose}${first}several controllers could remove it: ${names}`
+      : `${whose}${first}${names} could remove it; the evidence does not show whether it should`;
   }
   const departed = owner === undefined ? '' : departedText(owner);
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
-  const [lost] = excluded.filter(({ suspect }) => isPresent(suspect));
-  if (lost !== undefined) {
-    return `${whose}clues point to ${suspectText(lost.suspect)}, but ${lost.by.reason}; ${OPEN}`;
-  }
+  if (lostText !== undefined) return `${whose}${lostText}; ${OPEN}`;
   if (known !== undefined) return `${whose}where that runs could not be seen`;
   const absent = absentWriter(context, held);
   if (absent !== undefined) {
     return `field manager "${absent}" has set it, and no workload in the cluster has this name; ${OPEN}`;
   }
   if (isSetByHand(held)) return `a person has set it, with "${writerOf(held)?.manager}"; ${OPEN}`;
-  return 'nothing in the cluster shows who should remove it';
+  return others.length === 0
+    ? 'nothing in the cluster shows who should remove it'
+    : 'no clue points to its owner; the evidence lists who may act';
 }
 
 function departedText({ actor, account }: Suspect): string {

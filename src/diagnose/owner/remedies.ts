@@ -18,7 +18,7 @@ import { type Context, inShort, listNames, listWords, typeName } from '../contex
 import { waysToChange } from '../rights.ts';
 import { type Held, knownFinalizer } from './held.ts';
 import { identifiesProgram, matchesName } from './names.ts';
-import { invalidity, leaseSeconds, type Refusal } from './state.ts';
+import { invalidity, kindOf, leaseSeconds, type Refusal } from './state.ts';
 import type { Suspect } from './suspects.ts';
 import type { Sync } from './syncs.ts';
 
@@ -220,19 +220,22 @@ export function cureRemedies(
     }
   }
   switch (error?.kind) {
-    case 'not-found':
+    case 'not-found': {
+      const what = `${kindOf(context, error)} ${error.name}`;
+      const place = /\bin (?:the )?namespace \\?["']?([a-z0-9-]+)/.exec(error.text)?.[1];
       return isCircle
         ? [
             role('now', {
-              text: `${held.subject.kind} ${held.subject.name} needs ${error.resource} "${error.name}", which cannot be restored here: configure its controller to do without it, or do its work by hand`,
+              text: `${held.subject.kind} ${held.subject.name} needs ${what}, which cannot be restored here: configure its controller to do without it, or do its work by hand`,
             }),
             ...first,
           ]
         : [
             role('now', {
-              text: `Restore ${error.resource} "${error.name}", which the controller needs`,
+              text: `Restore ${what}${place === undefined ? '' : ` in namespace ${place}`}, which the controller needs`,
             }),
           ];
+    }
     case 'namespace-terminating':
       return [
         role('now', {

@@ -345,6 +345,16 @@ function refusal(
   return isFailing ? errors.slice(0, 1).map((error) => ({ error, source })) : [];
 }
 
+/** Returns the kind of a resource, by its name in an error: `secrets`, `secret` and `Secret` are one. */
+export function kindOf(context: Context, { resource }: { resource: string }): string {
+  const names = ({ resource: plural, kind }: ResourceType): string[] => [
+    plural,
+    kind.toLowerCase(),
+  ];
+  const type = typesOf(context).find((one) => names(one).includes(resource.toLowerCase()));
+  return type?.kind ?? resource;
+}
+
 /** An object, or what it is part of, that its controller was told to leave alone, and by what. */
 export function pausedBy(
   context: Context,
@@ -472,5 +482,8 @@ function isPause(key: string, value: string): boolean {
   if (/^(?:is-?)?(?:paused?|pause-reconcil\w*|suspend(?:ed)?|skip-reconcil\w*)$/.test(name)) {
     return value !== 'false' && value !== '';
   }
-  return /^reconcil(?:e|iation)$/.test(name) && /^(?:disabled?|false|paused?|off)$/i.test(value);
+  return (
+    /^(?:reconcil(?:e|iation)|managed)$/.test(name) &&
+    /^(?:disabled?|false|paused?|off)$/i.test(value)
+  );
 }

@@ -59,7 +59,7 @@ function judge(question: OwnerQuestion): Ownership {
   const { left, excluded } = exclude(suspectsFor(question), question);
   const ranked = left.filter(isMeant).toSorted(compare);
   const unread = unreadSources(context);
-  const { best, doubt } = singledOut(ranked);
+  const { best, doubt } = singledOut(ranked, excluded);
   const suspects = ranked.filter((one) => one !== best && isPresent(one));
   const common = { suspects, excluded: excluded.filter(({ suspect }) => isMeant(suspect)), unread };
   if (best !== undefined && isPresent(best)) {
@@ -100,7 +100,7 @@ function othersAlive(
   const able = [...unnamed, ...powerless.map(({ suspect }) => suspect)].flatMap((one) =>
     one.clues
       .filter(({ kind, about }) => about === 'anyone' && !(ranHere && kind === 'wide'))
-      .map(({ text }) => `${suspectText(one)}: ${text}`),
+      .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
   );
   // Permissions on other products show what else a controller is for.
   const departed = powerless.flatMap(({ suspect, by }) =>
@@ -128,12 +128,25 @@ function compare(a: Suspect, b: Suspect): number {
 }
 
 /** Returns the suspect to which clues point more than to any other, unless there is a doubt. */
-function singledOut(ranked: readonly Suspect[]): { best?: Suspect; doubt?: string } {
+function singledOut(
+  ranked: readonly Suspect[],
+  excluded: readonly Excluded[],
+): { best?: Suspect; doubt?: string } {
   const best = leading(ranked);
   if (best === undefined) return {};
-  const found = DOUBTS.find(({ applies }) => ranked.some((rival) => applies(best, rival)));
+  const lost = excluded.find(
+    ({ suspect, by }) =>
+      isPresent(best) &&
+      by.isForLackOfPermission &&
+      isPresent(suspect) &&
+      isDirect(suspect) &&
+      compare(suspect, best) < 0,
+  );
+  const found =
+    DOUBTS.find(({ applies }) => ranked.some((rival) => applies(best, rival)))?.reason ??
+    (lost && `clues about the object point more to ${suspectText(lost.suspect)}`);
   if (found === undefined || hasClue(best, 'log', 'quoted')) return { best };
-  return { doubt: `${suspectText(best)} is not named: ${found.reason}` };
+  return { doubt: `${suspectText(best)} is not named: ${found}` };
 }
 
 /** Returns the only suspect with the first direct clue; else the one with most kinds of clues about the type. */
