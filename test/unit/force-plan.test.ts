@@ -104,7 +104,7 @@ describe('a pattern', () => {
     [
       'only its permissions are left',
       (s) => s.grant(account('op')),
-      /CustomResourceDefinition/,
+      /its owner is not known/,
       {},
     ],
     [
