@@ -170,7 +170,7 @@ function topOf(
   if (top === undefined) {
     const list = WORKLOAD_OF.get(controller.kind);
     const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);
-    const actor = ofReference(isGone ? aboveSet(controller, pod) : controller, pod);
+    const actor = ofReference(aboveSet(controller, pod), pod);
     return { actor: { ...actor, isGone }, isCounted: isGone };
   }
   for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {

@@ -143,6 +143,13 @@ export const CLUES = [
     pointsTo: authors,
   },
   {
+    kind: 'framework',
+    about: 'type',
+    names: 'with a permission',
+    text: "it runs a program with the writer's name, which frameworks give to every controller",
+    pointsTo: namedByFramework,
+  },
+  {
     kind: 'labels',
     about: 'type',
     names: 'with a permission',
@@ -280,16 +287,20 @@ function isSetForAnother(held: Held, manager: string): boolean {
   );
 }
 
+/** Workloads with a container or command that is called as the writer: `manager`. Others may be started without it. */
+function namedByFramework({ held, actors, domain }: OwnerQuestion): Pointer[] {
+  const { manager = '' } = writerOf(held) ?? {};
+  if (!isFrameworkName(manager) || domain.relation === 'unclear') return [];
+  return pointers(
+    actors.filter(({ programs }) => programs.includes(manager)),
+    `field manager "${manager}"`,
+  );
+}
+
 /** Who made the whole object, and programs whose name is how the writer's begins (`cert-manager-acmechallenges`). */
-function authors({ held, actors, domain }: OwnerQuestion): Pointer[] {
+function authors({ held, actors }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   const detail = `field manager "${manager}"`;
-  if (isFrameworkName(manager)) {
-    return pointers(
-      actors.filter(({ programs }) => domain.relation !== 'unclear' && programs.includes(manager)),
-      detail,
-    );
-  }
   if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
   const named = actors.filter((actor) => matchesName(actor, manager));
   const similar = actors.filter((actor) =>
@@ -329,7 +340,7 @@ function lateStatusWriters({ context, held, actors }: OwnerQuestion): Pointer[] 
 }
 
 /** Names of the account in what the object or an Event says: it tried, even if RBAC grants it nothing any more. */
-function quotedAccounts({ context, held, actors }: OwnerQuestion): Pointer[] {
+function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Pointer[] {
   const manager = specificFieldManager(held);
   const said = [
     ...held.objects.flatMap((object) =>
@@ -356,10 +367,14 @@ function quotedAccounts({ context, held, actors }: OwnerQuestion): Pointer[] {
       const speaking = actors.filter(
         (actor) => !actor.isGone && speakers.some((speaker) => matchesReporter(actor, speaker)),
       );
-      return pointers(
-        own.filter((actor) => speaking.length === 0 || speaking.includes(actor)),
-        detail,
-      );
+      // Without a speaker, a workload that RBAC lets do nothing with the type may only have been impersonated.
+      const isOwn = (actor: Actor): boolean =>
+        speaking.length === 0
+          ? rightsOf(actor.account).because.length > 0
+          : speaking.includes(actor);
+      const found = pointers(own.filter(isOwn), detail);
+      const someone = { actor: undefined, account: undefined, program: detail, detail };
+      return found.length > 0 || speaking.length > 0 ? found : [someone];
     });
   });
 }

@@ -1,6 +1,12 @@
 import { isSameAccount } from '../rights.ts';
+import { CLUES, type ClueKind } from './clues.ts';
 import { isSameProgram } from './names.ts';
 import { hasClue, mayRun, type Suspect } from './suspects.ts';
+
+/** The clues that may name an owner. */
+const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
+  row.about === 'anyone' || (row.about === 'type' && row.names === 'ranks') ? [] : [row.kind],
+);
 
 /** A reason to name nobody, although clues point to one suspect more than to any other. */
 interface Doubt {
@@ -14,6 +20,11 @@ export const DOUBTS: readonly Doubt[] = [
   {
     reason: 'another installation of its program has other arguments that select objects',
     applies: isOtherInstallation,
+  },
+  {
+    reason: 'only a name that frameworks give to every controller points to it',
+    applies: ({ clues }) =>
+      clues.every(({ kind }) => kind === 'framework' || !NAMING.includes(kind)),
   },
   {
     reason:

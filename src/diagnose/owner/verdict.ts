@@ -59,7 +59,9 @@ function judge(question: OwnerQuestion): Ownership {
   const { left, excluded } = exclude(suspectsFor(question), question);
   const ranked = left.filter(isMeant).toSorted(compare);
   const unread = unreadSources(context);
-  const { best, doubt } = singledOut(ranked, excluded);
+  const { best: first, doubt } = singledOut(ranked, excluded);
+  // What was not read could show another suspect with more clues about the type.
+  const best = first && (isDirect(first) || unread.length === 0) ? first : undefined;
   const suspects = ranked.filter((one) => one !== best && isPresent(one));
   const common = { suspects, excluded: excluded.filter(({ suspect }) => isMeant(suspect)), unread };
   if (best !== undefined && isPresent(best)) {
@@ -96,10 +98,15 @@ function othersAlive(
   const powerless = excluded.filter(
     ({ suspect, by }) => by.isForLackOfPermission && isPresent(suspect),
   );
-  const unnamed = left.filter((one) => (isPresent(one) ? !isMeant(one) : hasClue(one, 'outside')));
+  const unnamed = left.filter((one) =>
+    isPresent(one) ? !isMeant(one) : hasClue(one, 'outside', 'quoted'),
+  );
   const able = [...unnamed, ...powerless.map(({ suspect }) => suspect)].flatMap((one) =>
     one.clues
-      .filter(({ kind, about }) => about === 'anyone' && !(ranHere && kind === 'wide'))
+      .filter(
+        ({ kind, about }) =>
+          kind === 'quoted' || (about === 'anyone' && !(ranHere && kind === 'wide')),
+      )
       .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
   );
   // Permissions on other products show what else a controller is for.
