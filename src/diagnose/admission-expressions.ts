@@ -397,24 +397,15 @@ function itemsOf(value: Value): readonly Value[] | undefined {
 }
 
 function compare(sign: string, a: Value, b: Value): Value {
-  switch (sign) {
-    case '==':
-      return isEqual(a, b);
-    case '!=': {
-      const equal = isEqual(a, b);
-      return typeof equal === 'boolean' ? !equal : UNKNOWN;
-    }
-    case 'in':
-      if (b instanceof Fields) return typeof a === 'string' ? b.has(a) : UNKNOWN;
-      return Array.isArray(b)
-        ? combine(
-            b.map((item) => isEqual(a, item)),
-            true,
-          )
-        : UNKNOWN;
-    default:
-      return UNKNOWN;
+  if (sign === '==') return isEqual(a, b);
+  if (sign === '!=') {
+    const equal = isEqual(a, b);
+    return typeof equal === 'boolean' ? !equal : UNKNOWN;
   }
+  if (sign === 'in' && b instanceof Fields && typeof a === 'string') return b.has(a);
+  if (sign !== 'in' || !Array.isArray(b)) return UNKNOWN;
+  const found = b.map((item) => isEqual(a, item));
+  return combine(found, true);
 }
 
 function isEqual(a: Value, b: Value): Value {
@@ -429,14 +420,7 @@ function call(name: string, target: Value, parameters: readonly Value[]): Value 
   const [parameter] = parameters;
   if (name === 'orValue' && parameter !== undefined) return target === ABSENT ? parameter : target;
   if (typeof target !== 'string' || typeof parameter !== 'string') return UNKNOWN;
-  switch (name) {
-    case 'startsWith':
-      return target.startsWith(parameter);
-    case 'endsWith':
-      return target.endsWith(parameter);
-    case 'contains':
-      return target.includes(parameter);
-    default:
-      return UNKNOWN;
-  }
+  if (name === 'startsWith') return target.startsWith(parameter);
+  if (name === 'endsWith') return target.endsWith(parameter);
+  return name === 'contains' ? target.includes(parameter) : UNKNOWN;
 }

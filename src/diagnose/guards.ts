@@ -121,17 +121,16 @@ export function concerns(guard: Guard, request: AdmissionRequest): boolean {
   return isAsked(guard, request) === true && mayDeny;
 }
 
-/** The first object, and one more for each guard that is asked about others only: it mostly treats those alike. */
+/** The first object, and one more for each guard that is asked about updates of others only: it mostly treats those alike. */
 export function oneForEachGuard<T extends Candidate>(
   context: Context,
-  operation: Operation,
   type: ResourceType,
   objects: readonly T[],
 ): T[] {
   const chosen = objects.slice(0, 1);
-  for (const guard of objects.length > 1 ? guardsFor(context, operation, type) : []) {
+  for (const guard of objects.length > 1 ? guardsFor(context, 'UPDATE', type) : []) {
     const isMeant = (object: T): boolean =>
-      concerns(guard, realRequests(context, operation, type, object)[0]);
+      concerns(guard, realRequests(context, 'UPDATE', type, object)[0]);
     if (!chosen.some(isMeant)) chosen.push(...objects.filter(isMeant).slice(0, 1));
   }
   return chosen;
@@ -263,17 +262,7 @@ export function matchesLabels(
 ): boolean {
   return requirements.every(({ key, operator, values }) => {
     const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
-    switch (operator) {
-      case 'In':
-        return value !== undefined && values.includes(value);
-      case 'NotIn':
-        return value === undefined || !values.includes(value);
-      case 'Exists':
-        return value !== undefined;
-      case 'DoesNotExist':
-        return value === undefined;
-      default:
-        return false;
-    }
+    const isAmong = value !== undefined && (values.length === 0 || values.includes(value));
+    return isAmong === (operator === 'In' || operator === 'Exists');
   });
 }

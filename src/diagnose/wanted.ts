@@ -364,7 +364,7 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   // Whether an aggregated server takes dry runs seriously is known only to itself.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
   const { finalizer, objects, type } = held;
-  for (const object of oneForEachGuard(context, 'UPDATE', type, objects)) {
+  for (const object of oneForEachGuard(context, type, objects)) {
     if (object.uid === '') continue;
     const asked = askedAbout(context, 'UPDATE', type, object);
     const admission = asked?.map(({ text }) => text).join(' ');

@@ -4,7 +4,7 @@ import {
   type Context,
   contextOf,
   conversionsOf,
-  groupOf,
+  countsOf,
   isGoing,
   listed,
   listWords,
@@ -64,14 +64,12 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const recreating = present
     .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
     .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
-  const known = present.flatMap(({ read }) =>
-    read.ok ? [...read.value.guarded.flatMap(({ examples }) => examples), read.value.sample] : [],
-  );
-  const seen = [...objects, ...known.filter((object) => object !== undefined)];
-  const made = [
-    ...objects,
-    ...seen.filter(({ apiVersion }) => RECREATING.test(groupOf(apiVersion))),
-  ];
+  const known = countsOf({ content: present }).flatMap(({ guarded: groups, sample }) => [
+    ...groups.flatMap(({ examples }) => examples),
+    ...(sample ? [sample] : []),
+  ]);
+  const seen = [...objects, ...known];
+  const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
   const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
   return placed(
     context,
@@ -160,7 +158,9 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}`;
   const created = needs.find(({ kind }) => kind === 'create');
   if (created !== undefined) return `their controller may have to create ${created.text}`;
-  const guards = closedWebhooks(context, 'UPDATE', held.type, held.objects[0]?.labels ?? {});
+  const guards = held.objects.flatMap(({ labels }) =>
+    closedWebhooks(context, 'UPDATE', held.type, labels),
+  );
   const guard = guards.find(({ service }) => isGoing(context, service.namespace));
   return guard === undefined
     ? undefined

@@ -97,16 +97,16 @@ export function judgeAdmission(
   const add = (result: RuleResult): void => {
     if (!results.has(idOf(result))) results.set(idOf(result), result);
   };
-  const guards = guardsFor(context, operation, type).filter(mayDeny);
+  const guards = guardsFor(context, operation, type);
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
-    if (!dependsOnUser(context, error)) {
+    const guard = guards.find((one) => isSaidBy(context, error, one));
+    if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
       add(admissionResult(context, error, does));
       continue;
     }
     const ours = `${does} by this gate (its conditions look at who asks)`;
     judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
-    const guard = guards.find((one) => isSaidBy(context, error, one));
     // What a policy makes of others is evaluated below.
     const isReal = guard && (guard.policy !== undefined || isAsked(guard, request));
     if (isReal && guard.webhook) add(admissionResult(context, error, does));
@@ -115,7 +115,7 @@ export function judgeAdmission(
         `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
       );
   }
-  for (const guard of guards) {
+  for (const guard of guards.filter(mayDeny)) {
     const asked = isAsked(guard, request);
     if (asked === false) continue;
     const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
@@ -479,14 +479,6 @@ function deadWebhook(
   return unreachable(context, webhook, {
     ...{ name, service, failure: backend.failure, request, evidence },
   });
-}
-
-/** What is answered to us says nothing about others. */
-function dependsOnUser(context: Context, error: AdmissionError): boolean {
-  if (error.kind !== 'policy-denied') {
-    return findWebhook(context, error)?.dependsOnUser === true;
-  }
-  return policyNamed(context, error.policy)?.dependsOnUser !== false;
 }
 
 /** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */

@@ -173,13 +173,6 @@ function isSelective(guard: Guard): boolean {
 
 /** Kubernetes label selectors, apimachinery pkg/labels/selector.go. */
 function selectorText({ key, operator, values }: LabelRequirement): string {
-  switch (operator) {
-    case 'In':
-    case 'NotIn':
-      return `${key} ${operator.toLowerCase()} (${values.join(',')})`;
-    case 'Exists':
-      return key;
-    default:
-      return `!${key}`;
-  }
+  if (values.length > 0) return `${key} ${operator.toLowerCase()} (${values.join(',')})`;
+  return operator === 'Exists' ? key : `!${key}`;
 }
