@@ -455,6 +455,9 @@ const CALM: Record<string, Build> = {
     await createGuarded(world, operator, 'a', world.namespace, { secretRef });
   },
   'a policy that exempts the namespace controller': policy('false', `${USER} != "${CONTROLLER}"`),
+  'a policy that lets nobody but the operator update its objects': refusingUpdates(
+    `${USER}.endsWith(":widget-operator")`,
+  ),
   'a policy about a name that nothing has': policy('oldObject.metadata.name != "nobody"'),
   'a dead webhook that is not called for service accounts': async (world) => {
     await twoConfigMaps(world);
