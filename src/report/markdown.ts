@@ -76,7 +76,7 @@ export function renderSummary(view: View, context: RenderContext, maxBytes: numb
 
 /** report.md: everything, for whoever downloads it. */
 export function renderMarkdownReport(view: View, context: RenderContext): string {
-  return `${renderDocument(view, context, FILE, false)}\n`;
+  return `${renderDocument(view, context, FILE)}\n`;
 }
 
 /** Empty when not even the shortest form fits: then there is no room to say anything. */
@@ -85,39 +85,28 @@ export function longestThatFits(
   context: RenderContext,
   fits: (text: string) => boolean,
 ): string {
-  for (const [at, detail] of LADDER.entries()) {
-    const text = renderDocument(view, context, detail, at > 0);
+  for (const detail of LADDER) {
+    const text = renderDocument(view, context, detail);
     if (fits(text)) return text;
   }
   return '';
 }
 
-function renderDocument(
-  view: View,
-  context: RenderContext,
-  detail: Detail,
-  isShortened: boolean,
-): string {
+function renderDocument(view: View, context: RenderContext, detail: Detail): string {
   const encode = (block: Block): string => blockMarkdown(block, detail.chars);
   const height = (blocks: readonly Block[]): number =>
     blocks.reduce((sum, block) => sum + heightOf(encode(block)), 0);
   const sections = documentOf(view, detail, height).map(encode);
-  return [...sections, footer(view, context, isShortened)].join('\n\n');
-}
-
-function footer(view: View, context: RenderContext, isShortened: boolean): string {
   const { run, inspectedTypes } = view;
-  const parts = [
+  const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
+  const footer = [
     runLink(context),
     clockTime(run.finishedAt),
     toMarkdown(clusterWords(run)),
     ...(inspectedTypes === 0 ? [] : [`${inspectedTypes} resource types inspected`]),
+    ...(detail === FULL || detail === FILE ? [] : [`shortened${place}`]),
   ];
-  if (isShortened) {
-    const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
-    parts.push(`shortened${place}`);
-  }
-  return `<sub>${parts.join(' · ')}</sub>`;
+  return [...sections, `<sub>${footer.join(' · ')}</sub>`].join('\n\n');
 }
 
 export function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
