@@ -26,13 +26,18 @@ test.each([
   [`kubectl delete widgets.example.com --all -n preview-pr-42-with-a-long-name --wait`, 2],
   [
     `kubectl get crd widgets.example.com -o json | jq '.spec.versions += [.a | .b = "c d"]' | kubectl replace -f -`,
-    3,
+    4,
   ],
   [`kubectl annotate namespace preview-pr-42 "gate/look-again=$(printf %s 'x  y')" --overwrite`, 3],
-  [`kubectl label namespace preview-pr-42 'it'\\''s  here=$(no)' "a \\"quoted\\" value"`, 2],
+  [`kubectl label namespace preview-pr-42 'it'\\''s  here=$(no)' "a \\"quoted\\" value"`, 3],
   ['kubectl get --raw /apis || true', 1],
 ])('a broken command is the same command: %s', (command, lines) => {
   const broken = brokenCommand(command);
   expect(broken).toHaveLength(lines);
   expect(wordsOf(broken.join('\n'))).toEqual(wordsOf(command));
+});
+
+test('the first line of a command is not cut on a phone', () => {
+  const [first] = brokenCommand('kubectl delete widgets.example.com --all -n preview-pr-42 --wait');
+  expect(first).toBe('kubectl delete widgets.example.com --all \\');
 });
