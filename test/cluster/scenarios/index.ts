@@ -10,6 +10,7 @@ import { denials } from './denials.ts';
 import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
+import { impostors } from './impostors.ts';
 import { jobPods } from './job-pods.ts';
 import { kubelet } from './kubelet.ts';
 import { latecomers } from './latecomers.ts';
@@ -58,6 +59,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...rooted,
   ...latecomers,
   ...contradicted,
+  ...impostors,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,
