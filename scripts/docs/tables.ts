@@ -61,7 +61,7 @@ export function outputTable(): string {
 export function clueTable(): string {
   const rows = CLUES.map((row) => {
     const names = { object: 'yes', anyone: 'no: it rules out that the owner is missing' };
-    const answer = row.about === 'type' ? NAMING[row.names] : names[row.about];
+    const answer = 'names' in row ? NAMING[row.names] : names[row.about];
     return [code(row.kind), escapeText(row.text), row.about, answer];
   });
   return table(['clue', 'sentence in the report', 'about', 'names the owner'], rows);

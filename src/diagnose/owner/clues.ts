@@ -45,6 +45,7 @@ import {
   isFrameworkName,
   isNamed,
   isSameName,
+  isTaskName,
   matchesName,
   matchesReporter,
   programNames,
@@ -64,8 +65,8 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /**
-   * What a clue about the type needs to name an owner. Several programs of one installation may have a clue that
-   * only `ranks`.
+   * What else a clue needs to name an owner, which is then `likely`. Several programs may have a clue that only `ranks`.
+   * Without it, the clue is about one program alone and can prove that this is the owner.
    */
   names?: 'alone' | 'with a permission' | 'ranks';
   pointsTo: (question: OwnerQuestion) => Pointer[];
@@ -87,7 +88,8 @@ export const CLUES = [
   {
     kind: 'quoted',
     about: 'object',
-    text: 'the object, or an Event about it, names its ServiceAccount',
+    names: 'alone', // somebody else may have acted as this account
+    text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
     pointsTo: quotedAccounts,
   },
   {
@@ -105,12 +107,13 @@ export const CLUES = [
   {
     kind: 'event',
     about: 'object',
-    text: 'it reported an Event about the object, in its own name or that of the finalizer',
+    text: 'it reported an Event about the finalizer, or about the object in the name of its writer',
     pointsTo: reporters,
   },
   {
     kind: 'status',
     about: 'object',
+    names: 'alone', // a status may have several writers
     text: 'it writes the status of the object (managedFields)',
     pointsTo: statusWriters,
   },
@@ -223,6 +226,11 @@ export const CLUES = [
 
 export type ClueKind = (typeof CLUES)[number]['kind'];
 
+/** The clues that can prove who the owner is. */
+export const PROOFS: readonly ClueKind[] = CLUES.flatMap((row) =>
+  row.about === 'object' && !('names' in row) ? [row.kind] : [],
+);
+
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
 }
@@ -310,17 +318,15 @@ function authors({ held, actors }: OwnerQuestion): Pointer[] {
 }
 
 /**
- * A program writes under one name: who writes the status under another one than the finalizer's writer did not write the
- * finalizer. What a manifest or a tool wrote says nothing about that.
+ * Returns the writers of the status. A program writes under one name, so a writer of the status under another name than
+ * the finalizer's writer did not write the finalizer; unless that is the name of a task, or of whoever wrote it all.
  */
 function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
   if (domain.relation !== 'own' || isSetByHand(held)) return [];
-  const { manager: writer = '', isAuthor } = writerOf(held) ?? {};
-  const isOther = (manager: string): boolean =>
-    isAuthor !== true &&
-    (isFrameworkName(writer) || identifiesController(held, writer)) &&
-    !isSameName(manager, writer);
-  const managers = statusManagers(held).filter((manager) => !isOther(manager));
+  const { manager: writer = '', isAuthor = writer === '' } = writerOf(held) ?? {};
+  const managers = statusManagers(held).filter(
+    (manager) => isAuthor || isTaskName(writer) || isSameName(manager, writer),
+  );
   return managers.flatMap((manager) =>
     pointers(
       actors.filter((actor) => matchesName(actor, manager)),
@@ -379,10 +385,10 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
   });
 }
 
+/** Returns the accounts that the API server has refused something. Any other mention of an account proves nothing. */
 function accountsIn(text: string): { namespace: string; name: string }[] {
-  return [...text.matchAll(/system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])/g)].map(
-    ([, namespace = '', name = '']) => ({ namespace, name }),
-  );
+  const refused = /"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])\\*" cannot /g;
+  return [...text.matchAll(refused)].map(([, namespace = '', name = '']) => ({ namespace, name }));
 }
 
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
@@ -407,22 +413,20 @@ function productNames({ held, actors }: OwnerQuestion): Pointer[] {
   );
 }
 
-/** Words that any finalizer's name may have after its slash. */
-const ANY_TASK = /finali[sz]|clean|delet|remov|purge|protect|teardown|hold|operator|controller/;
-
 /**
- * Returns the reporters of Events about the object. Policy engines and schedulers report about everything, so the
- * component has to have the name of the finalizer's writer, or a word of the finalizer.
+ * Returns the reporters of Events about the object. Policy engines and exporters report about everything, so the reporter
+ * has the name of the finalizer's writer or the finalizer's domain in its name, or the Event names the finalizer.
  */
 function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
-  const [, task = ''] = held.finalizer.toLowerCase().split('/');
-  const words = task.split(/[^a-z]+/).filter((word) => word.length > 3 && !ANY_TASK.test(word));
-  const managers = [specificFieldManager(held), ...statusManagers(held)].filter(Boolean);
+  const { finalizer } = held;
+  const [domain = ''] = finalizer.toLowerCase().split('/');
+  const manager = specificFieldManager(held);
   return eventsAbout(context, held)
     .filter(
-      ({ component }) =>
-        words.some((word) => component.toLowerCase().includes(word)) ||
-        managers.some((manager) => isSameName(manager, component)),
+      ({ component, message }) =>
+        message.includes(finalizer) ||
+        (domain.includes('.') && component.toLowerCase().includes(domain)) ||
+        (manager !== '' && isSameName(manager, component)),
     )
     .flatMap(({ component, instance }) =>
       pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),

@@ -28,16 +28,15 @@ export const KUBERNETES_CONTROLLERS =
 export const SHARED_STATUS_WRITERS =
   /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
 
-/**
- * Reports whether a name belongs to one program: neither a tool for people nor a framework's default. By default a field
- * manager ends before the first slash; a name with one is that of a task (apiserver, managerOrUserAgent).
- */
+/** By default a field manager ends before the first slash; a name with one is that of a task (apiserver, managerOrUserAgent). */
+export function isTaskName(name: string): boolean {
+  return name.includes('/');
+}
+
+/** Reports whether a name belongs to one program: neither a tool for people nor a framework's default. */
 export function identifiesProgram(name: string): boolean {
   return (
-    name !== '' &&
-    !name.includes('/') &&
-    !GENERIC_FIELD_MANAGERS.test(name) &&
-    !isFrameworkName(name)
+    name !== '' && !isTaskName(name) && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name)
   );
 }
 

@@ -3,7 +3,7 @@ import type { ClusterSources, PlaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, isInside, listed } from '../context.ts';
 import { mayOthersChange } from '../rights.ts';
-import { CLUES } from './clues.ts';
+import { CLUES, PROOFS } from './clues.ts';
 import { DOUBTS } from './doubts.ts';
 import { type Excluded, exclude } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
@@ -65,7 +65,7 @@ function judge(question: OwnerQuestion): Ownership {
   const suspects = ranked.filter((one) => one !== best && isPresent(one));
   const common = { suspects, excluded: excluded.filter(({ suspect }) => isMeant(suspect)), unread };
   if (best !== undefined && isPresent(best)) {
-    const isProven = isDirect(best) && !suspects.some(isDirect) && unread.length === 0;
+    const isProven = hasClue(best, ...PROOFS) && !suspects.some(isDirect) && unread.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
@@ -73,10 +73,19 @@ function judge(question: OwnerQuestion): Ownership {
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
   const ranHere = best !== undefined && (wasSeen || isInside(context, best.account?.namespace));
   const alive = othersAlive(left, excluded, ranHere);
-  const others = [...alive, ...(best === undefined ? [] : permissionOfOthers(question, best))];
+  const others = [
+    ...alive,
+    ...(best === undefined ? [] : permissionOfOthers(question, best)),
+    ...excluded.flatMap(({ suspect, by }) =>
+      by.isForLackOfPermission && isPresent(suspect) && isDirect(suspect)
+        ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
+        : [],
+    ),
+  ];
   const isNobodyLeft = suspects.length === 0 && alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && (wasSeen || isNobodyLeft)) {
-    const isProven = wasSeen && isDirect(best) && suspects.length === 0 && others.length === 0;
+    const isProven =
+      wasSeen && hasClue(best, ...PROOFS) && suspects.length === 0 && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
       ...{ certainty, verdict: 'missing', owner, others, ...common },

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import type { World } from '../world.ts';
-import { namespaceFinalizer, ownerMissing, stuck } from './links.ts';
+import { namespaceFinalizer, ownerUnknown, stuck } from './links.ts';
 import {
   ADMIN,
   clusterName,
@@ -186,7 +186,7 @@ export const impostors: Scenario[] = [
     expect: (world) => ({
       ...stuck([
         namespaceFinalizer(world.namespaceRef, OF_RANCHER),
-        ownerMissing(world.namespaceRef, OF_RANCHER),
+        ownerUnknown(world.namespaceRef, OF_RANCHER),
       ]),
       never: [AGENT],
     }),

@@ -23,7 +23,7 @@ export const resourceType = (apiVersion: string, name: string): Ref => ({
   name,
 });
 
-export type Words = Pick<Link, 'says' | 'advises' | 'count'>;
+export type Words = Pick<Link, 'says' | 'advises' | 'count' | 'certainty'>;
 
 export const objectFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
   code: 'object-finalizer',

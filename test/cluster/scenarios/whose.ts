@@ -614,7 +614,8 @@ const events: Scenario[] = [
   situation({
     ...POD,
     id: 'event-instance',
-    title: 'an Event about the held pod was reported by a pod of one of two nameless workloads',
+    title:
+      'an Event about the finalizer of the pod was reported by a pod of one of two nameless workloads',
     operator: nameless,
     behaviour: HANGS,
     bystanders: (world) => [{ ...nameless(world), name: world.name('pod-helper') }],
@@ -625,7 +626,7 @@ const events: Scenario[] = [
         component: 'drain-controller',
         instance: pod?.metadata.name ?? '',
         type: 'Normal',
-        note: 'draining before the pod goes',
+        note: `${operator.finalizer} stays until the pod is drained`,
         agoSeconds: 120,
       });
     },
