@@ -24,8 +24,11 @@ function listsOf(key: string, value: unknown): string[][] {
   );
 }
 
-const LINES = [...PAGE.matchAll(/npx --yes namespace-teardown-gate@\S+ ([^'\n]*)/g)].map(
-  ([, line = '']) => line.replaceAll('"', '').split(' '),
+const GITLAB = read('deploy/gitlab/namespace-teardown.yml');
+const LINES = [
+  ...`${PAGE}${GITLAB}`.matchAll(/npx --yes namespace-teardown-gate@\S+ ([^'\n]*)/g),
+].map(([, line = '']) =>
+  line.replaceAll('"', '').replace('$[[ inputs.timeout ]]', '10m').split(' '),
 );
 const LISTS = [...fences(PAGE, 'yaml').map((text) => load(text)), ...AUDIT].flatMap((one) =>
   listsOf('args', one),
@@ -34,6 +37,15 @@ const LISTS = [...fences(PAGE, 'yaml').map((text) => load(text)), ...AUDIT].flat
 describe('the examples for other CI servers', () => {
   test('are one for each server and the CronJob', () => {
     expect([LINES.length, LISTS.length]).toEqual([3, 3]);
+  });
+
+  test('name every input of the component for GitLab, with its default and meaning', () => {
+    const { inputs } = (loadAll(GITLAB)[0] as { spec: { inputs: Record<string, JsonObject> } })
+      .spec;
+    const rows = Object.entries(inputs).map(
+      ([name, input]) => `| \`${name}\` | \`${input['default']}\` | ${input['description']} |`,
+    );
+    expect(PAGE).toContain(`| --- | --- | --- |\n${rows.join('\n')}\n\n`);
   });
 
   test.each([...LINES, ...LISTS].map((args) => ({ args })))(
