@@ -62,8 +62,10 @@ export async function findTargets(run: Run): Promise<Target[]> {
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
   let read = await readNamespaces(wanted, { ...run, onAnswer });
+  const isBusy = (): boolean =>
+    [...read.values()].some((got) => !got.ok && got.failure.kind === 'throttled');
   // A server that is too busy exists, and answers later.
-  while (isBusy(read) && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
+  while (isBusy() && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
     await clock.sleep(BUSY_PAUSE_MS, signal);
     read = await readNamespaces(wanted, { ...run, onAnswer });
   }
@@ -95,10 +97,6 @@ export async function findTargets(run: Run): Promise<Target[]> {
 
 const BUSY_PAUSE_MS = 2_000;
 
-function isBusy(read: ReadonlyMap<string, Read<unknown>>): boolean {
-  return [...read.values()].some((got) => !got.ok && got.failure.kind === 'throttled');
-}
-
 /**
  * Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second
  * time.
@@ -107,7 +105,7 @@ async function select(
   run: Run,
   onAnswer: NonNullable<CallOptions['onAnswer']>,
 ): Promise<NamespaceFacts[]> {
-  const { api, clock, inputs, signal } = run;
+  const { anchor, api, clock, inputs, signal } = run;
   const { selector, terminating } = inputs;
   if (selector === '' && terminating === undefined) return [];
   const now = serverTime(run);
@@ -119,12 +117,14 @@ async function select(
     const listed = await api.list(NAMESPACES, keeping(namespaceFacts), options);
     return listed.ok ? readValue(listed.value.kept) : listed;
   };
+  const isAnchor = ({ name, uid }: NamespaceFacts): boolean =>
+    anchor === undefined ? ANCHORS.includes(name) : name === anchor.name && uid === anchor.uid;
   let listed = await list(selector);
   if (listed.ok && !listed.value.some(isWanted)) {
     await clock.sleep(REPEAT_MS, signal);
     const whole = await list('');
-    if (whole.ok && !whole.value.some((one) => isAnchor(one, run))) {
-      const message = `the list of all namespaces lacks ${run.anchor?.name ?? ANCHORS.join(' and ')}: it is not complete, or another cluster's`;
+    if (whole.ok && !whole.value.some(isAnchor)) {
+      const message = `the list of all namespaces lacks ${anchor?.name ?? ANCHORS.join(' and ')}: it is not complete, or another cluster's`;
       throw cannot('list', 'namespaces', { kind: 'unreadable', message }, api);
     }
     listed = whole.ok && selector !== '' ? await list(selector) : whole;
@@ -137,10 +137,6 @@ async function select(
     'invalid-input',
     `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`,
   );
-}
-
-function isAnchor({ name, uid }: NamespaceFacts, { anchor }: Run): boolean {
-  return anchor === undefined ? ANCHORS.includes(name) : name === anchor.name && uid === anchor.uid;
 }
 
 /**

@@ -196,14 +196,11 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
   return undefined;
 }
 
-/** How a name is allowed: by an entry that equals it, or only by a pattern. */
-type Permission = 'exactly' | 'by-pattern';
-
-function isPattern(entry: string): boolean {
-  return entry.includes('*');
-}
-
-export function permissionFor(patterns: readonly string[], name: string): Permission | undefined {
-  if (patterns.some((entry) => !isPattern(entry) && entry === name)) return 'exactly';
+/** Returns whether an entry names this name in full (`exactly`), or only matches it by a wildcard. */
+export function permissionFor(
+  patterns: readonly string[],
+  name: string,
+): 'exactly' | 'by-pattern' | undefined {
+  if (patterns.includes(name) && !name.includes('*')) return 'exactly';
   return patterns.some((pattern) => matchesGlob(pattern, name)) ? 'by-pattern' : undefined;
 }

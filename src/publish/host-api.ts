@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import type { getOctokit } from '@actions/github';
 import { describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
-import { type Clock, systemClock } from '../base/time.ts';
+import { type Clock, systemClock, unlessAborted } from '../base/time.ts';
 import { type FailureKind, failureKindOf, type Read, type ReadFailure } from '../model/read.ts';
 import type { Host } from './workflow-run.ts';
 
@@ -234,7 +233,7 @@ async function attempt<T>(
   signal: AbortSignal,
 ): Promise<Read<T, ApiFailure>> {
   try {
-    const value = await Promise.race([work(), ended(signal)]);
+    const value = await unlessAborted(work(), signal);
     if (value !== undefined) return { ok: true, value };
     return { ok: false, failure: UNREADABLE };
   } catch (error) {
@@ -246,12 +245,6 @@ const UNREADABLE: ApiFailure = {
   kind: 'unreadable',
   message: 'the answer is not what such a host gives',
 };
-
-/** Rejects when the signal aborts. */
-async function ended(signal: AbortSignal): Promise<never> {
-  if (!signal.aborted) await once(signal, 'abort');
-  throw signal.reason;
-}
 
 function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   if (signal.aborted) {

@@ -76,7 +76,7 @@ export function renderSummary(view: View, context: RenderContext, maxBytes: numb
 
 /** report.md: everything, for whoever downloads it. */
 export function renderMarkdownReport(view: View, context: RenderContext): string {
-  return `${renderDocument(view, context, FILE, false)}\n`;
+  return `${renderDocument(view, context, FILE)}\n`;
 }
 
 /** Empty when not even the shortest form fits: then there is no room to say anything. */
@@ -85,39 +85,28 @@ export function longestThatFits(
   context: RenderContext,
   fits: (text: string) => boolean,
 ): string {
-  for (const [at, detail] of LADDER.entries()) {
-    const text = renderDocument(view, context, detail, at > 0);
+  for (const detail of LADDER) {
+    const text = renderDocument(view, context, detail);
     if (fits(text)) return text;
   }
   return '';
 }
 
-function renderDocument(
-  view: View,
-  context: RenderContext,
-  detail: Detail,
-  isShortened: boolean,
-): string {
+function renderDocument(view: View, context: RenderContext, detail: Detail): string {
   const encode = (block: Block): string => blockMarkdown(block, detail.chars);
   const height = (blocks: readonly Block[]): number =>
     blocks.reduce((sum, block) => sum + heightOf(encode(block)), 0);
   const sections = documentOf(view, detail, height).map(encode);
-  return [...sections, footer(view, context, isShortened)].join('\n\n');
-}
-
-function footer(view: View, context: RenderContext, isShortened: boolean): string {
   const { run, inspectedTypes } = view;
-  const parts = [
+  const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
+  const footer = [
     runLink(context),
     clockTime(run.finishedAt),
     toMarkdown(clusterWords(run)),
     ...(inspectedTypes === 0 ? [] : [`${inspectedTypes} resource types inspected`]),
+    ...(detail === FULL || detail === FILE ? [] : [`shortened${place}`]),
   ];
-  if (isShortened) {
-    const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
-    parts.push(`shortened${place}`);
-  }
-  return `<sub>${parts.join(' · ')}</sub>`;
+  return [...sections, `<sub>${footer.join(' · ')}</sub>`].join('\n\n');
 }
 
 export function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
@@ -138,7 +127,8 @@ function heightOf(markdown: string): number {
     // A command does not wrap; its block has a margin and a border above and below.
     if (line === '') lines += 0.7;
     else if (line.startsWith('#')) lines += 1.8;
-    else if (/^ *```/.test(line)) lines += 1;
+    // The blank line before a fence has no height of its own.
+    else if (/^ *```/.test(line)) lines += 0.65;
     else if (line.startsWith('|')) lines += 0.6 + long;
     else lines += /^ *(?:kubectl|\{"op")|\\$/.test(line) ? 1 : long;
   }
@@ -207,8 +197,8 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
     isBare && (command ?? rules) !== undefined ? ':' : '.',
     risk === undefined ? '' : ` **Risk:** ${toMarkdown(risk, chars)}.`,
     others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
-    command === undefined ? '' : `\n${codeBlock('sh', brokenCommand(command), indent)}`,
-    rules === undefined ? '' : `\n${codeBlock('yaml', rules, indent)}`,
+    command === undefined ? '' : `\n\n${codeBlock('sh', brokenCommand(command), indent)}`,
+    rules === undefined ? '' : `\n\n${codeBlock('yaml', rules, indent)}`,
   ];
   return lines.join('');
 }
@@ -230,26 +220,30 @@ function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''
   return block.map((line) => `${indent}${line}`).join('\n');
 }
 
-/** About what a phone shows without scrolling. */
-const COMMAND_CHARS = 48;
-/** A word of a command: quotes and what the shell runs inside of it belong to it. */
+/** Characters of a line that a phone shows without scrolling. */
+const COMMAND_CHARS = 42;
+/** A word of a command, with its quotes and the `$(…)` inside of it. */
 const COMMAND_WORD = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|[^\s'"$\\]|\$(?!\())+/g;
 
-/** Breaks a command into lines that a phone shows and a shell reads as the same command. */
+/** Breaks a command into lines that a phone shows and that a shell reads as the same command. */
 export function brokenCommand(command: string): string[] {
   const words = command.match(COMMAND_WORD) ?? [];
   if (words.join(' ') !== command) return [command];
   const lines: string[] = [];
   let line = '';
-  for (const word of words) {
+  for (const [at, word] of words.entries()) {
     const patch = patchLines(word);
-    // A value stays beside its option.
-    const isValue = / --?[A-Za-z][\w-]*$/.test(line) && !word.startsWith('-');
-    if (line !== '' && !isValue && line.length + 1 + word.length > COMMAND_CHARS) {
+    const before = words[at - 1] ?? '';
+    const after = words[at + 1] ?? '-';
+    // An option and its value stay on one line.
+    const isValue = /^--?[A-Za-z][\w-]*$/.test(before) && !word.startsWith('-');
+    const hasValue = /^--?[A-Za-z][\w-]*$/.test(word) && !after.startsWith('-');
+    const unit = hasValue ? `${word} ${patchLines(after)[0]}` : word;
+    if (line !== '' && !isValue && line.length + 1 + unit.length > COMMAND_CHARS) {
       lines.push(`${line} \\`);
       line = ' ';
     }
-    lines.push(...patch.slice(0, -1).map((one, at) => (at === 0 ? `${line} ${one}` : one)));
+    lines.push(...patch.slice(0, -1).map((one, index) => (index === 0 ? `${line} ${one}` : one)));
     const last = patch.at(-1) ?? word;
     line = patch.length > 1 ? last : line === '' ? word : `${line} ${word}`;
   }

@@ -34,13 +34,12 @@ export function renderText(view: View): string {
 
 /** What the step log ends with: what became of each namespace, why, what is behind it folded, annotations. */
 export function tellInLog(view: View, log: Log): void {
-  const [only, ...others] = view.namespaces;
-  const isOne = only !== undefined && others.length === 0;
-  log.line(isOne ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
+  const [only] = view.namespaces.length === 1 ? view.namespaces : [];
+  log.line(only ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
   for (const line of explanation(view, false)) log.line(line);
   const examined = view.namespaces.filter(({ diagnosis }) => diagnosis !== undefined);
   for (const [one, ...alike] of alikeNamespaces(examined).slice(0, MAX_LOOKS)) {
-    log.group(lookTitle(one, isOne ? undefined : alike.length), lookLines(one));
+    log.group(lookTitle(one, only ? undefined : alike.length), lookLines(one));
   }
   annotate(view, log);
 }
