@@ -26,6 +26,7 @@ import {
   stuck,
 } from './links.ts';
 import {
+  FULL,
   install,
   type Operator,
   type OperatorOptions,
@@ -681,7 +682,9 @@ const snapshotted = (id: string, title: string, isTaken: boolean): Scenario => (
   id,
   title,
   setUp: async (world) => {
-    await createSnapshot(world, snapshotController(), isTaken);
+    const controller = snapshotController();
+    const rules = [...(controller.rules ?? []), rule('', ['persistentvolumeclaims'], FULL)];
+    await createSnapshot(world, { ...controller, rules }, isTaken);
     await world.create(
       {
         ...dataClaim(world),
