@@ -283,7 +283,9 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   wantServersOfPods(context, wanted);
   wantOwnersOfPods(context, wanted);
   wantLogs(context, held, wanted);
-  for (const { ready, pods } of actorsOf(context)) {
+  for (const { namespace, ready, pods } of actorsOf(context)) {
+    const hasEnded = ready > 0 && pods.some(({ phase }) => phase === 'Failed');
+    if (hasEnded && places.has(namespace)) wanted.places.push({ namespace, sources: ['locks'] });
     const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
   }

@@ -904,6 +904,15 @@ const webhook = shape({
 export type Identity = ReturnType<typeof identity>;
 export const identity = shape({ ...NAME, uid: text('metadata.uid') });
 
+/** A ConfigMap that belongs to a pod: whoever made it leads as long as the pod exists (operator-lib, leader.Become). */
+export type LockFacts = ReturnType<typeof lockFacts>[number];
+export function lockFacts(object: Json | undefined) {
+  const { name } = identity(object);
+  const namespace = stringAt(object, 'metadata', 'namespace') ?? '';
+  const pods = ownerReferences(object).flatMap(({ kind, uid }) => (kind === 'Pod' ? [uid] : []));
+  return pods.length === 0 ? [] : [{ name, namespace, pods }];
+}
+
 export interface WebhookFacts extends ReturnType<typeof webhook> {
   configuration: Identity & {
     kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';

@@ -9,6 +9,7 @@ import {
   eventFacts,
   identity,
   leaseFacts,
+  lockFacts,
   namespaceFacts,
   podFacts,
   policyBindingFacts,
@@ -140,6 +141,7 @@ export const PLACE = {
   roles: source(RBAC, 'Role', roleFacts),
   roleBindings: source(RBAC, 'RoleBinding', bindingFacts),
   pods: PODS,
+  locks: source('v1', 'ConfigMap', lockFacts, { metadataOnly: true }),
   services: source('v1', 'Service', serviceFacts),
   events: source('v1', 'Event', eventFacts, { label: 'events', maxItems: 5_000 }),
 };

@@ -152,6 +152,13 @@ test('nobody is advised to start an owner where workloads could not be read', ()
   expect(changed.filter((text) => /: (?:Start|Bring|Install|Restart) /.test(text))).toEqual([]);
 });
 
+test('an owner is not said not to lead where its ConfigMaps could not be read', () => {
+  const { now, before } = readRecordedLook('lock-of-evicted');
+  const failure = { kind: 'forbidden', message: '403' } as const;
+  for (const place of Object.values(now.places)) place.locks = { ok: false, failure };
+  expect(diagnose(now, before).findings.map(({ code }) => code)).toContain('owner-running');
+});
+
 test('what controls the owner itself may undo what is done by hand, and is named', () => {
   const { now, before } = readRecordedLook('S3');
   const { deployments } = now.cluster;

@@ -235,6 +235,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     roleBindings: [] as BindingFacts[],
     pods: [] as PodFacts[],
     services: [] as ServiceFacts[],
+    locks: [],
     events: [] as EventFacts[],
   });
   const places: Everything['places'] = { [DEMO]: place(), [OPS]: place(), [TOOLS]: place() };

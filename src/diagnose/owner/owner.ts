@@ -75,6 +75,7 @@ import {
   wakeRemedies,
 } from './remedies.ts';
 import {
+  deadLeader,
   kindOf,
   lastWarning,
   lostAgent,
@@ -614,6 +615,26 @@ function running(ownerCase: OwnerCase): RuleResult[] {
       ),
     ];
   }
+  const dead = hasNoticed(context, held, actor) ? undefined : deadLeader(context, actor);
+  if (dead !== undefined) {
+    const { lock, pod } = dead;
+    const what = `Pod ${pod.namespace}/${pod.name}`;
+    const words = ` and runs, but may not lead: ConfigMap ${lock.namespace}/${lock.name} belongs to ${what}, which has ended`;
+    const remedies = [
+      role('now', {
+        text: `Delete ${what}, and with it the ConfigMap; another pod of ${actorText(actor)} then leads and removes the finalizer`,
+        command: kubectl('delete', 'pod', pod.name, '-n', pod.namespace),
+      }),
+      ...removal,
+      logRemedy(context, actor),
+    ];
+    return [
+      findingAbout(ownerCase, 'owner-not-acting', words, remedies, {
+        certainty: 'likely',
+        evidence: pod.troubles.slice(0, 3),
+      }),
+    ];
+  }
   const agent = lostAgent(context, held, actor);
   if (agent !== undefined) {
     const { node, pod, object } = agent;
@@ -689,10 +710,13 @@ function running(ownerCase: OwnerCase): RuleResult[] {
 function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
-  const hasNoticed =
-    lateWriters(context, held).length > 0 || logLinesAbout(context, held, actor).length > 0;
   const waits = [...partnerLinks(context, held), ...linksInside(context, held, actor)];
-  return isEarlier && !hasNoticed && waits.length === 0 ? crd : undefined;
+  return isEarlier && !hasNoticed(context, held, actor) && waits.length === 0 ? crd : undefined;
+}
+
+/** Reports whether somebody wrote the objects since their deletion, or the owner's log is about them. */
+function hasNoticed(context: Context, held: Held, actor: Actor): boolean {
+  return lateWriters(context, held).length > 0 || logLinesAbout(context, held, actor).length > 0;
 }
 
 /** Reports whether it is a CronJob without a pod: it acts, and can fail, only while a Job runs. */

@@ -428,6 +428,15 @@ export function lostDefinition(context: Context, held: Held): Definition | undef
   });
 }
 
+/** A ConfigMap that belongs to a pod that has ended: the other pods of the workload may wait until that pod is deleted. */
+export function deadLeader({ now }: Context, { namespace, pods }: Actor) {
+  for (const lock of listed(now.places[namespace]?.locks)) {
+    const pod = pods.find(({ uid, phase }) => phase === 'Failed' && lock.pods.includes(uid));
+    if (pod !== undefined) return { lock, pod };
+  }
+  return undefined;
+}
+
 /** A node that a held object names and on which the DaemonSet that serves it has no ready pod. */
 export function lostAgent(
   context: Context,

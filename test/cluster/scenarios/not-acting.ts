@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
 import { customObject, customType, podSpec, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
+import { readyPods } from '../servers/operator-process.ts';
+import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
 import { argo, type Operator, operatorRules, READ, rule } from './operator.ts';
@@ -179,7 +182,10 @@ const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario =>
     ...(isEarlier && { afterwards: deleteType }),
     settle: async (world, operator) => {
       await settledByFinalizer(world);
-      if (!isEarlier) await deleteType(world, operator);
+      if (isEarlier) return;
+      // The times of deletions have seconds.
+      await sleep(1_500);
+      await deleteType(world, operator);
     },
     expect: (world, operator) => ({
       chains: [
@@ -193,7 +199,75 @@ const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario =>
   });
 };
 
+/** A pod of the operator has ended; a ConfigMap belongs to it, or to nobody. */
+const ended = (id: string, title: string, isLocked: boolean): Scenario => {
+  const lock = ({ namespace, name }: Pick<Operator, 'namespace' | 'name'>): Ref =>
+    ref('v1', 'ConfigMap', namespace, `${name}-lock`);
+  return situation({
+    id,
+    title,
+    operator: (world) => {
+      const own = operatorRules({ group: world.domain('example.com'), kind: 'Widget' });
+      return { rules: [...own, rule('', ['configmaps'], READ)] };
+    },
+    behaviour: isLocked
+      ? {
+          tells: false,
+          cleanUp: async (_, client, operator) =>
+            (await client.find(lock(operator))) === undefined ? undefined : 'does not lead',
+        }
+      : { tells: false, cleanUp: () => 'hangs' },
+    afterwards: async (world, operator) => {
+      const { namespace } = operator;
+      const [pod] = await readyPods(world.client, operator);
+      if (pod === undefined) throw new Error('no pod of the operator is ready');
+      const place = ref('v1', 'Pod', namespace, pod.metadata.name);
+      const owned = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        name: place.name,
+        uid: pod.metadata['uid'] ?? '',
+      };
+      await world.create({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: {
+          namespace,
+          name: lock(operator).name,
+          ...(isLocked && { ownerReferences: [owned] }),
+        },
+      });
+      await world.client.patchStatus(place, {
+        phase: 'Failed',
+        reason: 'Evicted',
+        conditions: null,
+      });
+      await waitUntil('another pod of the operator', async () => {
+        const pods = await readyPods(world.client, operator);
+        return pods.some(({ metadata }) => metadata.name !== place.name);
+      });
+    },
+    owner: isLocked
+      ? { code: 'owner-not-acting', says: [/belongs to Pod .* which has ended/] }
+      : 'owner-running',
+    mayChange: () => [{ kind: 'Pod' }],
+    ...(isLocked && {
+      cure: async (world, operator) => {
+        const pods = await world.client.list('v1', 'Pod', operator.namespace);
+        const dead = pods.find((pod) => stringAt(pod, 'status', 'phase') === 'Failed');
+        await world.client.delete(ref('v1', 'Pod', operator.namespace, dead?.metadata.name ?? ''));
+      },
+    }),
+  });
+};
+
 export const notActing: Scenario[] = [
+  ended('lock-of-evicted', 'the lock of an operator belongs to a pod of it that was evicted', true),
+  ended(
+    'lock-of-nobody',
+    'a pod of an operator was evicted; it hangs, and its lock belongs to no pod',
+    false,
+  ),
   pausedBeside(
     'paused-sibling',
     'a Widget names the Rack that it is part of, which is paused',
