@@ -55,6 +55,12 @@ printf '%s\\n' "docker $*" >> "$HOME/calls"
 true
 `;
 
+/** The real npm, but for what leaves the machine. */
+const NPM = `#!/usr/bin/env bash
+[ "$1" = publish ] || exec "$REAL_NPM" "$@"
+echo "npm $* of $(jq -r '.version + " " + .repository.url' package.json)" >> "$HOME/calls"
+`;
+
 const folders: string[] = [];
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
@@ -82,6 +88,7 @@ function rehearsal(tags: readonly string[] = []) {
     output: '',
     gh: GH,
     docker: DOCKER,
+    npm: NPM,
   })) {
     writeFileSync(join(home, name), text, { mode: 0o755 });
   }
@@ -226,6 +233,20 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
       expect(stay.map(tag)).toEqual(stay.map(() => older));
     },
   );
+
+  test('publishes the package of the tag alone, with the repository that publishes', () => {
+    const { home, work, run } = rehearsal();
+    prepare(work, '1.1.0', '');
+    const REAL_NPM = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
+    const publish = (TAG: string) => run('npm', 'Publish the package', { TAG, REAL_NPM }).code;
+    const calls = (): string => readFileSync(join(home, 'calls'), 'utf8');
+
+    expect([publish('v1.1.1'), calls()]).toEqual([1, '']);
+    expect([publish('v1.1.0'), calls()]).toEqual([
+      0,
+      'npm publish of 1.1.0 git+https://github.com/o/r.git\n',
+    ]);
+  });
 
   test('pushes an image for two platforms, and tells its digest for the attestation', () => {
     const { home, work, sha, run } = rehearsal();
