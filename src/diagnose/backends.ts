@@ -135,7 +135,7 @@ export function backendRemedies(
   }
   if (backend.isDead || failure === 'service-not-found') {
     return [
-      role('now', { text: `Bring ${place} back: install again what served it; ${then}` }),
+      role('now', { text: `Install the software behind ${place} again; ${then}` }),
       look(`See what is left in namespace ${namespace}`, kubectl('get', 'all', '-n', namespace)),
     ];
   }

@@ -81,7 +81,7 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
     const lacking = await lackingRights(run);
     for (const action of openActions(run)) {
       const right = rightText(rightFor(action));
-      const missing = lacking.includes(right) ? `, but rights are missing: ${right}` : '';
+      const missing = lacking.includes(right) ? `, but permissions are missing: ${right}` : '';
       recordResult(run, action, `would be done${missing}`);
     }
   } else {
@@ -153,7 +153,7 @@ async function lackingRights(run: Enforcement): Promise<string[]> {
   const missing = await missingRights(run, openActions(run));
   const lacking = missing.map(rightText);
   if (lacking.length > 0) {
-    const reason = `rights are missing: ${lacking.join(', ')}; these rules grant just them: ${grantRules(missing)}`;
+    const reason = `permissions are missing: ${lacking.join(', ')}; these rules grant only these: ${grantRules(missing)}`;
     run.journal.refuse(namespaceTarget(run.plan.namespace.name), reason);
   }
   return lacking;
@@ -180,7 +180,7 @@ async function dueActions(run: Enforcement): Promise<ForceAction[]> {
   }
   // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
   const lacking = await lackingRights(run);
-  if (lacking.length > 0) tellAll(run, `not done: rights are missing: ${lacking.join(', ')}`);
+  if (lacking.length > 0) tellAll(run, `not done: permissions are missing: ${lacking.join(', ')}`);
   return openActions(run);
 }
 

@@ -208,7 +208,7 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
         return actionBlocks(group, isUntold ? 0 : limit, detail.remedies, detail);
       }),
       ...others.flatMap(({ text, others: commands }): Block[] => [
-        line([...capitalized(text), ', for the others:']),
+        line([...capitalized(text), '; the other commands:']),
         { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
       ]),
     ],

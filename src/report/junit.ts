@@ -1,6 +1,6 @@
 import { plainText, shorten } from '../base/text.ts';
 import type { CauseView, NamespaceView, View } from './view.ts';
-import { toPlain } from './words.ts';
+import { capitalized, toPlain } from './words.ts';
 
 /** Characters of explanation in the whole file, and in one test case: CI servers refuse files of many megabytes. */
 const MAX_TEXT_CHARS = 4_000_000;
@@ -99,7 +99,7 @@ function causeLines({ title, clauses, attribution, remedies }: CauseView): strin
       ...actions.flatMap(({ text, risk, command }) => [
         `  ${toPlain(text)}`,
         ...(command === undefined ? [] : [`    ${command}`]),
-        ...(risk === undefined ? [] : [`  Risk: ${toPlain(risk)}`]),
+        ...(risk === undefined ? [] : [`  Risk: ${toPlain(capitalized(risk))}`]),
       ]),
     ]),
   ];

@@ -195,7 +195,7 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
   const lines = [
     `${lead}${toMarkdown(capitalized(text), chars)}`,
     isBare && (command ?? rules) !== undefined ? ':' : '.',
-    risk === undefined ? '' : ` **Risk:** ${toMarkdown(risk, chars)}.`,
+    risk === undefined ? '' : ` **Risk:** ${toMarkdown(capitalized(risk), chars)}.`,
     others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
     command === undefined ? '' : `\n\n${codeBlock('sh', brokenCommand(command), indent)}`,
     rules === undefined ? '' : `\n\n${codeBlock('yaml', rules, indent)}`,

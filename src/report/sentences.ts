@@ -177,7 +177,7 @@ function following(previous: Finding, finding: Finding, scene: Scene): Words {
       return ['it runs on ', ...which];
     case 'admission-webhook-failing':
     case 'admission-denied':
-      return ['it is stopped by ', ...which];
+      return ['the request is stopped by ', ...which];
     default:
       return ['it waits for ', ...which];
   }

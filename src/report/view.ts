@@ -459,7 +459,7 @@ const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period',
 function patience({ timeoutMs }: RunResult): Action {
   const now = timeoutMs > 0 ? ` (now ${formatDuration(timeoutMs)})` : '';
   return action([
-    `Give it more time${now}, or run the gate again: raise the input `,
+    `Give the deletion more time${now}, or run the gate again: raise the input `,
     exact('timeout'),
   ]);
 }
@@ -515,7 +515,10 @@ function situationOf(
         const why: Words = ['its deletion was refused: ', exact(refusal)];
         return ['the deletion was refused', [why], [action([cure], { command })]];
       }
-      const ask: Words = ['Delete it first, or let the gate do so with ', exact('delete: true')];
+      const ask: Words = [
+        'Delete the namespace first, or let the gate delete it with ',
+        exact('delete: true'),
+      ];
       return [
         'the deletion was not requested',
         [['the deletion was not requested, so the gate does not wait']],
@@ -525,16 +528,16 @@ function situationOf(
       ];
     }
     case 'recreated': {
-      const who = 'a deploy that ran at the same time, or a controller that owns it';
+      const who = 'a deploy that ran at the same time, or a controller that creates this namespace';
       return [
         'created again',
-        [[`it was created again while it was being deleted, for example by ${who}`]],
+        [[`the namespace was created again while it was being deleted, for example by ${who}`]],
         [],
       ];
     }
     case 'not-found': {
       const why = 'it was deleted before, its name is misspelt, or this is another cluster';
-      const check = 'Check name and cluster; where a missing namespace is fine, set ';
+      const check = 'Check the name and the cluster; if a missing namespace is no error, set ';
       if (verdict !== 'fail') return undefined;
       return [
         'not there',
@@ -555,7 +558,8 @@ function situationOf(
       }
       if (diagnosis.rootCauses.length > 0) return undefined;
       const isBlind = diagnosis.notInspected.length > 0;
-      const unread = 'nothing that could be read holds it, but not everything could be read';
+      const unread =
+        'no object that could be read holds the namespace, but not everything could be read';
       const grant = 'Allow the identity of the gate to read the rest: add these rules to its role';
       return [
         isBlind ? 'not everything could be read' : 'still being deleted',
@@ -580,7 +584,7 @@ function countedClauses({ conditions }: NamespaceResult): Words[] {
   const said = conditions
     .filter(({ type, status }) => counts.includes(type) && status === 'True')
     .flatMap(({ message }): Words => [', ', exact(message)]);
-  return said.length === 0 ? [] : [['the namespace controller counts: ', ...said.slice(1)]];
+  return said.length === 0 ? [] : [['the namespace controller reports: ', ...said.slice(1)]];
 }
 
 /** What happens in the namespace, unless a finding says it already. */
@@ -712,7 +716,7 @@ function notSeenSentences(entries: readonly NotInspected[]): Words[] {
     const reason = group[0]?.reason ?? '';
     if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', said(common)];
     const example = list.length > 1 ? 'for example ' : '';
-    return [...listWords(list, MAX_NAMED), `: rights are missing, ${example}`, exact(reason)];
+    return [...listWords(list, MAX_NAMED), `: permissions are missing, ${example}`, exact(reason)];
   });
 }
 

@@ -773,7 +773,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(await writes('short', made)).toEqual([]);
       expect(refused.record.refused).toContainEqual({
         target: `namespaces/${namespace}`,
-        reason: `rights are missing: patch widgets.${group}; these rules grant just them: [{apiGroups: ["${group}"], resources: ["widgets"], verbs: ["patch"]}]`,
+        reason: `permissions are missing: patch widgets.${group}; these rules grant only these: [{apiGroups: ["${group}"], resources: ["widgets"], verbs: ["patch"]}]`,
       });
 
       const { load } = await import('js-yaml');
@@ -813,7 +813,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const made = await held(['a']);
       const { refusals, outcome } = await run('reader', made);
       expect(outcome).toBe('stuck');
-      expect(refusals).toContain('rights are missing: patch configmaps');
+      expect(refusals).toContain('permissions are missing: patch configmaps');
       expect(await mutationsBy(plane.auditLog, userOf('reader'), () => true)).toEqual([]);
       await made.end();
     });

@@ -107,7 +107,8 @@ export function forced(): NamespaceResult {
       refused: [
         {
           target: 'Gadget g1',
-          reason: 'finalizer gadgets.example.com/release is in no pattern of force-finalizers',
+          reason:
+            'force-finalizers does not allow it; to remove it, add to force-finalizers: gadgets.example.com/release',
         },
       ],
     },
@@ -132,7 +133,7 @@ export function leavesBehind(): NamespaceResult {
         apiVersion: 'apiregistration.k8s.io/v1',
         kind: 'APIService',
         name: 'v1.ledger.example.com',
-        why: 'spec.service was in it: no other namespace can be deleted before it answers',
+        why: 'its spec.service names Service preview-pr-42/ledger: until it responds, no namespace of the cluster can be deleted',
         namespace: 'preview-pr-42',
         breaksOthers: true,
         isGoing: false,

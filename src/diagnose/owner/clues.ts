@@ -142,7 +142,7 @@ export const CLUES = [
     kind: 'author',
     about: 'type',
     names: 'with a permission',
-    text: 'it created the object together with this finalizer, or has a name like its writer',
+    text: 'it created the object together with this finalizer, or a program with its name did',
     pointsTo: authors,
   },
   {

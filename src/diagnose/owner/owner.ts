@@ -69,6 +69,7 @@ import {
   knownRemedies,
   logRemedy,
   orderRemedies,
+  remediesWithoutOwner,
   removalRemedies,
   restartRemedies,
   resumeRemedy,
@@ -973,7 +974,7 @@ function missing(
               inside,
               known && isManaged(known),
             ),
-            ...knownRemedies(held, 'or').filter(({ text }) => !RUNS_OWNER_AGAIN.test(text)),
+            ...remediesWithoutOwner(held),
             ...removal,
           ]),
     ],
@@ -1133,7 +1134,7 @@ function whyUnknown(
   const departed = owner === undefined ? '' : departedText(owner);
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
   if (lostText !== undefined) return `${whose}${lostText}; ${OPEN}`;
-  if (known !== undefined) return `${whose}where that runs could not be seen`;
+  if (known !== undefined) return `${whose}nothing that was read shows where this controller runs`;
   const absent = absentWriter(context, held);
   if (absent !== undefined) {
     return `field manager "${absent}" has set it, and no workload in the cluster has this name; ${OPEN}`;
@@ -1292,7 +1293,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
             role('now', {
               text:
                 users.length === 0
-                  ? 'Give it more time: raise the timeout'
+                  ? 'Give the deletion more time: raise the timeout'
                   : `End what uses ${held.subject.kind} ${held.subject.name}: ${listNames(users, 3)}`,
             }),
           ],

@@ -85,7 +85,7 @@ export function logRemedy({ now }: Context, actor: Actor): Remedy {
   const isHint = now.logs === undefined && now.forecast === undefined;
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
   return look(
-    `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads it and quotes what it says about the object' : ''}`,
+    `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
     kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
   );
 }
@@ -146,7 +146,7 @@ export function installRemedy(
   isManaged = false,
 ): Remedy {
   if (isManaged) {
-    const text = `Ask the provider of the cluster, who runs ${what}, why it has not removed ${finalizer}; it cannot be installed`;
+    const text = `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`;
     return role('now', { text });
   }
   const place = isElsewhere ? ' in another namespace' : '';
@@ -209,7 +209,7 @@ export function cureRemedies(
             )),
         }),
         look(
-          `See whether ${who} may do it now`,
+          `See whether ${who} has the permission now`,
           `${kubectl('auth', 'can-i', verb, object, ...place, `--as=${who}`)} || true`,
         ),
         ...(isLate && isEnding(context, actor)
@@ -291,7 +291,7 @@ function grant(
     ...restarts.flatMap(({ command }) => command ?? []),
   ];
   const what = only.length > 0 ? ' with objects of these names' : '';
-  const risk = `it may then do so${what} in every namespace, until both are deleted`;
+  const risk = `the account may then do this${what} in every namespace, until the ClusterRole and its binding are deleted`;
   return { command: commands.join(' && '), risk };
 }
 
@@ -395,4 +395,20 @@ function leakText(held: Held): string {
 export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
   const known = knownFinalizer(held);
   return known === undefined ? [] : [role(when, { text: withoutPeriod(known.remedy) })];
+}
+
+/** Advice of the catalogue to run the owner. */
+const RUN_OWNER =
+  /^(?:(?:Make sure that [^,;.:]* runs?|Start [^,;.:]*|Bring [^,;.:]*)(?:$|[,;] |\. ))?(?:and |or |otherwise )?(?:let it finish(?:; |$))?/;
+/** Such advice cut to nothing that a person can do beside installing the owner or removing the finalizer. */
+const NO_ACTION =
+  /^$|^(?:it|this|the|in a|let it) |^(?:(?:if|when) [^,;]*, )?remove the finalizer$/i;
+
+/** Returns the catalogue's advice for an owner that is not installed, without the part that asks to run it. */
+export function remediesWithoutOwner(held: Held): Remedy[] {
+  return knownRemedies(held, 'or').flatMap((remedy) => {
+    const text = remedy.text.replace(RUN_OWNER, '');
+    if (NO_ACTION.test(text)) return [];
+    return [{ ...remedy, text: text.charAt(0).toUpperCase() + text.slice(1) }];
+  });
 }

@@ -259,7 +259,7 @@ function webhookRemedies(
   const remove = {
     before: `delete ${kind} ${configuration} before the namespace that serves it`,
     late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
-    gone: `If its software was removed for good, delete ${kind} ${configuration}`,
+    gone: `If this software was removed for good, delete ${kind} ${configuration}`,
     command: kubectl('delete', ...type),
     risk: `${siblings === 1 ? 'its check stops' : `its ${siblings} webhooks stop`} for the whole cluster`,
   };
@@ -303,7 +303,7 @@ function webhookDenied(
       ...(webhook === undefined
         ? [findConfiguration(name)]
         : [
-            lookAt(`See which requests ${subject.kind} ${subject.name} takes`, subject),
+            lookAt(`See which requests ${subject.kind} ${subject.name} checks`, subject),
             exempt(context, webhook),
           ]),
     ],
@@ -333,7 +333,7 @@ function exempt(context: Context, webhook: WebhookFacts): Remedy {
       { op: 'test', path: `${place}/name`, value: webhook.name },
       { op: 'add', path: `${place}/namespaceSelector`, value: { matchExpressions } },
     ]),
-    risk: 'nothing in this namespace is checked by it any more',
+    risk: 'the webhook no longer checks anything in this namespace',
   });
 }
 
@@ -388,7 +388,7 @@ function meeting(who: string, words: string): Remedy {
   return role('now', {
     text: FAILS.test(words)
       ? `Fix the error of ${who}: ${inShort(words)}`
-      : `Do what ${who} asks for, or ask those who run it for an exemption`,
+      : `Do what the message of ${who} asks for, or ask its maintainers for an exemption`,
   });
 }
 
@@ -438,7 +438,7 @@ function policyRemedies(
       ? {
           text: `Exempt this namespace from binding ${binding.name}`,
           command: kubectl('patch', ...bound, '--type=merge', '-p', JSON.stringify(patch)),
-          risk: 'nothing in this namespace is changed by it any more',
+          risk: 'the policy no longer changes anything in this namespace',
         }
       : {
           text: `During this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,

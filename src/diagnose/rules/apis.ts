@@ -192,9 +192,9 @@ function removal(
   const ways = {
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
     late: `Delete APIService ${name}: its backend, ${place}, is being deleted with the namespace; ${HEALS}`,
-    gone: `If its software was removed for good, delete APIService ${name}; ${HEALS}`,
+    gone: `If this software was removed for good, delete APIService ${name}; ${HEALS}`,
     command: kubectl('delete', ...named('apiservice', name)),
-    risk: `${group}/${version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
+    risk: `the API ${group}/${version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
   };
   return remediesOf(context, backend, ways, { again });
 }

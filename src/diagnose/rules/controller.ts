@@ -190,7 +190,7 @@ export function unexplained(context: Context): RuleResult {
     remedies: [
       lookAgain(
         now.namespace,
-        'Make the namespace controller try again: it retries at most every 60 s; after this harmless write it does so within 5 s',
+        'Make the namespace controller try again: by itself it retries within 60 s; after this harmless write, within 5 s',
       ),
       look(
         'See what kube-controller-manager says about the namespace',

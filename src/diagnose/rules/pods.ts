@@ -60,7 +60,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
       scope: 'namespace',
       remedies: [
         role('now', {
-          text: `Give it more time: a timeout above the grace period of ${seconds} s`,
+          text: `Give the pod more time: a timeout above the grace period of ${seconds} s`,
         }),
         ...beforehand(
           context,

@@ -291,7 +291,7 @@ function conversionRemedies(
   const stop = {
     before: `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
     late: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
-    gone: `If its software was removed for good, let the API server do without the conversion webhook of ${crd}`,
+    gone: `If this software was removed for good, let the API server do without the conversion webhook of ${crd}`,
     command: patchCommand(named('crd', crd), [
       { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
     ]),
@@ -414,7 +414,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
         text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       }),
       look(
-        `See whether ${who} may do it now`,
+        `See whether ${who} has the permission now`,
         `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
       ),
       look(
@@ -619,7 +619,7 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
   });
 }
 
-const MORE_TIME = role('now', { text: 'Give it more time: raise the timeout' });
+const MORE_TIME = role('now', { text: 'Give the deletion more time: raise the timeout' });
 
 /** The API server cuts a collection delete off after 60 s; seen with 100,000 objects on two cores. */
 const CROWD = 5_000;
