@@ -43,7 +43,7 @@ export interface Actor {
   isGone: boolean;
 }
 
-const WORKLOADS = [
+export const WORKLOAD_SOURCES = [
   'deployments',
   'statefulSets',
   'daemonSets',
@@ -52,8 +52,6 @@ const WORKLOADS = [
   'cronJobs',
   'otherWorkloads',
 ] as const satisfies (keyof ClusterSources)[];
-
-export const WORKLOAD_SOURCES: readonly (keyof ClusterSources)[] = WORKLOADS;
 
 const ACTORS = new WeakMap<object, { actors: Actor[]; size: number }>();
 
@@ -70,7 +68,7 @@ export function actorsOf(context: Context): Actor[] {
 
 function findActors(context: Context): Actor[] {
   const { now } = context;
-  const workloads = WORKLOADS.flatMap((key) => listed(now.cluster[key]));
+  const workloads = WORKLOAD_SOURCES.flatMap((key) => listed(now.cluster[key]));
   const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
   const found = new Map<string, Actor>();
   const add = (actor: Actor): Actor => {
@@ -97,12 +95,11 @@ function findActors(context: Context): Actor[] {
   for (const pod of podsOf(context)) {
     const top = topOf(pod, byUid, now);
     if (top === undefined) continue;
-    const actor = add(top.actor);
+    const actor = add(top);
     actor.pods.push(pod);
-    for (const program of pod.programs) {
-      if (!actor.programs.includes(program)) actor.programs.push(program);
-    }
-    if (!top.isCounted) actor.wanted++;
+    actor.programs = [...new Set([...actor.programs, ...pod.programs])];
+    // Of what was not read itself, the pods are counted.
+    if (actor.uid === undefined) actor.wanted = Math.max(actor.wanted, actor.pods.length);
     // Workloads of other types count in words of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
@@ -144,45 +141,32 @@ function podsOf({ now }: Context): PodFacts[] {
   return [...new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod])).values()];
 }
 
-/**
- * From a pod up its controllers to the workload that a person would name. `isCounted`: the replicas stand
- * in a status that was read; those of others are counted by their pods. Undefined: it has ended.
- */
+/** From a pod up its controllers to the workload that a person would name. Undefined: it has ended. */
 function topOf(
   pod: PodFacts,
   byUid: ReadonlyMap<string, WorkloadFacts>,
   now: Context['now'],
-): { actor: Actor; isCounted: boolean } | undefined {
-  const isEnded = pod.phase === 'Succeeded' || pod.phase === 'Failed';
+): Actor | undefined {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
   let top = byUid.get(controller?.uid ?? '');
   // Whether anybody makes another one is not known.
-  if (top === undefined && isEnded) return undefined;
+  if (top === undefined && /^(?:Succeeded|Failed)$/.test(pod.phase ?? '')) return undefined;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
     const { annotations, deletionTimestamp } = pod;
-    const actor = ofReference(pod, pod);
-    return {
-      actor: { ...actor, annotations, deletionTimestamp, isGone: isLeaving(pod) },
-      isCounted: false,
-    };
+    return { ...ofReference(pod, pod), annotations, deletionTimestamp, isGone: isLeaving(pod) };
   }
   if (top === undefined) {
     const list = WORKLOAD_OF.get(controller.kind);
     const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);
-    const actor = ofReference(aboveSet(controller, pod), pod);
-    return { actor: { ...actor, isGone }, isCounted: isGone };
+    return { ...ofReference(aboveSet(controller, pod), pod), isGone };
   }
   for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
-    if (above === undefined) {
-      const actor = isReplicaSet(top) ? ofReference(top.owner, top) : actorOf(top);
-      return { actor, isCounted: true };
-    }
+    if (above === undefined) return isReplicaSet(top) ? ofReference(top.owner, top) : actorOf(top);
     top = above;
   }
-  if (isOver(top)) return undefined;
-  return { actor: actorOf(top), isCounted: true };
+  return isOver(top) ? undefined : actorOf(top);
 }
 
 const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
@@ -248,10 +232,8 @@ function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>):
 /** What was in the namespace at the start and, by complete lists, is not there any more. */
 function departed({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): Actor[] {
   const { baseline, cluster } = now;
-  const isComplete =
-    cluster.deployments?.ok === true &&
-    cluster.statefulSets?.ok === true &&
-    cluster.daemonSets?.ok === true;
+  const lists = [cluster.deployments, cluster.statefulSets, cluster.daemonSets];
+  const isComplete = lists.every((list) => list?.ok === true);
   if (baseline?.workloads.ok !== true || !isComplete) return [];
   return baseline.workloads.value
     .filter(({ uid }) => !byUid.has(uid))

@@ -189,7 +189,6 @@ function queuedOf(now: Snapshot): QueuedContent[] {
 
 /** One line for each way in which the namespace's conditions say something else than was found. */
 function contradictionsOf({ now, conditions }: Context): string[] {
-  if (!conditions.present) return [];
   const lines: string[] = [];
   const objects = totalOf(now);
   const saysEmpty = now.namespace.conditions.some(

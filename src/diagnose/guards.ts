@@ -13,7 +13,7 @@ import {
   meetsConditions,
   type Requester,
 } from './admission-expressions.ts';
-import { type Context, calling, listed, webhooksOf } from './context.ts';
+import { type Context, calling, listed, typeName, webhooksOf } from './context.ts';
 import { type Account, NAMESPACE_CONTROLLERS } from './rights.ts';
 
 /** Whom the API server asks, or what it judges by, before anything is changed. */
@@ -179,10 +179,11 @@ export function realRequests(
 ): [AdmissionRequest, ...AdmissionRequest[]] {
   const object = { name, namespace: place, labels, ...(annotations && { annotations }) };
   const request = { operation, type, object, namespaceLabels: namespace.labels };
-  const isNamespace = type.group === '' && type.resource === 'namespaces';
-  if (operation === 'DELETE' && isNamespace) return [{ ...request, requester: 'unnamed' }];
+  if (operation === 'DELETE' && typeName(type) === 'namespaces') {
+    return [{ ...request, requester: 'unnamed' }];
+  }
   // Any controller may remove a finalizer from an object.
-  const isOfController = operation === 'DELETE' || type.resource === 'namespaces/finalize';
+  const isOfController = operation === 'DELETE' || typeName(type) === 'namespaces/finalize';
   const [first, ...others] = isOfController ? NAMESPACE_CONTROLLERS.map(requesterOf) : [undefined];
   return [
     { ...request, requester: first },
@@ -223,9 +224,9 @@ function matchesWebhook(
 function matchesPlace(
   place: Record<string, string>,
   selector: readonly LabelRequirement[],
-  { namespaced, group, resource }: ResourceType,
+  type: ResourceType,
 ): boolean {
-  const hasLabels = namespaced || (group === '' && resource.split('/')[0] === 'namespaces');
+  const hasLabels = type.namespaced || /^namespaces(?:\/|$)/.test(typeName(type));
   return !hasLabels || matchesLabels(selector, place);
 }
 
@@ -243,7 +244,7 @@ export function matchesRule(
     has(rule.operations, operation) &&
     has(rule.apiGroups, group) &&
     (!isExact || has(rule.apiVersions, version)) &&
-    (rule.scope === '*' || rule.scope === '' || rule.scope === scope) &&
+    has([rule.scope], scope) &&
     rule.resources.some((name) => reachesResource(name, resource))
   );
 }

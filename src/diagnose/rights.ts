@@ -18,8 +18,6 @@ export interface Rights {
   change: 'named' | 'everything' | undefined;
   /** It can list and watch them, as a controller does. */
   watch: 'named' | 'everything' | undefined;
-  /** A rule names the type's status or finalizers, or all of its group: its holder reconciles the type. */
-  reconciles: boolean;
   /** It may act as somebody else, whose rights are then its own. */
   impersonates: boolean;
   /** A rule for the whole cluster names the type's group, whatever it lets do with which of its types. */
@@ -35,7 +33,6 @@ export interface Rights {
 export const NO_RIGHTS: Rights = {
   change: undefined,
   watch: undefined,
-  reconciles: false,
   impersonates: false,
   servesGroup: false,
   worksElsewhere: false,
@@ -111,61 +108,50 @@ export function rightsOf(
   subresource?: string,
 ): Rights {
   const rights: Rights = { ...NO_RIGHTS, because: [] };
-  const verbs = { named: new Set<string>(), everything: new Set<string>() };
-  let isGlobal = false;
-  for (const grant of grantsOf(context)) {
-    if (!isFor(grant.subject, grant.namespace, account)) continue;
-    rights.impersonates ||= mayImpersonate(grant.rule);
-    rights.worksElsewhere ||= grant.rule.apiGroups.some(
-      (group) => group !== '*' && group !== type.group && !isBuiltIn(group),
+  const changed =
+    subresource === undefined
+      ? [...waysToChange(type), '*']
+      : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
+  const granted: { right: string; isOwn: boolean; isGlobal: boolean }[] = [];
+  for (const { subject, namespace, rule, because } of grantsOf(context)) {
+    if (!isFor(subject, namespace, account)) continue;
+    rights.impersonates ||= mayImpersonate(rule);
+    rights.worksElsewhere ||= rule.apiGroups.some(
+      (group) => group !== type.group && !isBuiltIn(group),
     );
-    if (!reachesPlace(context, grant.namespace, type)) continue;
-    const { rule, because } = grant;
     const isNamed = rule.apiGroups.includes(type.group);
     if (!isNamed && !rule.apiGroups.includes('*')) continue;
+    if (!reachesPlace(context, namespace, type)) continue;
     // What everybody may do speaks for nobody; "*" in a built-in group is a rule for all of Kubernetes.
     const isOwn =
       isNamed &&
       (!isBuiltIn(type.group) || !rule.resources.includes('*')) &&
-      !EVERYBODY.includes(grant.subject.name);
-    rights.servesGroup ||= isOwn && grant.namespace === undefined;
-    const resource = subresource === undefined ? type.resource : `${type.resource}/${subresource}`;
-    if (isOwn && rule.verbs.some((verb) => !READING.includes(verb))) {
-      rights.reconciles ||= namesStatus(rule, type) || rule.resources.includes('*');
-    }
-    const all = subresource === undefined ? '*' : `*/${subresource}`;
-    const isDirect = [resource, all, '*'].some((name) => rule.resources.includes(name));
-    const ways = subresource === undefined ? waysToChange(type) : [];
-    // Who changes a subresource watches the objects.
-    const isSeen = subresource !== undefined && rule.resources.includes(type.resource);
-    const isWay = !isDirect && ways.some((way) => rule.resources.includes(way));
-    if (!isDirect && !isSeen && !isWay) continue;
+      !EVERYBODY.includes(subject.name);
+    const isGlobal = namespace === undefined;
+    rights.servesGroup ||= isOwn && isGlobal;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
-    if (!isAboutThem) continue;
-    const how = isOwn ? 'named' : 'everything';
-    for (const verb of rule.verbs) {
-      // Of a subresource alone, nobody can watch the objects; of the objects alone, nobody changes a subresource.
-      if (isDirect) verbs[how].add(verb);
-      else if (isWay && CHANGING.includes(verb)) verbs[how].add('update');
-      else if (isSeen && verb === '*') verbs[how].add('list').add('watch');
-      else if (isSeen && !CHANGING.includes(verb)) verbs[how].add(verb);
+    const isChanged = rule.resources.some((name) => changed.includes(name));
+    const isSeen = [type.resource, '*'].some((name) => rule.resources.includes(name));
+    if (!isAboutThem || (!isChanged && !isSeen)) continue;
+    const verbs = rule.verbs.flatMap((verb) => (verb === '*' ? ['update', 'list', 'watch'] : verb));
+    for (const verb of verbs) {
+      if (isChanged && CHANGING.includes(verb)) granted.push({ right: 'change', isOwn, isGlobal });
+      else if (isSeen) granted.push({ right: verb, isOwn, isGlobal });
     }
-    isGlobal ||=
-      (isDirect || isWay) &&
-      grant.namespace === undefined &&
-      rule.verbs.some((verb) => CHANGING.includes(verb));
     if (!rights.because.includes(because)) rights.because.push(because);
   }
-  const has = (wanted: readonly string[], every: boolean): Rights['change'] => {
-    const test = (set: Set<string>): boolean =>
-      set.has('*') || (every ? wanted.every((v) => set.has(v)) : wanted.some((v) => set.has(v)));
-    const both = new Set([...verbs.named, ...verbs.everything]);
-    return test(verbs.named) ? 'named' : test(both) ? 'everything' : undefined;
+  const has = (...wanted: string[]): Rights['change'] => {
+    const isGranted = (among: typeof granted): boolean =>
+      wanted.every((one) => among.some(({ right }) => right === one));
+    if (isGranted(granted.filter(({ isOwn }) => isOwn))) return 'named';
+    return isGranted(granted) ? 'everything' : undefined;
   };
-  rights.change = has(CHANGING, false);
-  rights.isLocal = rights.change !== undefined && !isGlobal;
-  rights.watch = has(['list', 'watch'], true);
+  rights.change = has('change');
+  rights.isLocal =
+    rights.change !== undefined &&
+    !granted.some(({ right, isGlobal }) => right === 'change' && isGlobal);
+  rights.watch = has('list', 'watch');
   return rights;
 }
 
@@ -215,23 +201,24 @@ function reaches(context: Context, { namespace, rule }: Grant, type: ResourceTyp
 
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
+/** Returns whom a binding names, unless that is a group: a ServiceAccount is a user as well. */
+function accountOf({ kind, namespace, name }: Grant['subject'], home: string | undefined): Account {
+  if (kind === 'ServiceAccount') return { namespace: namespace ?? home, name };
+  const [, place, own = name] = /^system:serviceaccount:([^:]+):(.+)$/.exec(name) ?? [];
+  return { namespace: place, name: own };
+}
+
 /** Users and groups of a ServiceAccount: apiserver pkg/authentication/serviceaccount/util.go. */
 function isFor(
-  { kind, namespace, name }: Grant['subject'],
+  subject: Grant['subject'],
   bindingNamespace: string | undefined,
   account: Account,
 ): boolean {
-  if (account.namespace === undefined) return kind === 'User' && name === account.name;
-  switch (kind) {
-    case 'ServiceAccount':
-      return name === account.name && (namespace ?? bindingNamespace) === account.namespace;
-    case 'User':
-      return name === `system:serviceaccount:${account.namespace}:${account.name}`;
-    case 'Group':
-      return [...EVERYBODY, `system:serviceaccounts:${account.namespace}`].includes(name);
-    default:
-      return false;
+  if (subject.kind !== 'Group') {
+    return isSameAccount(accountOf(subject, bindingNamespace), account);
   }
+  const groups = [...EVERYBODY, `system:serviceaccounts:${account.namespace}`];
+  return account.namespace !== undefined && groups.includes(subject.name);
 }
 
 /** Who empties namespaces, with `--use-service-account-credentials`, as in most clusters, and without. */
@@ -239,9 +226,6 @@ export const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: 'kube-system', name: 'namespace-controller' },
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];
-
-/** Whoever only looks at a type's status reconciles nothing. */
-const READING: readonly string[] = ['get', 'list', 'watch'];
 
 /** To empty namespaces; to end them it has to update namespaces/finalize. */
 const EMPTYING: readonly string[] = ['list', 'deletecollection'];
@@ -278,22 +262,27 @@ export function ableAccounts(
   for (const grant of grantsOf(context)) {
     if (!reaches(context, grant, type)) continue;
     const { subject, namespace } = grant;
-    const { kind, name } = subject;
-    const user = /^system:serviceaccount:([^:]+):(.+)$/.exec(name);
-    if (kind === 'ServiceAccount') {
-      const account = { namespace: subject.namespace ?? namespace ?? '', name };
-      accounts.set(`${account.namespace}/${name}`, account);
-    } else if (kind === 'User' && user !== null) {
-      accounts.set(`${user[1]}/${user[2]}`, { namespace: user[1], name: user[2] ?? '' });
-    } else if (kind === 'User' && !name.startsWith('system:')) {
-      accounts.set(name, { namespace: undefined, name });
-    } else if (kind === 'Group') {
-      const place = /^system:serviceaccounts:(.+)$/.exec(name)?.[1];
+    if (subject.kind === 'Group') {
+      if (EVERYBODY.includes(subject.name)) everywhere = true;
+      const [, place] = /^system:serviceaccounts:(.+)$/.exec(subject.name) ?? [];
       if (place !== undefined) namespaces.add(place);
-      if (EVERYBODY.includes(name)) everywhere = true;
+      continue;
     }
+    const account = accountOf(subject, namespace);
+    if (account.namespace === undefined && account.name.startsWith('system:')) continue;
+    accounts.set(`${account.namespace}/${account.name}`, account);
   }
   return { accounts: [...accounts.values()], namespaces: [...namespaces], everywhere };
+}
+
+/** Returns the grants of rules that name the type's group and let their holders change some of its resources. */
+function changingGrants(context: Context, type: ResourceType): Grant[] {
+  return grantsOf(context).filter(
+    ({ namespace, rule }) =>
+      reachesPlace(context, namespace, type) &&
+      rule.apiGroups.includes(type.group) &&
+      rule.verbs.some((verb) => CHANGING.includes(verb)),
+  );
 }
 
 /**
@@ -301,16 +290,11 @@ export function ableAccounts(
  * do: one that runs outside of the cluster may be among them.
  */
 export function outsiders(context: Context, type: ResourceType): string[] {
-  const grants = grantsOf(context)
-    .filter(
-      ({ subject: { kind, name } }) => kind !== 'ServiceAccount' && !name.startsWith('system:'),
-    )
-    .filter(({ namespace }) => reachesPlace(context, namespace, type))
-    .filter(({ rule }) => {
-      const changes = rule.verbs.some((verb) => verb !== 'list' && verb !== 'watch');
-      return rule.apiGroups.includes(type.group) && changes && namesStatus(rule, type);
-    });
-  return [...new Set(grants.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
+  const subjects = changingGrants(context, type)
+    .filter(({ rule }) => namesStatus(rule, type))
+    .map(({ subject }) => subject)
+    .filter(({ kind, name }) => kind !== 'ServiceAccount' && !name.startsWith('system:'));
+  return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];
 }
 
 /**
@@ -318,14 +302,11 @@ export function outsiders(context: Context, type: ResourceType): string[] {
  * objects. The roles of Kubernetes itself do not count.
  */
 export function mayOthersChange(context: Context, type: ResourceType, own: Account): boolean {
-  const names = [type.resource, '*', `${type.resource}/status`, `${type.resource}/finalizers`];
-  return grantsOf(context).some(
+  return changingGrants(context, type).some(
     ({ subject, namespace, rule, because }) =>
-      reachesPlace(context, namespace, type) &&
       !because.startsWith('ClusterRole system:') &&
-      rule.apiGroups.includes(type.group) &&
-      names.some((name) => rule.resources.includes(name)) &&
-      rule.verbs.some((verb) => CHANGING.includes(verb)) &&
+      ([type.resource, '*'].some((name) => rule.resources.includes(name)) ||
+        namesStatus(rule, type)) &&
       (subject.kind === 'Group' || !isFor(subject, namespace, own)),
   );
 }

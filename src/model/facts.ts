@@ -891,7 +891,6 @@ const webhook = shape({
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),
   service: ifAny('clientConfig.service', serviceRef),
-  url: textIfAny('clientConfig.url'),
   rules: each('rules', matchRule),
   namespaceSelector: selector('namespaceSelector'),
   objectSelector: selector('objectSelector'),

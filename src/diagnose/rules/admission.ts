@@ -120,11 +120,11 @@ export function judgeAdmission(
     if (asked === false) continue;
     const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
     const judged =
-      dead && asked
-        ? dead
-        : dead
-          ? UNEVALUATED
-          : judgedForUser(context, guard, request, asked, who);
+      dead === undefined
+        ? judgedForUser(context, guard, request, asked, who)
+        : asked
+          ? dead
+          : UNEVALUATED;
     if (typeof judged === 'string') judgement.questions.push(`${guard.text} ${judged}`);
     else if (judged !== undefined) add(judged);
   }
@@ -187,20 +187,15 @@ function findWebhook(
       : name === error.webhook,
   );
   const service = error.kind === 'webhook-unreachable' ? error.service : undefined;
-  const url = error.kind === 'webhook-unreachable' ? error.url : undefined;
-  const called = named.filter((webhook) =>
-    service === undefined
-      ? url === undefined || webhook.url === undefined || url.startsWith(hostOf(webhook.url))
-      : webhook.service?.namespace === service.namespace && webhook.service.name === service.name,
+  const called = named.filter(
+    (webhook) =>
+      service === undefined ||
+      (webhook.service?.namespace === service.namespace && webhook.service.name === service.name),
   );
   const selecting = (called.length > 0 ? called : named).filter(({ namespaceSelector }) =>
     matchesLabels(namespaceSelector, context.now.namespace.labels),
   );
   return selecting[0] ?? called[0] ?? named[0];
-}
-
-function hostOf(url: string): string {
-  return url.split('/').slice(0, 3).join('/');
 }
 
 interface Call {
@@ -337,16 +332,12 @@ function exempt(context: Context, webhook: WebhookFacts): Remedy {
   });
 }
 
-function policyNamed(context: Context, policy: string): PolicyFacts | undefined {
-  return policiesOf(context).find(({ name }) => name === policy);
-}
-
 function policyDenied(
   context: Context,
   error: Extract<AdmissionError, { kind: 'policy-denied' }>,
   request: string,
 ): RuleResult {
-  const policy = policyNamed(context, error.policy);
+  const policy = policiesOf(context).find(({ name }) => name === error.policy);
   const binding = bindingsOf(context).find(
     ({ name, policy: of }) => name === error.binding && of === error.policy,
   );
@@ -476,9 +467,8 @@ function deadWebhook(
   const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
   if (backend?.isDead !== true) return undefined;
   const evidence = [`it matches ${request} there and fails closed`];
-  return unreachable(context, webhook, {
-    ...{ name, service, failure: backend.failure, request, evidence },
-  });
+  const { failure } = backend;
+  return unreachable(context, webhook, { name, service, failure, request, evidence });
 }
 
 /** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */

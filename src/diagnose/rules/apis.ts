@@ -51,7 +51,12 @@ function failingGroups(context: Context): FailingGroup[] {
         reasons: [`discovery of ${group}/${version}: ${reason}`],
       }))
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
-  found.push(...goingGroups(context, found));
+  // In a forecast: groups whose backend goes with the namespace, so that nothing can be finished any more.
+  const going = serversOf(context)
+    .filter(({ service }) => isGoing(context, service.namespace))
+    .filter((one) => !found.some((other) => isSameVersion(one, other)))
+    .map(({ group, version }) => ({ group, version, reasons: [] }));
+  found.push(...going);
   for (const failing of found) {
     const named = said.find((one) => isSameVersion(one, failing));
     if (named !== undefined) {
@@ -61,14 +66,6 @@ function failingGroups(context: Context): FailingGroup[] {
     }
   }
   return found;
-}
-
-/** In a forecast: groups whose backend goes with the namespace, so that nothing can be finished any more. */
-function goingGroups(context: Context, known: readonly FailingGroup[]): FailingGroup[] {
-  return serversOf(context)
-    .filter(({ service }) => isGoing(context, service.namespace))
-    .filter((one) => !known.some((other) => isSameVersion(one, other)))
-    .map(({ group, version }) => ({ group, version, reasons: [] }));
 }
 
 /**
@@ -175,11 +172,11 @@ function unavailableRemedies(
 }
 
 /** Groups that others rely on, where the loss can be named. */
-const LOSSES: Record<string, string> = {
-  'metrics.k8s.io': 'kubectl top and autoscaling on CPU and memory stop',
-  'custom.metrics.k8s.io': 'autoscaling on its metrics stops',
-  'external.metrics.k8s.io': 'autoscaling on its metrics stops',
-};
+const LOSSES: ReadonlyMap<string, string> = new Map([
+  ['metrics.k8s.io', 'kubectl top and autoscaling on CPU and memory stop'],
+  ['custom.metrics.k8s.io', 'autoscaling on its metrics stops'],
+  ['external.metrics.k8s.io', 'autoscaling on its metrics stops'],
+]);
 
 function removal(
   context: Context,
@@ -187,7 +184,7 @@ function removal(
   backend: Backend | undefined,
   again: Remedy[],
 ): Remedy[] {
-  const loss = Object.hasOwn(LOSSES, group) ? LOSSES[group] : undefined;
+  const loss = LOSSES.get(group);
   const place = backend && serviceText(backend.service);
   const ways = {
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,

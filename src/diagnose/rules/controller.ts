@@ -60,8 +60,7 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   const { namespace } = context.now;
   const sinceMs = context.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
   const isStale = controllerManager(context).state === 'stale';
-  if (!isStale && (sinceMs < SILENCE_MS || mayBeHeldElsewhere(context))) return [];
-  return [unprocessed(context)];
+  return isStale || sinceMs >= SILENCE_MS ? [unprocessed(context)] : [];
 }
 
 export function askedAboutEnd(context: Context) {
@@ -74,8 +73,7 @@ export function isLeftAlone(context: Context): boolean {
   const { now } = context;
   if (now.forecast !== undefined) return false;
   const isEmpty = isAllRead(now) && totalOf(now) === 0;
-  const isWaitingForController = now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
-  return isUnprocessed(context) || (isWaitingForController && isEmpty);
+  return isUnprocessed(context) || (isWaitingForController(context) && isEmpty);
 }
 
 /** Also where it is too early to call that silence, and there is nothing else to say. */
@@ -135,10 +133,8 @@ export function inactiveControllerManager(
   };
 }
 
-/** Servers before 1.16 write no conditions: an API that cannot be discovered holds such a namespace, too. */
-function mayBeHeldElsewhere(context: Context): boolean {
-  const { discovery } = context.now;
-  return !hasQueue(context) && (!discovery.ok || discovery.value.failedGroups.length > 0);
+function isWaitingForController({ now }: Context): boolean {
+  return now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
 }
 
 function hasQueue({ now }: Context): boolean {
@@ -147,9 +143,8 @@ function hasQueue({ now }: Context): boolean {
 
 /** No conditions, and no object but what was asked to go by somebody before. */
 export function isUnprocessed(context: Context): boolean {
-  const { now } = context;
-  const isWaitingForController = now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
-  if (!isWaitingForController || (totalOf(now) > 0 && !hasQueue(context))) return false;
+  if (!isWaitingForController(context)) return false;
+  if (totalOf(context.now) > 0 && !hasQueue(context)) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 

@@ -284,17 +284,12 @@ export function volumeInUse(context: Context): RuleResult[] {
   return groupsOf(context.now)
     .filter(({ type }) => typeName(type) === 'persistentvolumeclaims')
     .flatMap(({ examples }) => examples)
-    .filter((claim) => isClaimInUse(context, claim, CLAIM_PROTECTION))
+    .filter(({ finalizers }) => finalizers.includes(CLAIM_PROTECTION))
     .flatMap((claim) => ofClaim(context, claim));
 }
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
-  return (
-    finalizer === CLAIM_PROTECTION &&
-    object.kind === 'PersistentVolumeClaim' &&
-    object.finalizers.includes(CLAIM_PROTECTION) &&
-    usersOf(context, object).length > 0
-  );
+  return finalizer === CLAIM_PROTECTION && usersOf(context, object).length > 0;
 }
 
 function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
@@ -305,6 +300,7 @@ function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
 
 function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
   const pods = usersOf(context, claim);
+  if (pods.length === 0) return [];
   const names = listNames(pods.map(({ name }) => name));
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
   // The namespace controller deletes pods first: one that stays was refused by somebody.
