@@ -469,7 +469,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     failurePolicy: 'Ignore',
     matchPolicy: 'Equivalent',
     service: { namespace, name: app },
-    url: undefined,
     rules: [
       {
         operations: ['CREATE'],
