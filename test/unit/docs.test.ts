@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { load } from 'js-yaml';
@@ -144,3 +144,22 @@ function stepOf(workflow: string, id: string): string {
   const steps = Object.values(jobs).flatMap((job) => job.steps);
   return steps.find((step) => step['id'] === id)?.['run'] ?? '';
 }
+
+test('the recipe for inactive deployments sets each of them, and only after a deletion', () => {
+  const [workflow = ''] = documentedWorkflows().filter((text) => text.includes('state=inactive'));
+  const { jobs } = load(workflow) as { jobs: Record<string, { steps: Record<string, string>[] }> };
+  const step = Object.values(jobs)[0]?.steps.at(-1);
+  const gh = `gh() { echo "gh $*" >&2; case "$*" in *GET*environment=preview-1*) printf '%s\\n' 7 8;; esac; }
+`;
+  const { status, stderr } = spawnSync('bash', ['-e', '-c', gh + step?.['run']], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'], GITHUB_REPOSITORY: 'o/r', ENVIRONMENT: 'preview-1' },
+  });
+
+  expect(step?.['if']).toMatch(/^\${{ steps\.gate\.outputs\.outcome == 'deleted' }}$/);
+  expect([status, stderr.match(/POST.*/g)]).toEqual([
+    0,
+    [7, 8].map((id) => `POST repos/o/r/deployments/${id}/statuses -f state=inactive --silent`),
+  ]);
+});
