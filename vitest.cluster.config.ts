@@ -15,7 +15,7 @@ export default defineConfig({
     ],
     // CI runs two of these at once, and real controllers lose their Leases on a machine that is too busy.
     maxWorkers: 1,
-    testTimeout: 240_000,
+    testTimeout: 360_000, // more than one wait for what never comes
     globalSetup: 'test/cluster/build-first.ts',
     hookTimeout: 120_000,
     // Real controllers on a busy machine may miss a moment. What fails twice in a row is broken.

@@ -182,7 +182,12 @@ function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
   const live = open.filter((row) => !isStale(row, all));
   const isRed = live.some((row) => rowMark(row) === '🔴');
   const mark = isRed ? '🔴' : rows.every(isGreen) ? '✅' : '🟡';
-  if (open.length === 0) return `### ${mark} All ${rows.length} teardowns finished`;
+  if (open.length === 0) {
+    // A job of the last run may have failed and not been able to write it.
+    const earlier = rows.filter((row) => all.some((other) => isOfLaterRun(other, row))).length;
+    const when = earlier === 0 ? '' : `, ${earlier} of them in an earlier run`;
+    return `### ${mark} All ${rows.length} teardowns finished${when}`;
+  }
   const silent = open.length - live.length;
   const have = silent === 1 ? 'has' : 'have';
   const parts = [
@@ -190,6 +195,10 @@ function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
     silent === 0 ? '' : `${silent} of ${rows.length} ${have} not reported for some time`,
   ];
   return `### ${mark} ${parts.filter((part) => part !== '').join('; ')}`;
+}
+
+function isOfLaterRun(other: Teardown, { workflow, number }: Teardown): boolean {
+  return other.workflow === workflow && Number(other.number) > Number(number);
 }
 
 function rowTable(

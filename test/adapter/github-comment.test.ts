@@ -255,8 +255,24 @@ describe('two clusters, jobs or gates in one comment', () => {
       /\| ⚪ \| .*no later run has checked it; it was 🔴 stuck after 5m 02s/,
     );
     await say(on('uid-a', GREEN), 'old', 5);
+    await say(on('uid-b', GREEN), 'new', 5);
     expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
   });
+});
+
+test('a red job that may not write: the comment does not say that it finished in the last run', async () => {
+  const github = await serveGithub();
+  const say = (result: RunResult, job: string, id: number) =>
+    report(github, result, { commentKey: 'all', job, mode: 'always', run: { id, number: id } });
+  for (const job of ['a', 'b']) await say(on(`uid-${job}`, GREEN), job, 1);
+  let isRefused = true;
+  const test = (line: string): boolean => isRefused && /^(POST|PATCH)/.test(line);
+  github.fail({ request: Object.assign(/./, { test }), answer: { status: 403, body: {} } });
+  const { said } = await say(on('uid-a', RED), 'a', 2);
+  isRefused = false;
+  await say(on('uid-b', GREEN), 'b', 2);
+  expect(said).toContainEqual(expect.stringMatching(/^warning: could not write the comment/));
+  expect(headline(body(github))).toBe('✅ All 2 teardowns finished, 1 of them in an earlier run');
 });
 
 describe('a run that could not look', () => {
@@ -284,7 +300,7 @@ describe('a run that could not look', () => {
       expect(body(github)).toContain('The teardown gate could not work');
     }
     await say(on('uid-a', GREEN), 6);
-    expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
+    expect(headline(body(github))).toBe('✅ All 2 teardowns finished, 1 of them in an earlier run');
     expect(body(github)).toMatch(/hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 6\]/);
   });
 
