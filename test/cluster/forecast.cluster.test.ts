@@ -34,7 +34,6 @@ const UNSEEN: Record<string, string> = {
   'finalize-denied': 'admission is asked about the end of a namespace when it is empty',
   S82: 'its owner says only when it tries what it needs',
   'S82-home': 'its owner says only when it tries what it needs',
-  'S71-moved': 'a policy about who asks can only be asked by its owner',
   'S68-again': 'its owner fails again only when it tries',
   S75: 'kube-controller-manager dies after the deletion',
   S76: 'it hangs only because it is deleted in the foreground',

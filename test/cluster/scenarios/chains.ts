@@ -119,8 +119,8 @@ const partOf = (world: World, namespace = world.namespace): Ref => {
 export async function createPart(world: World, place = world.namespace): Promise<void> {
   await world.createNamespace(world.name('part-system'));
   const operator = await install(world, parts(world));
-  await start(world, operator);
   const { apiVersion, kind, name } = partOf(world);
+  await start(world, operator, { alsoAfter: [{ apiVersion, kind, namespace: place }] });
   const metadata = { finalizers: [operator.finalizer] };
   const part = customObject(apiVersion, kind, place, name, metadata);
   await world.create(part, { fieldManager: operator.manager });
