@@ -13,7 +13,7 @@ export default defineConfig({
       ...(process.env['FORECASTS'] ? [] : ['test/cluster/forecast.cluster.test.ts']),
       ...(process.env['SIDE_BY_SIDE'] ? [] : ['test/cluster/side-by-side.cluster.test.ts']),
     ],
-    // CI runs two of these at once, and real controllers lose their Leases on a machine that is too busy.
+    // CI runs several of these at once, and real controllers lose their Leases on a machine that is too busy.
     maxWorkers: 1,
     testTimeout: 360_000, // more than one wait for what never comes
     globalSetup: 'test/cluster/build-first.ts',
