@@ -10,18 +10,18 @@ import { type Context, isInside, listed } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
- * Something that runs a program in the cluster, or would if it had replicas: a workload of any kind, found
+ * A workload of any kind that runs a program in the cluster, or would run it with replicas: found
  * from its pods upwards and from the lists of workloads downwards.
  */
 export interface Actor {
-  /** Undefined: it was not read itself, what it controls speaks for it. */
+  /** Undefined: the workload was not read; the workloads and pods that it controls were. */
   uid?: string;
   apiVersion: string;
   kind: string;
   namespace: string;
   name: string;
   account: Account;
-  /** Names that its program may go by: its own, its containers', commands' and images'. */
+  /** Names that its program may have: of the workload, its containers, their commands and images. */
   programs: string[];
   labels: Record<string, string>;
   annotations: Record<string, string>;
@@ -31,15 +31,15 @@ export interface Actor {
   selectors: string[];
   wanted: number;
   ready: number;
-  /** As far as its namespace's pods were read. */
+  /** Its pods, if those of its namespace were read. */
   pods: PodFacts[];
   conditions: Condition[];
   nodeSelector: Record<string, string>;
   scaledBy?: WorkloadFacts['scaledBy'];
-  /** What controls the workload itself: OLM, an operator of operators. */
+  /** The controller of the workload itself: OLM, or an operator of operators. */
   owner?: OwnerReference | undefined;
   deletionTimestamp: string | undefined;
-  /** It was there when the gate began and is not any more. */
+  /** The workload existed when the gate began, and was deleted since. */
   isGone: boolean;
 }
 
@@ -55,7 +55,7 @@ export const WORKLOAD_SOURCES = [
 
 const ACTORS = new WeakMap<object, { actors: Actor[]; size: number }>();
 
-/** Everybody who was seen, each once. */
+/** Returns every workload that was read, each once. */
 export function actorsOf(context: Context): Actor[] {
   const { now } = context;
   const size = Object.keys(now.cluster).length + Object.keys(now.places).length;
@@ -73,7 +73,7 @@ function findActors(context: Context): Actor[] {
   const found = new Map<string, Actor>();
   const add = (actor: Actor): Actor => {
     const key = keyOf(actor);
-    // What is left of a ReplicaSet may belong to a Deployment that is there.
+    // A ReplicaSet known only by its pods may belong to a Deployment that was read.
     const known = found.get(keyOf({ ...actor, isGone: false })) ?? found.get(key);
     if (known !== undefined) return known;
     found.set(key, actor);
@@ -83,10 +83,10 @@ function findActors(context: Context): Actor[] {
     const { owner } = workload;
     if (isOver(workload)) continue;
     if (owner !== undefined && byUid.has(owner.uid)) continue;
-    // What an operator of operators has made for an object of its own is still what runs the program.
+    // A workload that an operator of operators made for one of its own objects still runs the program.
     if (owner === undefined || !isReplicaSet(workload)) add(actorOf(workload));
     else {
-      // Of a Rollout or the like: its own type is not listed, so its ReplicaSets speak for it.
+      // The type of a Rollout or the like is not listed: its ReplicaSets give the replicas.
       const actor = add(ofReference(owner, workload));
       actor.wanted += workload.wanted;
       actor.ready += workload.ready;
@@ -100,14 +100,14 @@ function findActors(context: Context): Actor[] {
     actor.programs = [...new Set([...actor.programs, ...pod.programs])];
     // Of what was not read itself, the pods are counted.
     if (actor.uid === undefined) actor.wanted = Math.max(actor.wanted, actor.pods.length);
-    // Workloads of other types count in words of their own, or not at all.
+    // Workloads of other types count replicas in fields of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
   for (const actor of found.values()) takeScopeOfPods(actor);
   return [...found.values(), ...departed(context, byUid)];
 }
 
-/** What counts is how the pods that run were started, not what a changed template says. */
+/** Prefers how the running pods were started to a template that was changed since. */
 function takeScopeOfPods(actor: Actor): void {
   const running = actor.pods.filter(({ phase }) => phase === 'Running');
   if (running.length === 0) return;
@@ -122,7 +122,7 @@ function keyOf({ kind, namespace, name, isGone }: Actor): string {
   return `${kind} ${namespace}/${name} ${isGone}`;
 }
 
-/** A Job that has ended makes no pods any more; a suspended one may. */
+/** A Job that has ended creates no more pods; a suspended Job may create some. */
 function isOver({ kind, conditions }: WorkloadFacts): boolean {
   return (
     kind === 'Job' &&
@@ -149,7 +149,7 @@ function topOf(
 ): Actor | undefined {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
   let top = byUid.get(controller?.uid ?? '');
-  // Whether anybody makes another one is not known.
+  // It is not known whether another pod will be created.
   if (top === undefined && /^(?:Succeeded|Failed)$/.test(pod.phase ?? '')) return undefined;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
@@ -176,7 +176,7 @@ const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
   ['Job', 'jobs'],
 ]);
 
-/** A Deployment calls its ReplicaSets after itself and the hash of their template. */
+/** A Deployment names its ReplicaSets after itself and the hash of their template. */
 function aboveSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
   const suffix = `-${labels['pod-template-hash']}`;
   return controller.kind === 'ReplicaSet' && controller.name.endsWith(suffix)
@@ -184,7 +184,10 @@ function aboveSet(controller: OwnerReference, { labels }: PodFacts): OwnerRefere
     : controller;
 }
 
-/** On its way out and not ready, with nobody who makes another one: what is left of something that was deleted. */
+/**
+ * Reports whether a pod is terminating, not ready, and without a controller that replaces it: its workload was
+ * deleted.
+ */
 function isLeaving({ deletionTimestamp, ready }: PodFacts): boolean {
   return deletionTimestamp !== undefined && !ready;
 }
@@ -194,7 +197,7 @@ type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
   Pick<WorkloadFacts, 'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'selectors'>;
 
-/** What only its pods, or what it controls, tell of it knows nothing of replicas. */
+/** A workload known only by its pods, or by the workloads that it controls, has no known number of replicas. */
 function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
   const { account, namespace, name, programs } = seen;
   return {
@@ -229,7 +232,7 @@ function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>):
   });
 }
 
-/** What was in the namespace at the start and, by complete lists, is not there any more. */
+/** Returns the workloads that were in the namespace at the start and, by complete lists, were deleted since. */
 function departed({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): Actor[] {
   const { baseline, cluster } = now;
   const lists = [cluster.deployments, cluster.statefulSets, cluster.daemonSets];
@@ -240,18 +243,18 @@ function departed({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): 
     .map((workload) => ({ ...actorOf(workload), ready: 0, isGone: true }));
 }
 
-/** At least one of its pods has started and not ended, or its own status says so. */
+/** Reports whether at least one of its pods has started and not ended, or its own status says so. */
 export function isAlive(actor: Actor): boolean {
   if (actor.isGone) return false;
   return actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running');
 }
 
-/** The kubelet runs it from a file; it has no ServiceAccount, and acts by credentials of its own. */
+/** Reports whether the kubelet runs it from a file: it then has no ServiceAccount and uses credentials of its own. */
 export function isStatic({ kind, pods }: Actor): boolean {
   return kind === 'Pod' && pods.some(({ ownerReferences: [by] }) => by?.kind === 'Node');
 }
 
-/** No pod of it is made any more, and a restart ends those that are left. */
+/** Reports whether no more pods of it are created: a restart would end those that are left. */
 export function isEnding(context: Context, { namespace, deletionTimestamp }: Actor): boolean {
   const { cluster, forecast, namespace: under } = context.now;
   const home = listed(cluster.namespaces).find(({ name }) => name === namespace);

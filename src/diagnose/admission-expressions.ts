@@ -8,7 +8,7 @@ import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 
 /** A value that is not known here, or a CEL error. */
 const UNKNOWN: unique symbol = Symbol('unknown');
-/** The name of a user whom no expression mentions. */
+/** The name of a user that no expression mentions. */
 const UNNAMED_USER = Symbol('a user whom the expression does not name');
 /** An optional field that the object does not have. */
 const ABSENT = Symbol('absent');
@@ -50,7 +50,7 @@ export interface Requester {
   groups: readonly string[];
 }
 
-/** A request that admission is asked about, as far as it is known. */
+/** The known parts of a request to the admission chain. */
 export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
   type: ResourceType;
@@ -145,7 +145,7 @@ function strings(entries: Readonly<Record<string, string>>): Fields | typeof ABS
 
 type Expression = (scope: Scope) => Value;
 
-/** Expressions are text from the cluster: neither their length nor their depth may cost more than this. */
+/** Limits for the length and the depth of an expression, which is untrusted text from the cluster. */
 const MAX_LENGTH = 10_000;
 const MAX_DEPTH = 100;
 

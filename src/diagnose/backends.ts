@@ -14,12 +14,12 @@ import {
 } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
 
-/** What stands behind a Service that the API server calls: a webhook, a conversion, an extension API. */
+/** The backend of a Service that the API server calls: for a webhook, a conversion or an extension API. */
 export interface Backend {
   service: ServiceRef;
-  /** It cannot answer: there is no Service, or no ready pod behind it. Undefined: that was not read. */
+  /** The backend cannot answer: it has no Service, or no ready pod. Undefined: these were not read. */
   isDead: boolean | undefined;
-  /** How a call fails, as far as it was said or follows from what was read. */
+  /** How a call fails, if an error says it or it follows from the objects that were read. */
   failure: CallFailure;
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;
@@ -27,7 +27,7 @@ export interface Backend {
   isInside: boolean;
 }
 
-/** The Service, its selector, the workload that it selects, and the state of that. */
+/** Finds the Service, the workload that its selector selects, and the state of that workload. */
 export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
   const { namespace } = service;
   const place = context.now.places[namespace];
@@ -66,7 +66,10 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   return backend(true, `whose ${actorText(actor)} ${state}`, actor);
 }
 
-/** The namespace that it is in, which cannot go before it answers, and the workload that would serve it. */
+/**
+ * Ties a finding to the namespace of its backend, which stays until the backend answers, and to the workload that
+ * would serve it.
+ */
 export function tiesOf(
   context: Context,
   backend: Backend | undefined,
@@ -82,7 +85,7 @@ function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
   return listed(now.places[namespace]?.services).find((one) => one.name === name)?.selector;
 }
 
-/** The workloads whose pods a Service selects. */
+/** Returns the workloads whose pods a Service selects. */
 export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
   const wanted = Object.entries(selectorOf(context, service) ?? {});
   if (wanted.length === 0) return [];
@@ -92,7 +95,7 @@ export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
   );
 }
 
-/** What it is that does not answer. */
+/** Describes the backend that does not answer. */
 export const WHY: Record<CallFailure, string> = {
   'service-not-found': 'does not exist',
   'no-endpoints': 'has no ready endpoints',
@@ -102,7 +105,7 @@ export const WHY: Record<CallFailure, string> = {
   other: 'does not respond as expected',
 };
 
-/** How to get an answer again from what is behind a Service (or, without one, behind a URL). */
+/** Returns the remedies that make the backend of a Service (or, without a Service, of a URL) answer again. */
 export function backendRemedies(
   backend: Backend | undefined,
   failure: CallFailure,
@@ -149,8 +152,9 @@ export function backendRemedies(
 }
 
 /**
- * What is called again, or not any more. Nobody inside the namespace can answer: what calls it has to go (`late`), the
- * next time `before` the namespace; elsewhere it may go if the software is `gone`, by the same command.
+ * Returns the remedies that restore a backend or stop the calls to it. A backend inside the namespace cannot be
+ * restored: the caller has to be deleted (`late`), next time `before` the namespace. Elsewhere that helps if the
+ * software is `gone`.
  */
 export function remediesOf(
   context: Context,

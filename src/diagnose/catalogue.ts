@@ -2,7 +2,7 @@ import { matchesGlob } from '../base/text.ts';
 import entries from './finalizers.json' with { type: 'json' };
 
 /**
- * Well-known finalizers: who removes them and what they protect. Names and default-install workloads
+ * A well-known finalizer: its owner and what it protects. Names and default-install workloads
  * are conventions: a starting point and a text, not proof that this owner wrote this finalizer.
  */
 export interface CatalogueEntry {
@@ -31,7 +31,7 @@ export interface CatalogueEntry {
   protects: string;
   leakIfRemoved: string;
   remedy: string;
-  /** Where the finalizer was traced to; empty when it was only seen in use. */
+  /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;
 }
 
@@ -45,7 +45,7 @@ export interface CleanupNeed {
   /** Empty for the core group; `*` stands for any text. */
   group: string;
   kind: string;
-  /** What it is for, and on which condition, as the continuation of a sentence. */
+  /** The purpose of the object, and the condition for it, as the continuation of a sentence. */
   note: string;
 }
 
@@ -58,7 +58,7 @@ interface FinalizerHolder {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-/** What says most first: an exact name, then the longest beginning, other patterns last. */
+/** Sorts the most specific entries first: exact names, then the longest prefixes, then other patterns. */
 const BY_WEIGHT = CATALOGUE.toSorted((a, b) => weightOf(b) - weightOf(a));
 
 function weightOf({ match }: CatalogueEntry): number {
@@ -66,7 +66,7 @@ function weightOf({ match }: CatalogueEntry): number {
   return match.indexOf('*') === match.length - 1 ? match.length : 0;
 }
 
-/** The kind must fit, where it is known. */
+/** Returns the entry for a finalizer; the kind must fit, if it is known. */
 export function lookUpFinalizer(
   finalizer: string,
   on?: FinalizerHolder,
@@ -85,19 +85,19 @@ export function needsOf(finalizer: string, on: FinalizerHolder): CleanupNeed[] {
 
 /**
  * Returns the name of the product that removes the finalizer, without explanations; undefined for a family of
- * controllers ("an operator written with kopf"), which nobody can install by that name.
+ * controllers ("an operator written with kopf"), which cannot be installed by that name.
  */
 export function productName({ owner }: CatalogueEntry): string | undefined {
   return /^(?:an?|the) /.test(owner) ? undefined : owner.replace(/;.*| \(.*/, '');
 }
 
-/** What stays behind for ever when the finalizer is removed by hand; undefined when nobody knows. */
+/** Returns what stays behind for ever when the finalizer is removed by hand; undefined when that is not known. */
 export function leakOf(finalizer: string, on?: FinalizerHolder): string | undefined {
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
 /**
- * Whether the workload is what the entry calls its owner. Installers put the name of a release in front of
+ * Reports whether the workload has the name of the entry's owner. Installers put the name of a release in front of
  * a chart's own name.
  */
 export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: string): boolean {
@@ -108,7 +108,7 @@ export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: stri
   );
 }
 
-/** Products whose own controller is called so; a name of one word says nothing. */
+/** Returns the products whose controller has this name; a name of one word identifies none. */
 export function productsOf(name: string): CatalogueEntry[] {
   return CATALOGUE.filter((entry) => isExactly(entry, name));
 }
@@ -122,7 +122,7 @@ export function domainOf(finalizer: string): string {
 }
 
 function fitsKind(kind: string, on: FinalizerHolder): boolean {
-  // The Namespace itself only where it is meant: it holds its finalizers for reasons of its own.
+  // Patterns apply to the Namespace object only where they name it: its finalizers have other purposes.
   if (kind === '*') return on.kind !== 'Namespace' || on.group !== '';
   if (!kind.startsWith('*.')) return kind === on.kind;
   return on.group === kind.slice(2) || on.group.endsWith(kind.slice(1));

@@ -44,8 +44,8 @@ export function linksInside(context: Context, held: Held, owner?: Actor): Link[]
 
 /**
  * Returns the terminating namespaces that a held object waits for: its manifest or its status makes or names them as
- * such, or both name each other (a SubnamespaceAnchor has the name of its namespace, whose annotation names the parent).
- * To be named alone is no reason: a controller does not wait for every namespace in which it works.
+ * such, or both name each other (a SubnamespaceAnchor has the name of its namespace, whose annotation names the
+ * parent). A name alone is no reason: a controller does not wait for every namespace in which it works.
  */
 export function namespacesBehind(
   context: Context,
@@ -112,10 +112,10 @@ function linksBehind(context: Context, held: Held): Link[] {
     .map(({ namespace, because }) => ({ id: behindId(namespace.name), because }));
 }
 
-/** Owner references are followed upwards at most this far; a hostile cluster may have circles. */
+/** The longest chain of owner references that is followed; a hostile cluster may have circles. */
 const MAX_GENERATIONS = 10;
 
-/** Terminating pods that the held object owns, directly or through other objects. */
+/** Returns the terminating pods that the held object owns, directly or through other objects. */
 function podsOf(context: Context, { objects }: Held) {
   const owners = new Set(objects.map(({ uid }) => uid));
   return terminatingPods(context).filter((pod) =>
@@ -123,7 +123,7 @@ function podsOf(context: Context, { objects }: Held) {
   );
 }
 
-/** Owners of an object, and theirs; an owner that was not read has no `object`. */
+/** Returns the owners of an object, and their owners; an owner that was not read has no `object`. */
 function ancestorsOf(context: Context, { ownerReferences, namespace }: ObjectFacts) {
   const found: {
     reference: ObjectFacts['ownerReferences'][number];
@@ -141,7 +141,7 @@ function ancestorsOf(context: Context, { ownerReferences, namespace }: ObjectFac
   return found;
 }
 
-/** The object that an owner reference names: among the terminating content, or read by its name. */
+/** Returns the object that an owner reference names: from the terminating content, or read by its name. */
 function ownerOf(
   { now }: Context,
   { apiVersion, kind, name, uid }: ObjectFacts['ownerReferences'][number],
@@ -153,11 +153,11 @@ function ownerOf(
   }
   const answer = now.partners[partnerKey({ group: groupOf(apiVersion), kind, namespace, name })];
   const object = valueIn(answer);
-  // A namesake of an owner that is gone is another object.
+  // An object with the name of a deleted owner but another UID is not that owner.
   return { read: answer !== undefined, object: object?.uid === uid ? object : undefined };
 }
 
-/** Wants the owners of terminating pods that are not among what was read, such as a ReplicaSet or a Job. */
+/** Requests the owners of terminating pods that were not read yet, such as a ReplicaSet or a Job. */
 export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
   if (context.now.forecast !== undefined) return;
   const types = typesOf(context);
@@ -180,7 +180,7 @@ const WAITING =
 const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
 
-/** Reports whether a text says that something else has to go first, and not that a request failed. */
+/** Reports whether a text says that another object must be deleted first, and not that a request failed. */
 export function isWaiting(text: string): boolean {
   return WAITING.test(text) && !FAILING.test(text);
 }
@@ -240,10 +240,10 @@ function isFirst(text: string, one: string, other: string): boolean {
   return text.indexOf(one) < text.indexOf(other);
 }
 
-/** They do not wait for anything, and nothing in them is read. */
+/** Types that wait for no other object, and whose content is never read. */
 export const PLAIN: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
 
-/** Objects outside of the namespace that a held object names in its spec or status. */
+/** Returns the objects outside of the namespace that a held object names in its spec or status. */
 export function namedOutside(context: Context, { objects, type }: Held): Wanted['partners'] {
   const own = context.now.namespace.name;
   const references = objects.flatMap((object) => detailOf(context, object)?.references ?? []);

@@ -3,13 +3,13 @@ import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { Context } from './context.ts';
 
-/** One kubectl call; every word is quoted, so names from the cluster stay words. */
+/** Writes one kubectl call; every word is quoted, so that a name from the cluster stays one word. */
 export function kubectl(...words: string[]): string {
   return ['kubectl', ...words].map(shellQuote).join(' ');
 }
 
 /**
- * Type and name as arguments. Roles and their like may be called `--all`, which kubectl would take
+ * Returns type and name as arguments. Roles and similar types may have the name `--all`, which kubectl would take
  * for a flag (apimachinery pkg/api/validation/path): with the type in front it stays a name.
  */
 export function named(type: string, ...names: string[]): string[] {
@@ -18,17 +18,17 @@ export function named(type: string, ...names: string[]): string[] {
     : [type, ...names];
 }
 
-/** `-n` and the namespace, for what is in one. */
+/** Returns `-n` and the namespace, for namespaced objects. */
 export function inNamespace(namespace: string | undefined): string[] {
   return namespace === undefined || namespace === '' ? [] : ['-n', namespace];
 }
 
-/** A JSON patch on the command line. */
+/** Writes a JSON patch as a kubectl call. */
 export function patchCommand(target: string[], patch: object[]): string {
   return kubectl('patch', ...target, '--type=json', '-p', JSON.stringify(patch));
 }
 
-/** The object as arguments of kubectl, with its place; by its kind, which is unambiguous for Kubernetes' own types. */
+/** Returns an object as arguments of kubectl, with its namespace; its kind is unambiguous for Kubernetes' own types. */
 export function target(
   { kind, namespace, name }: Pick<Subject, 'kind' | 'namespace' | 'name'>,
   type = kind.toLowerCase(),
@@ -37,13 +37,13 @@ export function target(
 }
 
 /**
- * This gate, told to remove the finalizers from everything in the namespace that is terminating; it waits only as
- * long as it takes to see whether anything moves.
+ * Writes the call of this gate that removes the finalizers from all terminating objects of the namespace. It waits
+ * only as long as it takes to see whether the content becomes less.
  */
 export function forceCommand(namespace: string, finalizers: readonly string[]): string | undefined {
   if (protectedBecause(namespace) !== undefined) return undefined;
   return [
-    // Pure code does not know how the gate was started; npx needs no installation.
+    // This code does not know how the gate was started; npx needs no installation.
     ...['npx', 'namespace-teardown-gate'],
     namespace,
     ...['--timeout', '30s'],
@@ -54,7 +54,7 @@ export function forceCommand(namespace: string, finalizers: readonly string[]): 
     .join(' ');
 }
 
-/** Entries of the catalogue are sentences; remedies are items of a list. */
+/** Removes the full stop: entries of the catalogue are sentences, remedies are items of a list. */
 export function withoutPeriod(sentence: string): string {
   return sentence.replace(/\.$/, '');
 }
@@ -67,13 +67,13 @@ export function look(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }
 
-/** The whole object. */
+/** Returns the remedy that shows the whole object. */
 export function lookAt(text: string, object: Parameters<typeof target>[0], type?: string): Remedy {
   return look(text, kubectl('get', ...target(object, type), '-o', 'yaml'));
 }
 
 /**
- * What has to be done before the namespace is deleted: the business of a forecast, else of the next run;
+ * Returns the remedies for the time before the namespace is deleted: of a forecast now, otherwise of the next run;
  * then `late` helps this time. `text` begins with its verb in lower case.
  */
 export function beforehand(
