@@ -598,6 +598,8 @@ export interface ObjectDetail {
   observedGeneration: number | undefined;
   /** Other short texts of the status that may contain an error: `message`, `reason`, `error`, `lastError`. */
   texts: string[];
+  /** Sentences in other fields of the status. */
+  sentences?: string[];
   /**
    * Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`.
    */
@@ -645,6 +647,9 @@ const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 const NODE = /^(?:nodeName|nodeID|ownerID)$/i;
+/** At least three words, and no sign that only programs write. */
+const SENTENCE =
+  /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
 
 export function objectDetail(object: JsonObject): ObjectDetail {
@@ -680,8 +685,13 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
       detail.endedAt = value;
     }
-    const isText = typeof value === 'string' && STATUS_TEXT.test(key) && !/conditions/.test(field);
-    if (!isText || value === '' || detail.texts.length >= MAX_TEXTS) return;
+    if (typeof value !== 'string' || value === '' || /conditions/.test(field)) return;
+    if (!STATUS_TEXT.test(key)) {
+      const known = detail.sentences ?? [];
+      if (SENTENCE.test(value)) detail.sentences = [...known, value].slice(0, MAX_TEXTS);
+      return;
+    }
+    if (detail.texts.length >= MAX_TEXTS) return;
     const state = failedState(beside);
     detail.texts.push(state === undefined ? value : `${state}: ${value}`);
   });

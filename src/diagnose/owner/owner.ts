@@ -78,7 +78,7 @@ import {
 import {
   deadLeader,
   kindOf,
-  lastWarning,
+  lastComplaint,
   lostAgent,
   lostDefinition,
   pausedBy,
@@ -678,26 +678,24 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const more = { certainty: 'likely', evidence } as const;
     return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
   }
-  const warning = lastWarning(context, held, actor);
+  const complaint = lastComplaint(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
-  const said = waiting ?? warning;
+  const said = waiting ?? complaint;
   const quote = said && inShort(said.text);
   const who =
-    waiting === undefined
-      ? `the last Warning Event before the deletion (${warning?.at})`
-      : `${waiting.object.kind} ${waiting.object.name}`;
+    waiting === undefined ? complaint?.who : `${waiting.object.kind} ${waiting.object.name}`;
   const part = actor.ready < actor.wanted ? `, ${actor.ready} of ${actor.wanted} ready` : '';
   const slow =
     quote === undefined
       ? ` and runs${part}; no error was found${log}, so it may be slow or in back-off`
-      : ` and runs${part}; it may be slow or in back-off. ${upperFirst(who)} says: ${quote}`;
+      : ` and runs${part}; it may be slow or in back-off. ${upperFirst(who ?? '')} says: ${quote}`;
   const what = waiting && isWaiting(waiting.text) ? waiting.object : undefined;
   const remedies = [
     logRemedy(context, actor),
     what === undefined ? moreTime(actor) : resolveRemedy(what),
     ...restartRemedies(context, actor),
   ];
-  const statements = [waiting, warning].flatMap((one) =>
+  const statements = [waiting, complaint].flatMap((one) =>
     one === undefined ? [] : `${one.source}: ${one.text}`,
   );
   const evidence = [...statements, ...goneNeeds(context, held)];

@@ -138,7 +138,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
 function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFacts) {
   const source = `the status of ${object.kind} ${object.name}`;
   const began = deletedAt(context, object);
-  const texts = textsOf(detail, object, began).map((text) => ({
+  const texts = textsOf(detail, object, began, detail.texts).map((text) => ({
     condition: undefined,
     text,
     source,
@@ -153,10 +153,11 @@ function deletedAt(context: Context, { deletionTimestamp: since = '' }: ObjectFa
 
 /** Plain texts have no time of their own: only that of the last write of the status. */
 function textsOf(
-  { observedGeneration = -1, texts }: ObjectDetail,
+  { observedGeneration = -1 }: ObjectDetail,
   object: ObjectFacts,
   began: number,
-): string[] {
+  texts: readonly string[] = [],
+): readonly string[] {
   const written = writtenBy(object);
   const isLate = Date.parse(written ?? '') >= began;
   const hasSeen = observedGeneration >= (object.generation ?? 0);
@@ -180,9 +181,14 @@ export function sayings(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
     if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-    return statementsIn(context, detail, object)
+    const sentences = textsOf(detail, object, deletedAt(context, object), detail.sentences);
+    const source = `the status of ${object.kind} ${object.name}`;
+    return [
+      ...statementsIn(context, detail, object),
+      ...sentences.map((text) => ({ text, source })),
+    ]
       .filter(({ text }) => text !== '' && !NOISE.test(text))
-      .map(({ text, source }) => ({ text, source, object }));
+      .map((said) => ({ text: said.text, source: said.source, object }));
   });
 }
 
@@ -278,22 +284,38 @@ function isHealthy(context: Context, object: ObjectFacts): boolean {
   );
 }
 
-/** The last Warning Event about the objects from before their deletion. */
-export function lastWarning(
+/** The last complaint from before the deletion: a Warning Event, or words of a status that was not written since. */
+export function lastComplaint(
   context: Context,
   held: Held,
   owner: Actor,
-): { at: string; text: string; source: string } | undefined {
-  const events = eventsAbout(context, held)
-    .filter(
-      ({ type, component, instance }) =>
-        type === 'Warning' && !isOfAnother(context, owner, component, instance),
-    )
-    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
-  const [last] = events;
-  if (last === undefined || last.at === undefined) return undefined;
-  const source = `Event ${last.reason} at ${last.at}, before the deletion`;
-  return { at: last.at, text: last.message, source };
+): { who: string; text: string; source: string } | undefined {
+  const warnings = eventsAbout(context, held).flatMap(
+    ({ type, component, instance, at, reason, message: text }) =>
+      type !== 'Warning' || at === undefined || isOfAnother(context, owner, component, instance)
+        ? []
+        : {
+            at,
+            who: `the last Warning Event before the deletion (${at})`,
+            text,
+            source: `Event ${reason} at ${at}, before the deletion`,
+          },
+  );
+  const statuses = held.objects.flatMap((object) => {
+    const detail = detailOf(context, object);
+    const at = writtenBy(object) ?? '';
+    const isEarlier = Date.parse(at) < Date.parse(object.deletionTimestamp ?? '');
+    if (detail === undefined || !isEarlier || isStatusOfOthers(context, owner, object)) return [];
+    const source = `the status of ${object.kind} ${object.name}, last written at ${at}, before the deletion`;
+    const said = [
+      ...detail.conditions.filter(isFailure).map(({ message }) => message),
+      ...detail.texts,
+    ];
+    return said
+      .filter((text) => FAILURE.test(text) && !NOISE.test(text) && !isPast(detail, object, text))
+      .map((text) => ({ at, who: `${source},`, text, source }));
+  });
+  return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
 }
 
 /** Events about a terminating object cannot be written beside it, so they may only mention it. */

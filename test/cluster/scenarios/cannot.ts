@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { stringAt } from '../../../src/base/json.ts';
 import { configMap, customType } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
@@ -14,6 +15,7 @@ import {
   type Step,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
 import { createEvent } from './traces.ts';
 
@@ -156,6 +158,30 @@ export const cannot: Scenario[] = [
     afterwards: lastWords(5),
     settle: settledWithPod,
     owner: { code: 'owner-failing', says: [/AccessDenied/] },
+  }),
+  situation({
+    id: 'own-field',
+    title: 'the status says in a field of its own, in another language, what failed',
+    behaviour: HANGS,
+    settle: async (world, operator) => {
+      await world.terminating(guardedRef(world, operator));
+      await sleep(1_500);
+      const meldung = 'Löschen fehlgeschlagen: Zugriff auf Mandant 4711 verweigert';
+      await writesStatus({ phase: 'Fehler', meldung }, operator.manager)(world, operator);
+      await settledByFinalizer(world);
+    },
+    owner: { code: 'owner-running', says: [/says: Löschen fehlgeschlagen/] },
+  }),
+  situation({
+    id: 'error-before',
+    title: 'the status has an error from before the deletion, and nobody has written it since',
+    behaviour: HANGS,
+    afterwards: async (world, operator) => {
+      const error = { message: 'rpc error: code = DeadlineExceeded desc = deadline exceeded' };
+      await writesStatus({ error }, operator.manager)(world, operator);
+      await sleep(1_500);
+    },
+    owner: { code: 'owner-running', says: [/before the deletion, says: rpc error/] },
   }),
   situation({
     id: 'other-language',

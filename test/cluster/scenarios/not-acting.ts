@@ -251,6 +251,7 @@ const ended = (id: string, title: string, isLocked: boolean): Scenario => {
       ? { code: 'owner-not-acting', says: [/belongs to Pod .* which has ended/] }
       : 'owner-running',
     mayChange: () => [{ kind: 'Pod' }],
+    ...(!isLocked && { beyondCommands: 'the stand-in of the operator hangs for ever' }),
     ...(isLocked && {
       cure: async (world, operator) => {
         const pods = await world.client.list('v1', 'Pod', operator.namespace);
