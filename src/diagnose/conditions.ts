@@ -3,35 +3,35 @@ import { type ContentError, classifyErrorText } from './error-texts.ts';
 
 /**
  * The conditions that the namespace controller writes while it deletes (1.16 and later), taken apart. They
- * are hints beside what was read from the cluster: types that fail count as empty, and on 1.33 and later
- * all are False while a pod remains. What is not understood says nothing; the report has the words.
+ * are hints beside the objects that were read: types that fail count as empty, and on 1.33 and later
+ * all are False while a pod remains. A text that is not understood is ignored here; the report quotes it.
  */
 export interface ParsedConditions {
-  /** False when the namespace has none of them: not processed yet, or nobody processes it. */
+  /** False when the namespace has none of them: it was not processed yet, or no controller processes it. */
   present: boolean;
   /** Group-versions without discovery; the core group is empty. */
   discoveryFailures: { group: string; version: string; error: string }[];
-  /** Discovery failed as a whole, with these words. */
+  /** The error with which discovery failed as a whole. */
   discoveryRaw: string | undefined;
   /** Upper bounds: one object seen through two API groups counts twice. */
   remaining: { group: string; resource: string; count: number }[];
   finalizersRemaining: { finalizer: string; count: number }[];
-  /** What could not be deleted, and why. */
+  /** The types that could not be deleted, and why. */
   contentFailure: { errors: ContentError[] } | undefined;
 }
 
-/** Texts: kube-controller-manager pkg/controller/namespace/deletion/status_condition_utils.go. */
+/** Source of the texts: kube-controller-manager pkg/controller/namespace/deletion/status_condition_utils.go. */
 export function parseConditions(conditions: readonly Condition[]): ParsedConditions {
   const parsed = known.get(conditions) ?? parse(conditions);
   known.set(conditions, parsed);
   return parsed;
 }
 
-/** A diagnosis looks at the conditions of all namespaces, and a run may have a thousand diagnoses. */
+/** A cache: a diagnosis reads the conditions of all namespaces, and a run may have a thousand diagnoses. */
 const known = new WeakMap<readonly Condition[], ParsedConditions>();
 
 function parse(conditions: readonly Condition[]): ParsedConditions {
-  // Others may put conditions there: anyone who can patch the status.
+  // Anyone who can patch the status can add conditions.
   const own = conditions.filter(({ type }) => TYPES.has(type));
   const said = new Map(
     own.flatMap(({ type, status, message }) => (status === 'True' ? [[type, message]] : [])),
@@ -84,7 +84,7 @@ function remaining(message: string | undefined): ParsedConditions['remaining'] {
   });
 }
 
-/** The second is the first version of this condition (kubernetes#82189). */
+/** The second pattern is the first version of this condition (kubernetes#82189). */
 const FINALIZERS =
   /^(?:Some content in the namespace has finalizers remaining|Some finalizers are remaining): /;
 const FINALIZER = /^(\S+) in (\d{1,9}) resource instances$/;
@@ -96,7 +96,7 @@ function finalizersRemaining(message: string | undefined): ParsedConditions['fin
   });
 }
 
-/** Without its prefix the whole message is one entry, which no pattern then takes for an answer. */
+/** Splits a message into entries; without its prefix the whole message is one entry, which no pattern matches. */
 function entriesAfter(prefix: RegExp, message = ''): string[] {
   return prefix.test(message) ? message.replace(prefix, '').split(', ') : [];
 }

@@ -19,7 +19,7 @@ import { type ParsedConditions, parseConditions } from './conditions.ts';
 
 export { apiVersionOf, groupOf, type TypeRef, typeName };
 
-/** What a rule looks at. Rules are pure: data in, results out. */
+/** The input of a rule. Rules do no I/O. */
 export interface Context {
   now: Snapshot;
   /** An earlier snapshot of the same wait, to tell slow from stuck. */
@@ -43,7 +43,7 @@ export function snapshotsBehind({ baseline, watched, dependents, ...now }: Snaps
   return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
 }
 
-/** Stands in a link for everything that another namespace waits for. */
+/** A placeholder in a link for everything that another namespace waits for. */
 export function behindId(namespace: string): string {
   return `behind:${namespace}`;
 }
@@ -56,7 +56,7 @@ export interface Link {
   because: string;
 }
 
-/** What a finding may leave out, and may be known only as undefined before. */
+/** Optional properties of a finding, which a rule may set to undefined. */
 type Optional =
   | 'finalizer'
   | 'continuation'
@@ -68,7 +68,7 @@ type Optional =
   | 'count'
   | 'examples';
 
-/** A finding before it is tied into the graph. */
+/** A finding before the graph links it to others. */
 export interface RuleResult
   extends Omit<Finding, 'id' | 'waitsFor' | Optional>,
     Undefinable<Pick<Finding, Optional>>,
@@ -76,21 +76,21 @@ export interface RuleResult
 
 type Undefinable<T> = { [K in keyof T]?: T[K] | undefined };
 
-/** How it is tied to others. */
+/** The links of a finding to others. */
 export interface Ties {
   /** Why the namespace itself waits for this; absent for links further down a chain. */
   blocksNamespace: string;
-  /** Findings that this one waits for. Ids that no rule produced are dropped. */
+  /** Findings that this one waits for. Ids without a finding are dropped. */
   waitsFor: Link[];
-  /** Why it can only proceed after the namespace is gone: what closes a circle. */
+  /** Why it can proceed only after the namespace was deleted, which closes a circle. */
   waitsForNamespace: string;
-  /** The workload that would have to serve it, as `actorText` writes it. */
+  /** The workload that should serve the subject, as `actorText` writes it. */
   servedBy: string;
-  /** Its chain ends here only because the examination did: it is no root cause. */
+  /** The chain ends here only because the examination ended: the finding is no root cause. */
   isCut: boolean;
 }
 
-/** The same finding has the same id in every snapshot and every run. */
+/** Returns the id of a finding, which is the same in every snapshot and every run. */
 export function findingId(code: FindingCode, subject: Subject, finalizer?: string): string {
   const group = groupOf(subject.apiVersion);
   const place = subject.namespace === undefined ? '' : `${subject.namespace}/`;
@@ -106,7 +106,7 @@ export function linksTo(results: readonly RuleResult[], because: string): Link[]
   return results.map((result) => ({ id: idOf(result), because }));
 }
 
-/** To what holds an object, where something does. */
+/** Returns links to the findings that hold an object. */
 export function linksToHeld(object: ObjectFacts, because: string): Link[] {
   return object.finalizers.map((finalizer) => ({
     id: findingId('object-finalizer', subjectOf(object), finalizer),
@@ -114,7 +114,7 @@ export function linksToHeld(object: ObjectFacts, because: string): Link[] {
   }));
 }
 
-/** What was read, or nothing; whoever must tell an unread source from an empty one looks at the read. */
+/** Returns the list that was read, or an empty one. Code that must tell unread from empty uses the read itself. */
 export function valueIn<T>(read: Read<T> | undefined): T | undefined {
   return read?.ok === true ? read.value : undefined;
 }
@@ -123,28 +123,28 @@ export function listed<T>(read: Read<T[]> | undefined): T[] {
   return valueIn(read) ?? [];
 }
 
-/** What an object says beyond its metadata. */
+/** The texts of an object beyond its metadata. */
 export function detailOf({ now }: Context, { uid }: { uid: string }): ObjectDetail | undefined {
   return valueIn(now.details[uid]);
 }
 
-/** Every word that it says of itself. */
+/** Returns all texts of an object about itself. */
 export function wordsOf(context: Context, object: { uid: string }): string[] {
   const { texts = [], conditions = [] } = detailOf(context, object) ?? {};
   return [...texts, ...conditions.map(({ message }) => message)];
 }
 
-/** All types that are served. */
+/** Returns all types that are served. */
 export function typesOf({ now }: Context): ResourceType[] {
   return valueIn(now.discovery)?.types ?? [];
 }
 
-/** How much of each type is there, of those that could be listed. */
+/** Returns the content of each type that could be listed. */
 export function countsOf({ content }: Pick<Snapshot, 'content'>): (ContentCount & Typed)[] {
   return content.flatMap(({ type, read }) => (read.ok ? [{ type, ...read.value }] : []));
 }
 
-/** What is terminating. */
+/** Returns the terminating objects. */
 export function groupsOf(now: Pick<Snapshot, 'content'>): (ObjectGroup & Typed)[] {
   return countsOf(now).flatMap(({ type, terminating }) =>
     terminating.map((group) => ({ type, ...group })),
@@ -159,24 +159,24 @@ export function totalOf(now: Pick<Snapshot, 'content'>): number {
   return countsOf(now).reduce((sum, { total }) => sum + total, 0);
 }
 
-/** Whether everything that is in the namespace could be seen. */
+/** Reports whether all content of the namespace could be read. */
 export function isAllRead({ content, discovery }: Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
 }
 
-/** The namespace is where the thing was, and so it is being deleted with it. */
+/** Reports whether an object is deleted together with this namespace, because it is in it. */
 export function isInside({ now }: Context, namespace: string | undefined): boolean {
   return namespace === now.namespace.name;
 }
 
-/** In a forecast what is in the namespace is still there, and goes with it, or at the same time. */
+/** In a forecast the content of the namespace still exists, and is deleted with it or at the same time. */
 export function isGoing(context: Context, namespace: string | undefined): boolean {
   const { forecast } = context.now;
   if (forecast === undefined || namespace === undefined) return false;
   return isInside(context, namespace) || forecast.together.includes(namespace);
 }
 
-/** Nobody has asked for its deletion yet; what is terminating already is judged by what happens. */
+/** Reports whether the deletion was not requested yet; a terminating namespace is judged by what happens. */
 export function isForeseen(
   { now: { forecast, takenAt } }: Context,
   { since }: { since: string },
@@ -184,7 +184,7 @@ export function isForeseen(
   return forecast !== undefined && since === takenAt;
 }
 
-/** "was in this namespace and has been deleted with it", or what a forecast says of it. */
+/** Returns "was in this namespace and was deleted with it", or the same in the words of a forecast. */
 export function fateText(context: Context, namespace?: string): string {
   if (context.now.forecast === undefined) return 'was in this namespace and was deleted with it';
   return namespace === undefined || isInside(context, namespace)
@@ -192,7 +192,7 @@ export function fateText(context: Context, namespace?: string): string {
     : `is in namespace ${namespace}, which would be deleted at the same time`;
 }
 
-/** Events about these objects, from everywhere that was read and from before the deletion. */
+/** Returns the Events about these objects, from all namespaces that were read and from before the deletion. */
 export function eventsAbout(
   { now }: Context,
   { objects }: { objects: readonly ObjectFacts[] },
@@ -208,22 +208,22 @@ export function webhooksOf({ now }: Context): WebhookFacts[] {
   return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
 }
 
-/** Of these, who has the API server call a Service. */
+/** Returns the webhooks for which the API server calls a Service. */
 export function calling<T extends { service: ServiceRef | undefined }>(all: readonly T[]) {
   return all.flatMap((one) => (one.service ? [{ ...one, service: one.service }] : []));
 }
 
-/** Extension APIs that are answered behind a Service. */
+/** Returns the extension APIs that a Service answers. */
 export function serversOf({ now }: Context) {
   return calling(listed(now.cluster.apiServices));
 }
 
-/** CRDs whose objects a webhook converts. */
+/** Returns the CRDs whose objects a webhook converts. */
 export function conversionsOf(definitions: readonly DefinitionDetail[]) {
   return calling(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
 }
 
-/** CRDs that were read by their names. */
+/** Returns the CRDs that were read by name. */
 export function definitionsOf({ now }: Context): DefinitionDetail[] {
   return Object.values(now.definitions).flatMap((read) => valueIn(read) ?? []);
 }
@@ -232,7 +232,7 @@ export function serviceText({ namespace, name }: ServiceRef): string {
   return `Service ${namespace}/${name}`;
 }
 
-/** The served type of an object, for commands; undefined where discovery does not know it. */
+/** Returns the served type of an object, for commands; undefined if discovery does not list it. */
 export function typeOf(
   { now }: Context,
   { apiVersion, kind }: Pick<Subject, 'apiVersion' | 'kind'>,
@@ -242,12 +242,12 @@ export function typeOf(
   return types.find((type) => type.group === group && type.kind === kind);
 }
 
-/** Whether the API server passes requests for the type on to an aggregated server. */
+/** Reports whether the API server passes requests for the type on to an aggregated server. */
 export function isAggregated(context: Context, type: Pick<TypeRef, 'group'>): boolean {
   return serversOf(context).some(({ group }) => group === type.group);
 }
 
-/** Groups that the API server itself serves: no dot, or of Kubernetes' own API (kubernetes/api). */
+/** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
 export function isBuiltIn(group: string): boolean {
   return !group.includes('.') || BUILT_IN.has(group);
 }
@@ -277,7 +277,7 @@ export function namespaceSubject(name: string): Subject {
   return { apiVersion: 'v1', kind: 'Namespace', name };
 }
 
-/** A resource type as the subject of a finding. */
+/** Returns a resource type as the subject of a finding. */
 export function typeSubject(type: TypeRef): Subject {
   return { apiVersion: apiVersionOf(type), kind: 'APIResource', name: typeName(type) };
 }
@@ -293,7 +293,7 @@ export function subjectOf(
   return { apiVersion, kind, ...(namespace === '' ? {} : { namespace }), name };
 }
 
-/** Many objects with one cause are one finding: the first is its subject, up to ten are examples. */
+/** Folds objects with one cause into one finding: the first is its subject, up to ten are examples. */
 export function foldSubjects(
   objects: readonly ObjectFacts[],
   count = objects.length,
@@ -305,24 +305,24 @@ export function foldSubjects(
 
 const MAX_NAMES = 5;
 
-/** A few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
+/** Lists a few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
 export function listNames(names: readonly string[], most = MAX_NAMES): string {
   const shown = names.slice(0, most);
   const more = names.length - shown.length;
   return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** "a, b and c" */
+/** Joins words as "a, b and c". */
 export function listWords(words: readonly string[]): string {
   return words.length < 2
     ? (words[0] ?? '')
     : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
-/** Of what somebody says, in a sentence. */
+/** The longest quotation in a sentence. */
 const MAX_SAID_CHARS = 240;
 
-/** What somebody else said, on one line that leaves room for the rest of the sentence. */
+/** Shortens a quotation to one line that leaves room for the rest of the sentence. */
 export function inShort(text: string, maxChars = MAX_SAID_CHARS): string {
   return shorten(text.replace(/\s+/g, ' ').trim(), maxChars);
 }

@@ -39,7 +39,7 @@ import { openQuestions } from './rules/foreseen-admission.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
-/** Every rule is asked; the graph ranks what they find. */
+/** All rules. Each one is applied, and the graph ranks their findings. */
 const RULES: readonly Rule[] = [
   failingApis,
   podGracePeriod,
@@ -52,9 +52,9 @@ const RULES: readonly Rule[] = [
 ];
 
 /**
- * From what was read to why the namespace is still there. Pure: the same snapshots give the same
- * diagnosis. `before` is an earlier snapshot of the same wait; without it, slow and stuck cannot be
- * told apart.
+ * Explains from a snapshot why the namespace still exists. No I/O: the same snapshots give the same
+ * diagnosis. `before` is an earlier snapshot of the same wait; without it, a slow and a stuck deletion cannot be
+ * distinguished.
  */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const { context, results, ...own } = explain(now, before);
@@ -127,7 +127,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   const results = withServers([...found, ...deleting]);
   const moving = movementOf(context, isHeld);
   const blocking = results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
-  // Nobody can have begun with what nobody has asked for.
+  // Without a request for the deletion no controller has begun.
   const isAsked = !isForeseen(context, { since: now.namespace.deletionTimestamp ?? '' });
   const trying =
     isAsked && now.unread.length === 0 ? keepsTrying(context, blocking, moving) : undefined;
@@ -139,7 +139,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   return { context, results, movement };
 }
 
-/** What an owner that is not at work serves itself comes back with it: that is no cause of its own. */
+/** Removes causes that end when an owner that does not run starts again, because the owner itself serves them. */
 function withServers(results: readonly RuleResult[]): RuleResult[] {
   return results.map((result) => {
     const server = results.find(
@@ -158,7 +158,7 @@ function isUndecided(context: Context): boolean {
   return !isAllRead(context.now) || openQuestions(context).length > 0;
 }
 
-/** Nothing holds up the namespace controller: it has not begun, tries again, or is slow. */
+/** Reports whether nothing blocks the namespace controller: it has not begun, tries again, or is slow. */
 function keepsTrying(
   context: Context,
   blocking: readonly RuleResult[],
@@ -166,7 +166,7 @@ function keepsTrying(
 ): Movement | undefined {
   if (blocking.length === 0) return healing(context);
   const isSlow = blocking.every(({ code }) => code === 'content-deleting');
-  // A second snapshot would have told how fast it goes.
+  // A second snapshot would have shown the speed.
   return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
 }
 
@@ -187,7 +187,7 @@ function queuedOf(now: Snapshot): QueuedContent[] {
     .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1));
 }
 
-/** One line for each way in which the namespace's conditions say something else than was found. */
+/** Returns one line for each contradiction between the namespace's conditions and the objects that were read. */
 function contradictionsOf({ now, conditions }: Context): string[] {
   const lines: string[] = [];
   const objects = totalOf(now);
@@ -199,7 +199,7 @@ function contradictionsOf({ now, conditions }: Context): string[] {
       `the namespace's own condition says "All content successfully removed", but ${objects} ${objects === 1 ? 'object is' : 'objects are'} still there`,
     );
   }
-  // Of queued objects only the number is known; the conditions count their finalizers as well.
+  // Only the number of queued objects is known; the conditions count their finalizers as well.
   const isComplete = isAllRead(now) && countsOf(now).every(({ queued }) => queued === 0);
   const there = new Set(groupsOf(now).flatMap(({ finalizers: own }) => own));
   for (const { finalizer } of conditions.finalizersRemaining) {
@@ -212,7 +212,7 @@ function contradictionsOf({ now, conditions }: Context): string[] {
   return lines;
 }
 
-/** Other namespaces that are Terminating and, by their own conditions, wait for one of these causes. */
+/** Returns other terminating namespaces that, by their own conditions, wait for one of these causes. */
 function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] {
   return listed(now.cluster.namespaces)
     .filter(({ name }) => name !== now.namespace.name)
@@ -224,7 +224,7 @@ function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] 
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** One object for all diagnoses: a thousand of them may name a thousand others. */
+/** One shared object for all diagnoses: a thousand of them may name a thousand others. */
 function heldNamespace(other: NamespaceFacts, since: string): HeldNamespace {
   const held = heldNamespaces.get(other) ?? { name: other.name, since };
   heldNamespaces.set(other, held);

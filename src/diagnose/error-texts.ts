@@ -1,6 +1,6 @@
 import type { ServiceRef } from '../model/snapshot.ts';
 
-/** Why a call to a webhook, which is an HTTPS request of the API server, came to nothing. */
+/** Why a call to a webhook, which is an HTTPS request of the API server, failed. */
 export type CallFailure =
   | 'service-not-found'
   | 'no-endpoints'
@@ -16,13 +16,13 @@ interface WebhookCall {
 }
 
 /**
- * What an error text says. The words themselves are always kept in `text`. `webhook` is `webhooks[].name`, not
+ * The meaning of an error text, which is always kept in `text`. `webhook` is `webhooks[].name`, not
  * the name of the configuration.
  */
 type ErrorDetail =
   | ({ kind: 'webhook-unreachable'; webhook: string } & WebhookCall)
   | { kind: 'webhook-denied'; webhook: string; message: string }
-  /** A dry run refused for a webhook's side effects: says nothing about the real request. */
+  /** A dry run refused for a webhook's side effects, which proves nothing about the real request. */
   | { kind: 'dry-run-unsupported'; webhook: string }
   | { kind: 'policy-denied'; policy: string; binding: string | undefined; message: string }
   | ({
@@ -32,7 +32,7 @@ type ErrorDetail =
     } & WebhookCall)
   | {
       kind: 'forbidden';
-      /** Absent when not authorization but an admission plugin refused (quota, Pod Security). */
+      /** Absent when an admission plugin (quota, Pod Security) refused, and not authorization. */
       user: string | undefined;
       verb: string | undefined;
       resource: string;
@@ -43,7 +43,7 @@ type ErrorDetail =
   | { kind: 'unexpected-items'; group: string; resource: string }
   | {
       kind: 'storage';
-      /** `initializing`: the API server cannot fill its cache of the type; the reason is unsaid. */
+      /** `initializing`: the API server cannot fill its cache of the type, and does not say why. */
       problem: 'unreadable' | 'initializing';
       group: string | undefined;
       resource: string | undefined;
@@ -57,15 +57,15 @@ type ErrorDetail =
   | { kind: 'other' };
 
 export type ContentError = ErrorDetail & {
-  /** The words as they came; several resource types may fail alike. */
+  /** The original text; several resource types may fail alike. */
   text: string;
 };
 
 const CONTENT_FAILURE = /^Failed to delete all resource types, (\d{1,9}) remaining: /;
 
 /**
- * What any error text says: a condition of the namespace, a failed request, the status of an object,
- * an Event, the answer to a dry run. What is not understood comes back as `other`, never dropped.
+ * Reads any error text: a condition of the namespace, a failed request, the status of an object,
+ * an Event, the answer to a dry run. A text that is not understood is `other`, never dropped.
  */
 export function classifyErrorText(text: string): ContentError[] {
   const prefix = CONTENT_FAILURE.exec(text);
@@ -99,7 +99,7 @@ function splitContentFailure(tail: string, stated: number): string[] {
 /** Go prints a resource as `apps/v1, Resource=x` and a kind as `apps/v1, Kind=X`. */
 const GROUP_VERSION_TAIL = /^(?:Resource|Kind)=/;
 
-/** A webhook that matches everything fails with the same words for every type. */
+/** Merges equal errors: a webhook that matches everything fails with the same text for every type. */
 function repeatedPiece(tail: string, times: number): string | undefined {
   const length = (tail.length + 2) / times - 2;
   if (!Number.isInteger(length) || length < 1) return undefined;
@@ -118,7 +118,7 @@ function joinUnsorted(pieces: string[]): string[] {
   return joined;
 }
 
-/** Without a stated number, a refusal ends the list: what a webhook's author wrote is free text. */
+/** Without a stated number, a refusal ends the list: the message of a webhook is free text. */
 function splitAtKnownStarts(text: string): string[] {
   const pieces = cut(text, startsKnownError);
   const refusal = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
@@ -126,7 +126,7 @@ function splitAtKnownStarts(text: string): string[] {
   return [...pieces.slice(0, refusal), pieces.slice(refusal).join(', ')];
 }
 
-/** Cuts at every ", " whose right side begins an error. */
+/** Splits at every ", " whose right side begins an error. */
 function cut(text: string, beginsError: (text: string, at: number) => boolean): string[] {
   const pieces: string[] = [];
   let start = 0;
@@ -180,13 +180,13 @@ function startsKnownError(text: string, at: number): boolean {
 }
 
 /**
- * A literal to look for, and what it says. Literals first, then sticky expressions with bounded repeats: the
+ * A literal to search for, and its meaning. Literals first, then sticky expressions with bounded repeats: the
  * text may be hostile and 100 kB long, and must be read in linear time. Quotes may be escaped: some texts
  * reach us quoted once more, inside another message.
  */
 interface Signature {
   literal: string;
-  /** From the literal on; where it does not fit, the literal says nothing. */
+  /** The pattern from the literal on; if it does not match, the literal is ignored. */
   shape?: RegExp;
   /** `rest` follows the shape, or the literal; `target` is what is named before it. */
   read: (
@@ -200,15 +200,15 @@ const saying = (detail: ErrorDetail, ...literals: string[]): Signature[] =>
   literals.map((literal) => ({ literal, read: () => detail }));
 
 const NOWHERE = { group: undefined, resource: undefined, name: undefined };
-/** Says neither type nor name, for example `illegal base64 data at input byte 4` of a bad object. */
+/** A text without type or name, for example `illegal base64 data at input byte 4` of a bad object. */
 const UNREADABLE = { kind: 'storage', problem: 'unreadable', ...NOWHERE } as const;
 
-/** A webhook of which only the words of a condition are known. */
+/** A webhook known only from the text of a condition. */
 export const UNNAMED = 'unnamed';
 
 /**
- * Earlier tiers say more. Within a tier the leftmost signature wins: it wraps what follows it, for
- * example a refusal whose free text quotes another error.
+ * The signatures; those of earlier tiers are more specific. Within a tier the leftmost match wins: it wraps the
+ * rest, for example a refusal whose free text quotes another error.
  */
 const TIERS: readonly Signature[][] = [
   [
@@ -373,7 +373,7 @@ const TIERS: readonly Signature[][] = [
 const FORBIDDEN =
   /^User \\?"(?<user>[^"\\]{0,512})\\?" cannot (?<verb>\S{1,63}) (?:resource \\?"(?<resource>[^"\\]{1,253})\\?" in API group \\?"(?<group>[^"\\]{0,253})\\?")?/;
 
-/** What one error says. Never fails: words that nobody knows are `other`. */
+/** Reads one error. Never fails: an unknown text is `other`. */
 function readErrorText(text: string): ErrorDetail {
   for (const tier of TIERS) {
     const found = tier
@@ -437,7 +437,7 @@ function targetBefore(text: string, end: number): Named | undefined {
 const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
 const SERVICE_HOST = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:[.:/]|$)/;
 
-/** Where a webhook call went and what became of it: `: Post "https://a.b.svc:443/x": <cause>`. */
+/** The URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
 function readWebhookCall(rest: string): WebhookCall {
   const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
   const host = url === undefined ? null : SERVICE_HOST.exec(url);
@@ -456,7 +456,7 @@ const FAILURES: [CallFailure, RegExp][] = [
   ['certificate', /x509: |tls: |certificate/],
 ];
 
-/** Why the API server got no answer, in its own words. */
+/** The texts by which the API server says why it got no answer. */
 export function callFailure(text: string): CallFailure {
   return FAILURES.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
@@ -466,7 +466,7 @@ export type AdmissionError = Extract<
   { kind: 'webhook-unreachable' | 'webhook-denied' | 'policy-denied' }
 >;
 
-/** Whoever refuses a request of the API server on the way to storage. */
+/** The parts of admission that can refuse a request on the way to storage. */
 export function isAdmissionError(error: ContentError): error is AdmissionError {
   return /^(?:webhook-unreachable|webhook-denied|policy-denied)$/.test(error.kind);
 }

@@ -15,7 +15,7 @@ export type WaitForGraph = Pick<
 >;
 
 /**
- * Ties results into the wait-for graph that starts at the namespace. Findings that nothing waits for
+ * Links results into the wait-for graph that starts at the namespace. Findings that nothing waits for
  * stay in the list (they may contribute) but are neither blockers nor root causes. The order in which
  * the rules found them makes no difference.
  */
@@ -46,7 +46,7 @@ function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>):
   const edges = new Map<string, Edge>();
   const add = (from: string, to: string, because: string): void => {
     const key = `${from}\n${to}`;
-    // Nothing waits for itself, and two rules may have found the same link.
+    // A finding never waits for itself, and two rules may have found the same link.
     if (from !== to && !edges.has(key)) edges.set(key, { from, to, because });
   };
   for (const id of ids) {
@@ -91,9 +91,9 @@ function reach(start: string, next: ReadonlyMap<string, string[]>): Set<string> 
 }
 
 /**
- * A chain ends where nothing further is waited for. Findings that wait for each other, and for nothing
- * else, are one end: the first by rank stands for it. The way back to the namespace is no way on: what
- * was deleted with it is where a deadlock can be broken. `ids` come by rank.
+ * Finds the ends of chains. A chain ends at a finding that waits for nothing else. Findings that wait only for each
+ * other are one end, represented by the first by rank. Links back to the namespace are not followed: an owner that
+ * was deleted with it is where a deadlock can be broken. `ids` are sorted by rank.
  */
 function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[] {
   const inner = new Map(ids.map((id) => [id, targets(next, id)]));
@@ -111,7 +111,7 @@ function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]
 }
 
 /**
- * Circles, each in the order of the walk from the namespace. Those that close through the namespace
+ * Finds circles, each in the order of the walk from the namespace. Those that close through the namespace
  * have nothing else in common: each is a deadlock of its own.
  */
 function deadlocksOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
@@ -122,7 +122,7 @@ function deadlocksOf(ids: readonly string[], next: ReadonlyMap<string, string[]>
     );
 }
 
-/** The parts into which a circle falls when the namespace is taken out. */
+/** Splits a circle into the parts that remain without the namespace. */
 function withoutNamespace(
   members: readonly string[],
   next: ReadonlyMap<string, string[]>,
@@ -142,7 +142,7 @@ function withoutNamespace(
 }
 
 /**
- * Strongly connected components (Tarjan, iterative: a hostile cluster must not overflow the stack),
+ * Finds strongly connected components (Tarjan, iterative: a hostile cluster must not overflow the stack),
  * each in the order of the walk.
  */
 function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
@@ -193,7 +193,7 @@ const TIES: readonly string[] = [
   'isCut',
 ] satisfies (keyof Ties)[];
 
-/** What is undefined is left out. */
+/** Omits undefined properties. */
 function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
   const told = Object.entries(result).filter(
     ([key, value]) => value !== undefined && !TIES.includes(key),
@@ -204,8 +204,8 @@ function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];
 
 /**
- * Two rules may find the same thing from different sides, and one owner may fail at several types: evidence and
- * duties add up, and the less certain one speaks.
+ * Merges two results with one id: two rules may find the same cause, and one owner may fail at several types.
+ * Evidence and duties are joined, and the less certain result gives the sentence.
  */
 function merge(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
@@ -237,7 +237,7 @@ function isDuty({ role = 'now' }: Remedy): boolean {
   return role === 'now';
 }
 
-/** As the codes are listed, and within a code the largest first. */
+/** Sorts by the order of the codes, and within a code by count, the largest first. */
 function rankBy(byId: ReadonlyMap<string, RuleResult>): (id: string) => number {
   const ranks = new Map<string, number>();
   for (const [id, { code, count = 1 }] of byId) {

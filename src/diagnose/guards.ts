@@ -16,7 +16,7 @@ import {
 import { type Context, calling, listed, typeName, webhooksOf } from './context.ts';
 import { type Account, NAMESPACE_CONTROLLERS } from './rights.ts';
 
-/** Whom the API server asks, or what it judges by, before anything is changed. */
+/** A webhook or policy that the API server applies before it changes anything. */
 export const ADMISSION = [
   'validatingWebhooks',
   'mutatingWebhooks',
@@ -47,7 +47,10 @@ export interface Guard {
 
 export type Operation = AdmissionRequest['operation'];
 
-/** Lists whom the API server may ask about requests for the type; what a policy excludes is not looked at. */
+/**
+ * Lists the guards that the API server may apply to requests for the type; exclusions of a policy are not
+ * evaluated.
+ */
 export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
   const { labels } = context.now.namespace;
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
@@ -121,7 +124,7 @@ export function concerns(guard: Guard, request: AdmissionRequest): boolean {
   return isAsked(guard, request) === true && mayDeny;
 }
 
-/** The first object, and one more for each guard that is asked about updates of others only: it mostly treats those alike. */
+/** Returns the first object, and one more for each guard that applies only to updates of other objects. */
 export function oneForEachGuard<T extends Candidate>(
   context: Context,
   type: ResourceType,
@@ -137,9 +140,9 @@ export function oneForEachGuard<T extends Candidate>(
 }
 
 /**
- * The webhooks and bound policies that the API server asks about such a request, in a fixed order. Undefined where
- * nobody can say: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
- * whose labels are another's.
+ * Returns the webhooks and bound policies that the API server applies to such a request, in a fixed order. Undefined if
+ * that is not known: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
+ * whose labels were not read.
  */
 export function askedAbout(
   context: Context,
@@ -169,7 +172,10 @@ export function requesterOf({ namespace, name }: Account): Requester {
   return { username, groups: [...groups, 'system:authenticated'] };
 }
 
-/** Returns the requests that may be sent, the most likely first: the gate's own dry run says nothing about their user. */
+/**
+ * Returns the requests that may be sent, the most likely first: the gate's own dry run says nothing about their
+ * user.
+ */
 export function realRequests(
   { now: { namespace } }: Context,
   operation: Operation,
@@ -191,7 +197,7 @@ export function realRequests(
   ];
 }
 
-/** Webhooks without whose Service such a request fails. */
+/** Returns the webhooks whose Service such a request needs. */
 export function closedWebhooks(
   context: Context,
   operation: Operation,
@@ -220,7 +226,7 @@ function matchesWebhook(
   );
 }
 
-/** Of the Namespace itself its own labels count, of other cluster-scoped objects none. */
+/** A selector applies to the Namespace by its own labels, and not at all to other cluster-scoped objects. */
 function matchesPlace(
   place: Record<string, string>,
   selector: readonly LabelRequirement[],
@@ -230,7 +236,7 @@ function matchesPlace(
   return !hasLabels || matchesLabels(selector, place);
 }
 
-/** With matchPolicy Equivalent a request in another version of the type is converted and matched. */
+/** Matches a rule; with matchPolicy Equivalent, a request in another version of the type is converted and matched. */
 export function matchesRule(
   rule: MatchRule,
   operation: Operation,

@@ -18,13 +18,13 @@ import {
   valueIn,
 } from './context.ts';
 
-/** After the end of its grace period a pod is given this long to be confirmed by its kubelet. */
+/** The time after its grace period in which the kubelet should confirm the end of a pod. */
 const CONFIRMATION_MS = 5_000;
 
 /**
- * Whether content is still being deleted. What remains is compared, not totals: when everything else was
- * swept out and one object stays put, that is a hang, however much went before. `isHeld`: something is
- * found that holds the namespace; then only what goes in spite of it counts.
+ * Reports whether content is still being deleted. Compares the rest, not totals: when everything else was
+ * deleted and one object stays, that is a hang, however much was deleted before. `isHeld`: a finding
+ * holds the namespace; then only deletions in spite of it count.
  */
 export function movementOf(context: Context, isHeld: boolean): Movement {
   const { before, now, nowMs } = context;
@@ -40,14 +40,14 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
     return { kind: 'shrinking', before: had, now: sum(shrunk.map((pair) => pair.now)), comparedMs };
   }
   const had = lastingOf(before);
-  // The last object has just gone: the controller finishes with its next pass, 8 s later at most.
+  // The last object was just deleted: the controller finishes with its next pass, at most 8 s later.
   if (!isHeld && lastingOf(now) === 0 && had > 0 && isAllRead(now)) {
     return { kind: 'shrinking', before: had, now: 0, comparedMs };
   }
   return { kind: 'none' };
 }
 
-/** The namespace controller looks at what remains about every 8 s, and writes what it counted. */
+/** The interval at which the namespace controller counts the rest and writes it: about 8 s. */
 const PASS_MS = 10_000;
 
 /**
@@ -81,12 +81,12 @@ function watchedQueue({ now, nowMs, conditions }: Context): Movement | undefined
   return undefined;
 }
 
-/** Until its first pass the controller has written nothing: 5 s by design, more under load. */
+/** The time until the first pass of the controller, which writes conditions: 5 s by design, more under load. */
 const FIRST_PASS_MS = 15_000;
-/** Errors are retried at most 60 s apart (namespace_controller.go, nsControllerRateLimiter). */
+/** The longest pause between retries after errors (namespace_controller.go, nsControllerRateLimiter). */
 const RETRY_MS = 90_000;
 
-/** Nothing is found that holds it: has the controller not begun, or is it about to try again? */
+/** Decides, where no finding holds the namespace, whether the controller has not begun or is about to try again. */
 export function healing({ now, nowMs, conditions }: Context): Movement | undefined {
   const { namespace } = now;
   const ageMs = nowMs - Date.parse(namespace.deletionTimestamp ?? '');
@@ -101,15 +101,15 @@ export function healing({ now, nowMs, conditions }: Context): Movement | undefin
 
 interface Shrinking {
   content: TypeContent;
-  /** Counted objects of what has shrunk, not of the whole type. */
+  /** Counts of the group that became smaller, not of the whole type. */
   before: number;
   now: number;
-  /** Finalizers of the shrinking group; empty when it is the queue of the type that shrinks. */
+  /** Finalizers of the shrinking group; empty when the queue of the type shrinks. */
   finalizers: string[];
   isQueue: boolean;
 }
 
-/** They expire and are renewed by themselves, whatever becomes of the namespace. */
+/** Types whose objects expire and are renewed independently of the namespace. */
 const TRANSIENT: ReadonlySet<string> = new Set([
   'events',
   'events.events.k8s.io',
@@ -117,10 +117,10 @@ const TRANSIENT: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Equal objects (type, set of finalizers) that are there in both snapshots and have become fewer, or those of another
- * type have: whoever removes the finalizer there is at work. Not of another product's types, nor of the same one's in
- * another API group: it may give all its finalizers one name, and has a controller for each. Built-in objects are
- * held by either.
+ * Returns groups of equal objects (type, set of finalizers) that exist in both snapshots and became fewer, or whose
+ * finalizer became rarer on another type: its controller works. Types of another product do not count, nor those of
+ * another API group of the same product: it may use one name for finalizers of several controllers. Built-in objects
+ * count for both.
  */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map((content) => [typeName(content.type), content]));
@@ -172,7 +172,7 @@ function shrunkGroups(
       : [];
   });
   if (sets.length > 0) return sets;
-  // A queue that empties only into "terminating" is not progress; fewer objects in all are.
+  // A queue whose objects only become terminating is no progress; fewer objects in total are.
   const queueShrinks = count.queued > 0 && count.queued < old.queued && count.total < old.total;
   return queueShrinks
     ? [{ content, before: old.queued, now: count.queued, finalizers: [], isQueue: true }]
@@ -183,19 +183,19 @@ function countOf(sets: ReadonlyMap<string, readonly ObjectGroup[]>, key: string)
   return sum((sets.get(key) ?? []).map(({ count }) => count));
 }
 
-/** Groups also differ in who wrote the finalizers, and in their order: objects move between those. */
+/** Merges groups that differ only in the writers or the order of finalizers: objects move between those. */
 function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
   return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
 }
 
-/** The same for the same finalizers in any order. */
+/** Returns a key that is equal for the same finalizers in any order. */
 export function finalizerSet(finalizers: readonly string[]): string {
   return JSON.stringify([...finalizers].sort());
 }
 
 const NO_FINALIZER = finalizerSet([]);
 
-/** An object that has lost one of its finalizers since the earlier snapshot. */
+/** Finds an object that has lost one of its finalizers since the earlier snapshot. */
 function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFacts>): boolean {
   return group.examples.some(
     ({ uid, finalizers }) =>
@@ -211,7 +211,7 @@ function latestGrace({ now, nowMs }: Context): string | undefined {
     .at(-1);
 }
 
-/** Grace 0 means that the kubelet has confirmed, or that no node ever had the pod. */
+/** Recognizes grace period 0: the kubelet has confirmed the end, or the pod never ran on a node. */
 export function inGrace(pod: PodFacts, nowMs: number): boolean {
   return (
     pod.nodeName !== undefined &&
@@ -220,7 +220,7 @@ export function inGrace(pod: PodFacts, nowMs: number): boolean {
   );
 }
 
-/** Nothing is heard of its kubelet, whatever grace is left. */
+/** Reports whether its kubelet is silent, whatever grace period is left. */
 export function isSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && node.ready !== 'True' && !isReporting(node);

@@ -42,8 +42,8 @@ import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
 /**
- * What the content and its conditions make necessary. A clean namespace costs no request; where something
- * is held, everything that could show its owner is read, since what was not read proves nothing.
+ * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
+ * something is held, everything that could show its owner is read, since an unread source proves nothing.
  */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   const wanted = wantedIn(now, before);
@@ -59,7 +59,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** Each is read as a whole, type by type. */
+/** Sources that are read as a whole, type by type. */
 const MAX_BEHIND = 5;
 
 function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
@@ -83,7 +83,7 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
     logs: [],
     deletions: [],
   };
-  // What the kubelet says about them.
+  // Events of the kubelet about them.
   if (wanted.nodes.length > 0) {
     wanted.places.push({ namespace: now.namespace.name, sources: ['events'] });
   }
@@ -94,14 +94,14 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** A grace period that outlasts the time in which a silent node is noticed. */
+/** A grace period longer than the time in which a silent node is noticed. */
 const LONG_GRACE_SECONDS = 60;
 
-/** Who is there at all, and what says that Kubernetes' own controllers work. */
+/** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
 const BASIS = ['namespaces', 'leases'] as const;
 const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 
-/** What prevents deletions that nobody has asked for yet. */
+/** Sources that show what would prevent deletions that were not requested yet. */
 function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
@@ -129,13 +129,13 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     // Only an aggregated server knows whether it honours dry runs.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
     const isAsked = askedAbout(context, 'DELETE', type, object)?.length !== 0;
-    // Some are immortal (apiserver pkg/admission/plugin/namespace/lifecycle): the server itself says which.
+    // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
     const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
     if (isOurs && (isAsked || isKept)) wanted.deletions.push({ type, object, key });
   }
 }
 
-/** Whoever is asked when the namespace controller ends the namespace. */
+/** Reads the guards of the last request of the namespace controller. */
 function wantEnd(context: Context, wanted: Wanted): void {
   const { cluster, namespace } = context.now;
   wantServers(context, wanted, 'UPDATE', FINALIZE, namespace);
@@ -145,7 +145,7 @@ function wantEnd(context: Context, wanted: Wanted): void {
   wanted.trials.push({ type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER });
 }
 
-/** What is behind the webhooks without which such a request fails. */
+/** Reads the backends of the webhooks that such a request needs. */
 function wantServers(
   context: Context,
   wanted: Wanted,
@@ -158,7 +158,7 @@ function wantServers(
   }
 }
 
-/** Errors that an extension API server may have caused. */
+/** Reports whether an extension API server may have caused the error. */
 const OF_AN_API: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
   'unexpected-items',
   'other',
@@ -167,7 +167,7 @@ const OF_AN_API: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind'
   'timeout',
 ]);
 
-/** Groups that fail, errors of the namespace controller, and whether it works at all. */
+/** Reads for groups that fail, for errors of the namespace controller, and for whether it works at all. */
 function wantForApis(context: Context, wanted: Wanted): void {
   const { now, conditions } = context;
   const errors = conditions.contentFailure?.errors ?? [];
@@ -203,7 +203,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
     now.content.some(({ read }) => !read.ok && /re\)initializing/.test(read.failure.message));
   if (initializing) {
     wanted.cluster.push('definitions');
-    // Any of them may be the one: definitions do not say in their metadata whether they convert.
+    // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
     wanted.definitions.push(...listed(now.cluster.definitions).map(({ name }) => name));
   }
   for (const error of errors) {
@@ -221,7 +221,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
   wantBackends(context, wanted, errors);
 }
 
-/** Services that the API server calls, and the workloads behind them. */
+/** Reads the Services that the API server calls, and the workloads behind them. */
 function wantBackends(context: Context, wanted: Wanted, errors: readonly ContentError[]): void {
   const { now, conditions } = context;
   const named = errors.flatMap((error) =>
@@ -245,10 +245,10 @@ function backendsIn(namespace: string): Wanted['places'][number] {
   return { namespace, sources: ['services', 'pods'] };
 }
 
-/** Pods of a workload, all of which have the same trouble. */
+/** The number of pods of a workload to read: all of them have the same problem. */
 const FEW = 3;
 
-/** Types without a status; what is in them is nobody's business. */
+/** Types without a status, whose content is never read. */
 const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 
 function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted): void {
@@ -291,7 +291,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   }
   const existing = now.cluster.namespaces;
   for (const namespace of places) {
-    // Accounts of namespaces that are gone are leftovers: nothing can be read there.
+    // A deleted namespace cannot be read; bindings to its accounts are leftovers.
     const isThere = existing?.ok !== true || existing.value.some(({ name }) => name === namespace);
     if (!isThere) continue;
     wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
@@ -300,7 +300,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 
 const MAX_SUSPECTS = 5;
 
-/** The logs of the most likely owners. Their pods, and so their containers, are known after the second round. */
+/** Reads the logs of the most likely owners. Their pods and containers are known after the second round. */
 function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void {
   const { now } = context;
   if (now.logs === undefined || now.forecast !== undefined) return;
@@ -316,7 +316,7 @@ function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void
   );
 }
 
-/** Workloads that are called as the writer or the well-known product, wherever they are. */
+/** Returns workloads with the name of the writer or of the well-known product, in any namespace. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
@@ -329,7 +329,7 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
     .map(({ namespace }) => namespace);
 }
 
-/** Pods of controllers that have none may be refused by a webhook that does not respond. */
+/** Reads webhooks where a controller has no pods: one that does not respond may refuse them. */
 function wantServersOfPods(context: Context, wanted: Wanted): void {
   if (actorsOf(context).every(({ ready }) => ready > 0)) return;
   for (const { rules, service } of webhooksOf(context)) {
@@ -351,19 +351,19 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   }
 }
 
-/** What a clean-up may read: the objects that a held one names, and what these name in turn. */
+/** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
 function wantNeeds(context: Context, { objects }: Held, wanted: Wanted): void {
   const named = namedBy(context, objects);
   const between = named.flatMap((one) => objectNamed(context, one) ?? []);
   wanted.partners.push(...named, ...namedBy(context, between));
 }
 
-/** One removal for each group of objects and guard, where admission asks somebody. */
+/** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */
 function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const { cluster } = context.now;
   const services = cluster.apiServices;
   if (ADMISSION.some((key) => cluster[key] === undefined)) return;
-  // Whether an aggregated server takes dry runs seriously is known only to itself.
+  // Only the aggregated server itself knows whether it honours dry runs.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
   const { finalizer, objects, type } = held;
   for (const object of oneForEachGuard(context, type, objects)) {
