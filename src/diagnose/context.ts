@@ -43,7 +43,7 @@ export function snapshotsBehind({ baseline, watched, dependents, ...now }: Snaps
   return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
 }
 
-/** A placeholder in a link for everything that another namespace waits for. */
+/** Returns the placeholder in a link for everything that another namespace waits for. */
 export function behindId(namespace: string): string {
   return `behind:${namespace}`;
 }
@@ -106,7 +106,7 @@ export function linksTo(results: readonly RuleResult[], because: string): Link[]
   return results.map((result) => ({ id: idOf(result), because }));
 }
 
-/** Returns links to the findings that hold an object. */
+/** Returns links to the findings about the finalizers of an object. */
 export function linksToHeld(object: ObjectFacts, because: string): Link[] {
   return object.finalizers.map((finalizer) => ({
     id: findingId('object-finalizer', subjectOf(object), finalizer),

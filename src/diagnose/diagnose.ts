@@ -139,7 +139,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   return { context, results, movement };
 }
 
-/** Removes causes that end when an owner that does not run starts again, because the owner itself serves them. */
+/** Links a finding to the owner that serves it, if that owner does not run: its start ends both. */
 function withServers(results: readonly RuleResult[]): RuleResult[] {
   return results.map((result) => {
     const server = results.find(

@@ -456,7 +456,7 @@ const FAILURES: [CallFailure, RegExp][] = [
   ['certificate', /x509: |tls: |certificate/],
 ];
 
-/** The texts by which the API server says why it got no answer. */
+/** Recognizes why the API server got no answer, from its text. */
 export function callFailure(text: string): CallFailure {
   return FAILURES.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
@@ -466,7 +466,7 @@ export type AdmissionError = Extract<
   { kind: 'webhook-unreachable' | 'webhook-denied' | 'policy-denied' }
 >;
 
-/** The parts of admission that can refuse a request on the way to storage. */
+/** Reports whether admission refused the request. */
 export function isAdmissionError(error: ContentError): error is AdmissionError {
   return /^(?:webhook-unreachable|webhook-denied|policy-denied)$/.test(error.kind);
 }

@@ -183,7 +183,7 @@ function countOf(sets: ReadonlyMap<string, readonly ObjectGroup[]>, key: string)
   return sum((sets.get(key) ?? []).map(({ count }) => count));
 }
 
-/** Merges groups that differ only in the writers or the order of finalizers: objects move between those. */
+/** Puts groups together that differ only in the writers or the order of finalizers: objects move between those. */
 function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
   return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
 }
@@ -195,7 +195,7 @@ export function finalizerSet(finalizers: readonly string[]): string {
 
 const NO_FINALIZER = finalizerSet([]);
 
-/** Finds an object that has lost one of its finalizers since the earlier snapshot. */
+/** Reports whether an object lost one of its finalizers since the earlier snapshot. */
 function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFacts>): boolean {
   return group.examples.some(
     ({ uid, finalizers }) =>

@@ -1,9 +1,9 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
 import { type Context, isBuiltIn, listed } from './context.ts';
 
-/** A ServiceAccount, or another user that RBAC knows. */
+/** A ServiceAccount, or another user that RBAC names. */
 export interface Account {
-  /** Undefined for a user that is no ServiceAccount. */
+  /** Undefined if the user is no ServiceAccount. */
   namespace: string | undefined;
   name: string;
 }
@@ -12,21 +12,21 @@ export function isSameAccount(a: Account | undefined, b: Account | undefined): b
   return a?.namespace === b?.namespace && a?.name === b?.name;
 }
 
-/** What RBAC lets an account do with objects of one type. Other authorizers are not visible. */
+/** The permissions that RBAC grants an account on objects of one type. Other authorizers are not visible. */
 export interface Rights {
   /** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */
   change: 'named' | 'everything' | undefined;
-  /** It can list and watch them, as a controller does. */
+  /** The account can list and watch them, as a controller does. */
   watch: 'named' | 'everything' | undefined;
-  /** It may act as somebody else, whose rights are then its own. */
+  /** The account may impersonate others, and then has their permissions. */
   impersonates: boolean;
-  /** A rule for the whole cluster names the type's group, whatever it lets do with which of its types. */
+  /** A rule for the whole cluster names the type's group, with any verbs on any of its types. */
   servesGroup: boolean;
-  /** A rule names the type of another product: that is its business. */
+  /** A rule names a type of another product: the account works on that. */
   worksElsewhere: boolean;
-  /** It may change them only by bindings of the namespace itself. */
+  /** Only bindings of the namespace itself let the account change them. */
   isLocal: boolean;
-  /** The rules that count, for people. */
+  /** The rules that grant this, for the report. */
   because: string[];
 }
 
@@ -42,7 +42,7 @@ export const NO_RIGHTS: Rights = {
 
 interface Grant {
   subject: BindingFacts['subjects'][number];
-  /** Where the binding is; undefined: in all namespaces. */
+  /** The namespace of the binding; undefined: all namespaces. */
   namespace: string | undefined;
   rule: RuleFacts;
   because: string;
@@ -89,7 +89,7 @@ function join(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): G
   );
 }
 
-/** Whether everything that grants rights here was read; otherwise nobody can say what an account may do. */
+/** Reports whether all sources of permissions were read; otherwise the permissions of an account are not known. */
 export function isRbacRead({ now }: Context): boolean {
   const place = now.places[now.namespace.name];
   return [
@@ -122,7 +122,7 @@ export function rightsOf(
     const isNamed = rule.apiGroups.includes(type.group);
     if (!isNamed && !rule.apiGroups.includes('*')) continue;
     if (!reachesPlace(context, namespace, type)) continue;
-    // What everybody may do speaks for nobody; "*" in a built-in group is a rule for all of Kubernetes.
+    // A permission for all users identifies no account; "*" in a built-in group is a rule for all of Kubernetes.
     const isOwn =
       isNamed &&
       (!isBuiltIn(type.group) || !rule.resources.includes('*')) &&
@@ -156,14 +156,15 @@ export function rightsOf(
 }
 
 /**
- * Resources by which the metadata of an object can be changed. What cloud controllers are made with patches that of
- * a Service through its status (k8s.io/cloud-provider/service/helpers, PatchService), and may do no more.
+ * Returns the resources by which the metadata of an object can be changed. The library of cloud controllers patches
+ * that of a Service through its status (k8s.io/cloud-provider/service/helpers, PatchService), and may have no other
+ * permission.
  */
 export function waysToChange({ group, resource }: ResourceType): string[] {
   return group === '' && resource === 'services' ? [resource, `${resource}/status`] : [resource];
 }
 
-/** apiserver pkg/endpoints/filters/impersonation.go: a verb on users, groups and ServiceAccounts. */
+/** Recognizes the verb on users, groups and ServiceAccounts (apiserver pkg/endpoints/filters/impersonation.go). */
 function mayImpersonate({ apiGroups, resources, verbs }: RuleFacts): boolean {
   const has = (list: readonly string[], ...values: string[]): boolean =>
     [...values, '*'].some((value) => list.includes(value));
@@ -174,14 +175,20 @@ function mayImpersonate({ apiGroups, resources, verbs }: RuleFacts): boolean {
   );
 }
 
-/** By its own name or that of all resources: kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (ResourceMatches). */
+/**
+ * Reports whether a rule names the status, or all resources (kubernetes pkg/apis/rbac/v1/evaluation_helpers.go,
+ * ResourceMatches).
+ */
 function namesStatus({ resources }: RuleFacts, type: ResourceType): boolean {
   return [type.resource, '*'].some(
     (name) => resources.includes(`${name}/status`) || resources.includes(`${name}/finalizers`),
   );
 }
 
-/** A RoleBinding reaches the namespace's content only; cluster-scoped objects need more. */
+/**
+ * Reports whether a grant applies here: a RoleBinding applies to the namespace's content, not to cluster-scoped
+ * objects.
+ */
 function reachesPlace(
   { now }: Context,
   namespace: string | undefined,
@@ -190,7 +197,7 @@ function reachesPlace(
   return namespace === undefined || (type.namespaced && namespace === now.namespace.name);
 }
 
-/** It is about all of the type, whatever it lets do. */
+/** Reports whether a rule is about all objects of the type, with any verbs. */
 function reaches(context: Context, { namespace, rule }: Grant, type: ResourceType): boolean {
   return (
     reachesPlace(context, namespace, type) &&
@@ -201,14 +208,14 @@ function reaches(context: Context, { namespace, rule }: Grant, type: ResourceTyp
 
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
-/** Returns whom a binding names, unless that is a group: a ServiceAccount is a user as well. */
+/** Returns the account that a binding names, unless that is a group: a ServiceAccount is a user as well. */
 function accountOf({ kind, namespace, name }: Grant['subject'], home: string | undefined): Account {
   if (kind === 'ServiceAccount') return { namespace: namespace ?? home, name };
   const [, place, own = name] = /^system:serviceaccount:([^:]+):(.+)$/.exec(name) ?? [];
   return { namespace: place, name: own };
 }
 
-/** Users and groups of a ServiceAccount: apiserver pkg/authentication/serviceaccount/util.go. */
+/** Compares with the user and the groups of a ServiceAccount (apiserver pkg/authentication/serviceaccount/util.go). */
 function isFor(
   subject: Grant['subject'],
   bindingNamespace: string | undefined,
@@ -221,18 +228,21 @@ function isFor(
   return account.namespace !== undefined && groups.includes(subject.name);
 }
 
-/** Who empties namespaces, with `--use-service-account-credentials`, as in most clusters, and without. */
+/**
+ * The users of the namespace controller, with `--use-service-account-credentials`, as in most clusters, and
+ * without.
+ */
 export const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: 'kube-system', name: 'namespace-controller' },
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];
 
-/** To empty namespaces; to end them it has to update namespaces/finalize. */
+/** The verbs with which it empties namespaces; afterwards it updates namespaces/finalize. */
 const EMPTYING: readonly string[] = ['list', 'deletecollection'];
 
-/** Whether the namespace controller may do this with the type; yes where nobody can say. */
+/** Reports whether the namespace controller may do this with the type; true if that is not known. */
 export function mayController(context: Context, type: ResourceType, verbs = EMPTYING): boolean {
-  // Only where RBAC grants Kubernetes' own controllers their rights.
+  // Only if RBAC grants Kubernetes' own controllers their permissions.
   const roles = listed(context.now.cluster.clusterRoles);
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
   if (!isByRoles || !isRbacRead(context)) return true;
@@ -251,7 +261,7 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
   });
 }
 
-/** Accounts that some rule lets watch or change the type; a group stands for whole namespaces. */
+/** Returns accounts that a rule lets watch or change the type; a group stands for whole namespaces. */
 export function ableAccounts(
   context: Context,
   type: ResourceType,
@@ -286,7 +296,7 @@ function changingGrants(context: Context, type: ResourceType): Grant[] {
 }
 
 /**
- * Users and groups of no ServiceAccounts that may write the type's status or finalizers, as controllers
+ * Returns users and groups, other than ServiceAccounts, that may write the type's status or finalizers, as controllers
  * do: one that runs outside of the cluster may be among them.
  */
 export function outsiders(context: Context, type: ResourceType): string[] {
@@ -311,7 +321,7 @@ export function mayOthersChange(context: Context, type: ResourceType, own: Accou
   );
 }
 
-/** What the namespace's own bindings had granted before they were deleted with it. */
+/** Returns the permission that the namespace's own bindings granted before they were deleted with it. */
 export function departedGrant(context: Context, account: Account): string | undefined {
   const { baseline } = context.now;
   if (baseline?.roleBindings.ok !== true) return undefined;

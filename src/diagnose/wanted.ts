@@ -101,7 +101,7 @@ const LONG_GRACE_SECONDS = 60;
 const BASIS = ['namespaces', 'leases'] as const;
 const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 
-/** Sources that show what would prevent deletions that were not requested yet. */
+/** Reads the sources that show what would prevent deletions that were not requested yet. */
 function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;

@@ -51,7 +51,10 @@ import {
   policiesOf,
 } from '../guards.ts';
 
-/** Whoever refuses a request on the way to storage: webhooks that cannot be called, and those that say no. */
+/**
+ * Returns the finding for a refusal by admission: a webhook that cannot be called, or a webhook or policy that
+ * denies.
+ */
 export function admissionResult(
   context: Context,
   error: AdmissionError,
@@ -71,18 +74,19 @@ export function admissionResult(
       });
 }
 
-/** What admission makes of a request. */
+/** How admission decides about a request. */
 export interface Judgement {
   results: RuleResult[];
-  /** What decides and could not be known. */
+  /** Questions that decide and have no known answer. */
   questions: string[];
-  /** What was refused to this gate, and says nothing about others. */
+  /** Refusals of the gate's own request, which prove nothing about other users. */
   toGate: RuleResult[];
 }
 
 /**
- * Judges a request for the user that will send it: what the gate's dry run was answered, webhooks that cannot answer, for
- * only the first that refuses is heard, and what looks at who asks, since its answer to the gate says nothing about others.
+ * Judges a request for the user that will send it. Uses the answer to the gate's dry run; webhooks that cannot
+ * answer, since an answer shows only the first refusal; and guards that check the user, since their answer to the
+ * gate is for another user.
  */
 export function judgeAdmission(
   context: Context,
@@ -107,7 +111,7 @@ export function judgeAdmission(
     }
     const ours = `${does} by this gate (its conditions look at who asks)`;
     judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
-    // What a policy makes of others is evaluated below.
+    // How a policy decides for other users is evaluated below.
     const isReal = guard && (guard.policy !== undefined || isAsked(guard, request));
     if (isReal && guard.webhook) add(admissionResult(context, error, does));
     if (isReal === undefined)
@@ -132,10 +136,10 @@ export function judgeAdmission(
 }
 
 const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
-/** Evidence of what no dry run of the gate could try. */
+/** The beginning of evidence that no dry run of the gate could give. */
 export const EVALUATED = 'its expressions, evaluated for ';
 
-/** What a guard that looks at who asks makes of a request as another user, or what of that could not be evaluated. */
+/** Judges the request of another user by a guard that checks the user, or says what could not be evaluated. */
 function judgedForUser(
   context: Context,
   guard: Guard,
@@ -173,8 +177,8 @@ function isSaidBy(
 }
 
 /**
- * Several configurations may have webhooks of one name; the Service in the error tells them apart, then
- * whether they select this namespace at all.
+ * Finds a webhook by its name. Several configurations may have webhooks of one name; the Service in the error
+ * decides, then whether they select this namespace at all.
  */
 function findWebhook(
   context: Context,
@@ -262,7 +266,7 @@ function webhookRemedies(
   return remediesOf(context, backend, remove, { again, or: [ignore] });
 }
 
-/** Names of webhooks are not names of objects: the configuration has to be looked for. */
+/** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
 function findConfiguration(webhook: string): Remedy {
   return look(
     `Find the configuration that has webhook ${webhook}`,
@@ -282,7 +286,7 @@ function webhookDenied(
   const name = webhook?.name ?? error.webhook;
   const subject = configurationSubject(webhook, name);
   const words = error.message === '' ? 'without explanation' : error.message;
-  // Who answers, where only one can.
+  // The workload that answers, if only one can.
   const [actor, ...others] = webhook?.service ? actorsBehind(context, webhook.service) : [];
   return {
     code: 'admission-denied',
@@ -305,7 +309,7 @@ function webhookDenied(
   };
 }
 
-/** matchLabels are said as expressions, so nothing of the selector is lost. */
+/** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
 function exempting({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
   const own = {
     key: 'kubernetes.io/metadata.name',
@@ -347,7 +351,7 @@ function policyDenied(
       ? 'ValidatingAdmissionPolicy'
       : 'MutatingAdmissionPolicy');
   const { paramKind } = policy ?? {};
-  // Without a namespace, parameters are looked for in that of the object.
+  // Without a namespace, parameters are searched in the namespace of the object.
   const isLost =
     NO_PARAMS.test(error.text) &&
     binding?.paramRef?.namespace === undefined &&
@@ -369,10 +373,13 @@ function policyDenied(
   };
 }
 
-/** apiserver, policy/generic/policy_dispatcher.go: a binding whose parameters do not exist. */
+/** The text for a binding whose parameters do not exist (apiserver, policy/generic/policy_dispatcher.go). */
 const NO_PARAMS = /no params found for policy binding/;
 
-/** It decides nothing: it cannot work (policy/generic/policy_dispatcher.go, policy/validating/validator.go). */
+/**
+ * The texts of a policy that fails instead of deciding (policy/generic/policy_dispatcher.go,
+ * policy/validating/validator.go).
+ */
 const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
 
 function meeting(who: string, words: string): Remedy {
@@ -442,7 +449,7 @@ function policyRemedies(
 }
 
 /**
- * Webhooks that are certain to refuse the operation on the object: they match it, fail closed, and nothing is
+ * Returns webhooks that are certain to refuse the operation on the object: they match it, fail closed, and nothing is
  * behind their Service. Those with match conditions are left out.
  */
 export function deadWebhooks(
@@ -471,7 +478,10 @@ function deadWebhook(
   return unreachable(context, webhook, { name, service, failure, request, evidence });
 }
 
-/** The only one who is asked, and so the one who `does` it, though nobody has heard its words. */
+/**
+ * Returns a finding about the only guard that applies: it must be the one that `does` it, although no text names
+ * it.
+ */
 export function onlyAsked(
   context: Context,
   asked: readonly Guard[],
@@ -490,7 +500,7 @@ export function onlyAsked(
   return [{ ...rest, message, certainty: 'likely' }];
 }
 
-/** Without the configuration only the name of the webhook is known, which says nothing about its kind. */
+/** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */
 function configurationSubject(webhook: WebhookFacts | undefined, name: string): Subject {
   const { kind, name: own } = webhook?.configuration ?? { kind: 'Webhook', name };
   return { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: own };

@@ -30,12 +30,12 @@ export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
 interface FailingGroup {
   group: string;
   version: string;
-  /** What was seen, one sentence per source. */
+  /** The observations, one sentence per source. */
   reasons: string[];
 }
 
 /**
- * Group-versions that cannot be discovered now. Our own discovery decides; the namespace's condition,
+ * Returns group-versions that cannot be discovered now. The gate's own discovery decides; the namespace's condition,
  * up to a minute old, is added as evidence, and stands alone only when discovery could not be read.
  */
 function failingGroups(context: Context): FailingGroup[] {
@@ -51,7 +51,7 @@ function failingGroups(context: Context): FailingGroup[] {
         reasons: [`discovery of ${group}/${version}: ${reason}`],
       }))
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
-  // In a forecast: groups whose backend goes with the namespace, so that nothing can be finished any more.
+  // In a forecast: groups whose backend is deleted with the namespace, so that no deletion can finish.
   const going = serversOf(context)
     .filter(({ service }) => isGoing(context, service.namespace))
     .filter((one) => !found.some((other) => isSameVersion(one, other)))
@@ -69,7 +69,7 @@ function failingGroups(context: Context): FailingGroup[] {
 }
 
 /**
- * API groups that do not respond. The namespace controller needs a complete discovery to finish, so one of
+ * Finds API groups that do not respond. The namespace controller needs a complete discovery to finish, so one of
  * them holds every namespace (namespaced_resources_deleter.go, deleteAllContent). Available=False alone is
  * no proof: a group whose resources can still be discovered blocks nothing. Nor is Available=True: aggregated
  * discovery asks the backend for /apis, the availability check for /apis/<group>/<version>, and they can
@@ -136,7 +136,7 @@ function unavailable(
   };
 }
 
-/** Reasons of the Available condition, kube-aggregator remote_available_controller.go. */
+/** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
 function failureOf({ available }: ApiServiceFacts): CallFailure {
   switch (available?.reason) {
     case 'ServiceNotFound':
@@ -171,7 +171,7 @@ function unavailableRemedies(
   ]);
 }
 
-/** Groups that others rely on, where the loss can be named. */
+/** Known groups, and what stops working without them. */
 const LOSSES: ReadonlyMap<string, string> = new Map([
   ['metrics.k8s.io', 'kubectl top and autoscaling on CPU and memory stop'],
   ['custom.metrics.k8s.io', 'autoscaling on its metrics stops'],

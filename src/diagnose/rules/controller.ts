@@ -17,18 +17,21 @@ import { askedAbout } from '../guards.ts';
 import { refusedEnd } from './types.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
-/** A leader renews its Lease every 2 s; after its duration anybody may take it (client-go, leader election). */
+/**
+ * The default duration of a Lease: a leader renews it every 2 s; after its duration any replica may take it
+ * (client-go).
+ */
 const LEASE_SECONDS = 15;
-/** A backlog alone delays the first pass by minutes on a busy cluster; without a stale Lease, wait. */
+/** The time without a pass after which the controller counts as silent; a backlog alone may delay it by minutes. */
 const SILENCE_MS = 90_000;
 
 interface ControllerManager {
-  /** `unseen`: managed clusters hide its Lease. */
+  /** `unseen`: its Lease was not found, as in managed clusters. */
   state: 'fresh' | 'stale' | 'unseen';
   evidence: string;
 }
 
-/** Judged by its Lease and by what it did, never assumed to run. */
+/** Judges kube-controller-manager by its Lease and its writes; never assumes that it runs. */
 export function controllerManager({ now, nowMs }: Context): ControllerManager {
   const lease = listed(now.cluster.leases).find(
     ({ namespace, name }) => namespace === LEASE.namespace && name === LEASE.name,
@@ -50,8 +53,8 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
 }
 
 /**
- * Nobody processes the namespace: no conditions were ever written, or nothing goes on although its Lease is
- * stale. A stale Lease proves that kube-controller-manager is not there; silence alone only suggests it.
+ * Finds that no controller processes the namespace: no conditions were ever written, or nothing changes and its
+ * Lease is stale. A stale Lease proves that kube-controller-manager does not run; silence alone only suggests it.
  */
 export function namespaceControllerInactive(context: Context): RuleResult[] {
   const refused = isLeftAlone(context) ? refusedEnd(context) : [];
@@ -68,7 +71,7 @@ export function askedAboutEnd(context: Context) {
   return askedAbout(context, 'UPDATE', FINALIZE, { ...namespace, namespace: '' }) ?? [];
 }
 
-/** Nothing of its content explains why it is still there. */
+/** Reports whether no content explains why the namespace still exists. */
 export function isLeftAlone(context: Context): boolean {
   const { now } = context;
   if (now.forecast !== undefined) return false;
@@ -76,7 +79,7 @@ export function isLeftAlone(context: Context): boolean {
   return isUnprocessed(context) || (isWaitingForController(context) && isEmpty);
 }
 
-/** Also where it is too early to call that silence, and there is nothing else to say. */
+/** Returns the finding that the namespace was not processed, also before the time counts as silence. */
 export function unprocessed(context: Context): RuleResult {
   return {
     ...inactiveControllerManager(context, controllerManager(context)),
@@ -84,7 +87,7 @@ export function unprocessed(context: Context): RuleResult {
   };
 }
 
-/** The finding as such: also the end of chains to what only kube-controller-manager removes. */
+/** Returns the finding itself, which also ends chains to finalizers that only kube-controller-manager removes. */
 export function inactiveControllerManager(
   context: Context,
   { state, evidence }: ControllerManager,
@@ -141,28 +144,31 @@ function hasQueue({ now }: Context): boolean {
   return countsOf(now).some(({ queued }) => queued > 0);
 }
 
-/** No conditions, and no object but what was asked to go by somebody before. */
+/** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
 export function isUnprocessed(context: Context): boolean {
   if (!isWaitingForController(context)) return false;
   if (totalOf(context.now) > 0 && !hasQueue(context)) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 
-/** Clusters made with kubeadm, kind among them, run it as pods with this label. */
+/** Returns the command for its log: clusters made with kubeadm, kind among them, run it as pods with this label. */
 function controllerLog(lines: number): string {
   const label = 'component=kube-controller-manager';
   return kubectl('logs', '-n', 'kube-system', '-l', label, `--tail=${lines}`);
 }
 
-/** Any write to the Namespace puts it back into the controller's queue (namespace_controller.go). */
+/**
+ * Returns a remedy that writes to the Namespace, which puts it back into the controller's queue
+ * (namespace_controller.go).
+ */
 function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remedy {
   const annotate = kubectl('annotate', 'namespace', namespace.name, '--overwrite');
-  // A value of its own each time: a write that changes nothing is not a write.
+  // A new value each time: the API server ignores a write that changes nothing.
   const command = `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`;
   return role('or', { text, command });
 }
 
-/** Everything could be read and no rule explains the hang: say what was looked at, and guess nothing. */
+/** Returns the finding where everything was read and no rule explains the hang: it lists what was inspected. */
 export function unexplained(context: Context): RuleResult {
   const { now } = context;
   const asked = askedAboutEnd(context);

@@ -31,14 +31,14 @@ import {
 } from '../guards.ts';
 import { type Judgement, judgeAdmission } from './admission.ts';
 
-/** An object whose deletion a forecast judges, and under which key its dry run stands: `kubectl` takes that as a name. */
+/** An object whose deletion a forecast judges, and the key of its dry run, which kubectl accepts as a name. */
 interface Sample {
   type: ResourceType;
   object: Candidate & Pick<ObjectFacts, 'uid'>;
   key: string;
 }
 
-/** Lists one object of each type, those that only some webhooks or policies are asked about, and the namespace. */
+/** Lists one object of each type, objects to which only some webhooks or policies apply, and the namespace. */
 export function samplesIn({ now: { forecast, namespace } }: Context): Sample[] {
   if (forecast === undefined) return [];
   const searched = Object.values(forecast.samples ?? {}).flatMap(({ sample }) => sample ?? []);
@@ -56,7 +56,7 @@ export function samplesIn({ now: { forecast, namespace } }: Context): Sample[] {
   return [...inside, { type: NAMESPACE_TYPE, object: own, key: typeName(NAMESPACE_TYPE) }];
 }
 
-/** Returns what admission makes of the deletion of each sample. */
+/** Judges the deletion of each sample. */
 export function foreseenAdmission(context: Context) {
   const { forecast } = context.now;
   const samples = samplesIn(context).filter(({ type }) => !isAggregated(context, type));
@@ -68,7 +68,10 @@ export function foreseenAdmission(context: Context) {
   });
 }
 
-/** What a forecast could not try, or what was refused to the gate and says nothing about others. */
+/**
+ * Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other
+ * users.
+ */
 export function openQuestions(context: Context): Diagnosis['notInspected'] {
   const { forecast, namespace, takenAt, trials } = context.now;
   if (forecast === undefined) return [];
@@ -90,7 +93,10 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
   ];
 }
 
-/** What could not be tried; where a permission is missing, who would have been asked, and how to let the gate ask. */
+/**
+ * Returns what could not be tried; with a missing permission, also the guards that would decide, and the rule to
+ * add.
+ */
 function untried(
   context: Context,
   { operation, type, object }: AdmissionRequest,
@@ -113,7 +119,10 @@ function untried(
 
 const LONG_SECONDS = 600;
 
-/** The namespace controller deletes one object of a type after the other (apiserver, registry/store.go). */
+/**
+ * Returns types whose objects take long to delete: the API server deletes them one by one (apiserver,
+ * registry/store.go).
+ */
 function slowDeletions({ deletions, present }: Forecast): NotInspected[] {
   return countsOf(present).flatMap(({ type, total }) => {
     const trial = deletions[typeName(type)];
@@ -125,19 +134,19 @@ function slowDeletions({ deletions, present }: Forecast): NotInspected[] {
   });
 }
 
-/** The last request of the namespace controller. */
+/** Returns the last request of the namespace controller. */
 function endOf(context: Context): AdmissionRequest {
   const own = { ...context.now.namespace, namespace: '' };
   return realRequests(context, 'UPDATE', FINALIZE, own)[0];
 }
 
-/** What admission makes of that. */
+/** Judges the last request of the namespace controller. */
 export function judgeEnd(context: Context): Judgement {
   const trial = context.now.trials[trialKey(context.now.namespace.uid, KUBERNETES_FINALIZER)];
   return judgeAdmission(context, endOf(context), 'the namespace controller', trial);
 }
 
-/** Returns which objects have to be looked for, so that each guard is asked about one that concerns it. */
+/** Returns which objects to search, so that each guard has one to which it applies. */
 export function samplesWanted(
   context: Context,
   type: ResourceType,
@@ -157,7 +166,7 @@ export function samplesWanted(
     }));
 }
 
-/** Reports whether what the guard makes of an object depends on the object. */
+/** Reports whether the decision of the guard depends on the object. */
 function isSelective(guard: Guard): boolean {
   const { webhook, policy } = guard;
   const texts = [
@@ -171,7 +180,7 @@ function isSelective(guard: Guard): boolean {
   );
 }
 
-/** Kubernetes label selectors, apimachinery pkg/labels/selector.go. */
+/** Writes a requirement as a Kubernetes label selector (apimachinery pkg/labels/selector.go). */
 function selectorText({ key, operator, values }: LabelRequirement): string {
   if (values.length > 0) return `${key} ${operator.toLowerCase()} (${values.join(',')})`;
   return operator === 'Exists' ? key : `!${key}`;

@@ -21,13 +21,13 @@ import { isAdmissionError } from '../error-texts.ts';
 import { inGrace, isReporting, isSilent } from '../movement.ts';
 import { admissionResult } from './admission.ts';
 
-/** Pods that were asked to go. */
+/** Returns the terminating pods. */
 export function terminatingPods({ now }: Context): PodFacts[] {
   return listed(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
 }
 
 /**
- * A pod's deletionTimestamp is the time of the request plus its grace period, so until then its
+ * Finds pods within their grace period. A pod's deletionTimestamp is the time of the request plus that period, so its
  * containers may still be shutting down (kubernetes/pkg/registry/core/pod/strategy.go,
  * CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
  */
@@ -73,26 +73,29 @@ export function podGracePeriod(context: Context): RuleResult[] {
   ];
 }
 
-/** Grace 0 with a finalizer means that the kubelet has confirmed: the finalizer alone holds it. */
+/**
+ * Reports whether the grace period is over. Grace 0 with a finalizer: the kubelet has confirmed, only the finalizer
+ * holds it.
+ */
 export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   const isConfirmed = pod.deletionGracePeriodSeconds === 0 && pod.finalizers.length > 0;
   return pod.nodeName !== undefined && !isConfirmed && !inGrace(pod, nowMs);
 }
 
-/** Nobody shuts it down, whatever grace is left. */
+/** Reports whether no kubelet shuts the pod down, whatever grace period is left. */
 function isUnattended(now: Snapshot, pod: PodFacts): boolean {
   const node = now.nodes[pod.nodeName ?? ''];
   return isSilent(now, pod) || (node?.ok === true && node.value === undefined);
 }
 
-/** Nobody may confirm its end; pods of a node that is gone are collected. */
+/** Reports whether no kubelet can confirm its end. The pod garbage collector deletes pods of a deleted node. */
 export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && node.ready !== 'True';
 }
 
 /**
- * Pods whose grace period is over. Only the kubelet of their node may confirm that nothing runs any
+ * Finds pods whose grace period is over. Only the kubelet of their node may confirm that nothing runs any
  * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
  */
 export function podOverdue(context: Context): RuleResult[] {
@@ -116,7 +119,7 @@ export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
   return isEnding ? podGracePeriod(context) : [];
 }
 
-/** What the kubelet has complained about since they were asked to go: containers, volumes, sandboxes. Newest first. */
+/** Returns warnings of the kubelet since the deletion: about containers, volumes, sandboxes. Newest first. */
 function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
   const since = Math.min(
     ...pods.map(
@@ -211,7 +214,7 @@ function nodeEvidence(name: string, node: NodeFacts | undefined): string {
   return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}`;
 }
 
-/** More would not be read; the rest follows the same command. */
+/** The most names in one command; the same command works for the rest. */
 const MAX_NAMES = 10;
 
 function nodeRemedies(
@@ -276,9 +279,9 @@ function deletion(pods: readonly PodFacts[], ...flags: string[]): string {
 const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 
 /**
- * A claim that a scheduled pod still names keeps its protection finalizer, finished pods included
- * (kubernetes/pkg/controller/volume/pvcprotection/pvc_protection_controller.go). Nobody proposes to remove
- * it: the data goes with the claim, under the pod that uses it.
+ * Finds claims in use. A claim that a scheduled pod still names keeps its protection finalizer, finished pods included
+ * (kubernetes/pkg/controller/volume/pvcprotection/pvc_protection_controller.go). No remedy removes
+ * it: the data would be deleted with the claim while the pod uses it.
  */
 export function volumeInUse(context: Context): RuleResult[] {
   return groupsOf(context.now)
@@ -303,7 +306,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
   if (pods.length === 0) return [];
   const names = listNames(pods.map(({ name }) => name));
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
-  // The namespace controller deletes pods first: one that stays was refused by somebody.
+  // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refused =
     staying.length === 0
       ? []
@@ -342,7 +345,7 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
   ];
 }
 
-/** Whatever holds the pod holds the claim. */
+/** Returns links to the findings of the pod, which also hold its claim. */
 function podFindings(context: Context, pod: PodFacts): Link[] {
   const because = `Pod ${pod.name} uses the claim`;
   const held = pod.finalizers.map((finalizer) => ({
@@ -352,7 +355,7 @@ function podFindings(context: Context, pod: PodFacts): Link[] {
   return [...held, ...linksTo(findingsOfPod(context, pod), because)];
 }
 
-/** The pod's finding may stand for many pods, under the name of the first. */
+/** Returns the subject of the pod's finding, which may stand for many pods under the name of the first. */
 function foldedSubject({ now }: Context, pod: PodFacts, finalizer: string) {
   const group = groupsOf(now).find(
     ({ examples, finalizers }) =>

@@ -46,9 +46,9 @@ import { foreseenAdmission, judgeEnd } from './foreseen-admission.ts';
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
 /**
- * What the namespace controller could not delete, in the words of NamespaceDeletionContentFailure, and
- * what we could not list ourselves. Only what fails now: overdue pods have rules of their own, and a text
- * that is older than our own success is no evidence.
+ * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and
+ * types that the gate could not list. Only current failures: overdue pods have rules of their own, and a text
+ * that is older than a success of the gate is no evidence.
  */
 export function failingTypes(context: Context): RuleResult[] {
   const said = (context.conditions.contentFailure?.errors ?? []).flatMap((error) =>
@@ -62,8 +62,8 @@ export function failingTypes(context: Context): RuleResult[] {
 }
 
 /**
- * What a forecast can know about the deletion of single types: what admission answers to a dry run, webhooks
- * and conversions that nobody will answer, and what the namespace controller may not delete.
+ * Finds what a forecast can know about the deletion of single types: the answer of admission to a dry run, webhooks
+ * and conversions without a backend that will answer, and types that the namespace controller may not delete.
  */
 function foreseenFailures(context: Context): RuleResult[] {
   const { forecast, namespace } = context.now;
@@ -84,15 +84,15 @@ function foreseenFailures(context: Context): RuleResult[] {
 }
 
 /**
- * Objects that are stored in another version than the served one need the webhook to be read at all, wherever
- * they are. Of those elsewhere nobody knows whether there are any.
+ * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
+ * in every namespace; whether other namespaces have such objects is not known.
  */
 function foreseenConversion(
   context: Context,
   crd: DefinitionDetail,
   { present }: Forecast,
 ): RuleResult[] {
-  // Where our own LIST failed, that is the finding.
+  // If the gate's own LIST failed, another finding says it.
   const count = countsOf(present).find(({ type }) => typeName(type) === crd.name);
   const service = crd.conversionService;
   if (count === undefined || service === undefined) return [];
@@ -119,14 +119,14 @@ function foreseenForbidden(context: Context): RuleResult[] {
     });
 }
 
-/** As the API server would refuse it. */
+/** Returns the error with which the API server would refuse it. */
 function unruled({ group, resource }: TypeRef, verb: string, does: string): ErrorOf<'forbidden'> {
   const message = `no rule lets ${CONTROLLER} ${does}`;
   const text = `RBAC: ${message}`;
   return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text };
 }
 
-/** Everything inside is gone, or will be, and the last request of the namespace controller is refused to anybody. */
+/** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedEnd(context: Context): RuleResult[] {
   const blocksNamespace =
     'it refuses the request with which the namespace controller finishes the deletion';
@@ -145,11 +145,11 @@ function forbiddenEnd(context: Context): RuleResult[] {
 
 function ofError(context: Context, error: ContentError): RuleResult[] {
   if (isAdmissionError(error)) {
-    // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): none, no refusal.
+    // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
     const suspects = suspectTypes(context);
     if (suspects.length === 0 && isAllRead(context.now)) return [];
     const told = admissionResult(context, error, 'DELETE of its content');
-    // Only the first that refuses is heard of.
+    // An answer shows only the first refusal.
     const dead = countsOf(context.now).flatMap(({ type, sample }) =>
       sample === undefined || !suspects.includes(type)
         ? []
@@ -157,7 +157,7 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
     );
     return [told, ...dead.filter((one) => idOf(one) !== idOf(told))].map((result) => ({
       ...result,
-      // It is refused to the namespace controller itself: nobody else is meant.
+      // The request of the namespace controller itself is refused, so this is proven.
       ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
       blocksNamespace: 'the namespace controller cannot delete its content',
     }));
@@ -168,7 +168,7 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
     case 'conversion-failed':
       return [conversionFailing(context, error)];
     case 'forbidden': {
-      // Without a user it is no authorizer that refuses: an extension API, or admission.
+      // A text without a user is no refusal by an authorizer, but by an extension API or admission.
       const type = findType(context, error);
       return error.user === undefined && type !== undefined
         ? [apiFailing(context, type, error.text)]
@@ -187,8 +187,8 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
 }
 
 /**
- * An extension API that says it has deleted, and keeps its objects. The pod rules look for themselves: a healthy
- * deletion says this of pods for moments, too.
+ * Finds an extension API that reports a deletion and keeps its objects. Pods have rules of their own: a healthy
+ * deletion reports this for pods for moments, too.
  */
 function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
   const type = findType(context, error);
@@ -202,9 +202,9 @@ function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): Rule
 }
 
 /**
- * Types that an error without a name can be about. The controller deletes every type it lists, so
- * what still has objects that were never asked to go is where it failed; an extension API comes first,
- * since its backend answers in its own words.
+ * Returns types that an error without a name can be about. The controller deletes every type it lists, so
+ * it failed at a type that still has objects without a deletionTimestamp. An extension API comes first,
+ * since its backend answers with texts of its own.
  */
 function suspectTypes(context: Context): ResourceType[] {
   const left = countsOf(context.now).filter(({ queued }) => queued > 0);
@@ -215,19 +215,19 @@ function suspectTypes(context: Context): ResourceType[] {
 }
 
 /**
- * Types that our own LIST failed on although their group answers: the controller lists them too. A
- * refusal is our missing right, not a fault of the API.
+ * Finds types whose LIST failed for the gate although their group answers: the controller lists them too. A
+ * refusal is a missing permission of the gate, not a fault of the API.
  */
 function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult[] {
-  // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher): that is no throttling.
+  // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher), which is no throttling.
   if (read.ok) return [];
   const { kind, message, status } = read.failure;
   if (status === 404) {
     const retired = retiredVersion(context, type);
     return retired === undefined ? [] : [retired];
   }
-  // Other types are answered by the API server itself: what sends no JSON, or nothing, is behind it. The namespace
-  // controller waits longer than the gate, and says if that was in vain.
+  // The API server itself answers for other types; a backend that sends no JSON, or nothing, is behind it. The
+  // namespace controller waits longer than the gate, and its condition says if it got no answer either.
   const isBroken =
     isAggregated(context, type) &&
     context.now.content.some((other) => other.read.ok) &&
@@ -251,7 +251,7 @@ function findType(
 }
 
 /**
- * A broken conversion keeps the API server from filling its cache of the type, so it holds namespaces
+ * Finds a broken conversion. It keeps the API server from filling its cache of the type, so it holds namespaces
  * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
  */
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
@@ -261,7 +261,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
   const service = error.service ?? valueIn(context.now.definitions[name])?.conversionService;
   const backend = service && backendOf(context, service, error.cause);
-  // Without a call that failed, these are its own words (apiextensions-apiserver, webhook_converter.go).
+  // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
   const words = said && inShort(said);
   const server =
@@ -303,7 +303,10 @@ function conversionRemedies(
   return remediesOf(context, backend, stop, { again, isSameBefore: false });
 }
 
-/** Of conversion without a webhook (apiextensions-apiserver pkg/apiserver/conversion) and of decoding. */
+/**
+ * Texts about a version, from a conversion without a webhook (apiextensions-apiserver pkg/apiserver/conversion) and
+ * from decoding.
+ */
 const ASKED_VERSION =
   /(?:request to convert CR (?:from|to) an invalid group\/version: |no kind "?[^"]+"? is registered for version "?)([^/\s"]+)\/(v\w+)/;
 
@@ -312,7 +315,7 @@ export function asksForVersion(text: string): { group: string; version: string }
   return group === undefined || version === undefined ? undefined : { group, version };
 }
 
-/** Where the error does not say of which type it is, only one of its group may lack the version. */
+/** Finds the type of an error that does not name it: only one type of the group may lack the version. */
 function retiredIn(context: Context, text: string): RuleResult[] {
   const asked = asksForVersion(text);
   if (asked === undefined) return [];
@@ -324,8 +327,8 @@ function retiredIn(context: Context, text: string): RuleResult[] {
 }
 
 /**
- * A version that was taken out of a CRD while objects are stored in it: the API server cannot decode them.
- * It has to be known again, and need not be served (apiextensions-apiserver, storedVersions).
+ * Finds a version that was removed from a CRD while objects are stored in it: the API server cannot decode them.
+ * The version must be added to the CRD again, and need not be served (apiextensions-apiserver, storedVersions).
  */
 function retiredVersion(
   context: Context,
@@ -359,7 +362,7 @@ function retiredVersion(
   };
 }
 
-/** "storage is (re)initializing", without the type: all that Kubernetes <= 1.32 says of a dead conversion. */
+/** Recognizes "storage is (re)initializing", the text of Kubernetes <= 1.32 for a dead conversion, without the type. */
 export function isInitializing(error: ContentError): boolean {
   return error.kind === 'storage' && error.problem === 'initializing';
 }
@@ -373,7 +376,7 @@ function ofStorage(
   return dead.length > 0 ? dead : [storageUnreadable(context, error, failing)];
 }
 
-/** CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
+/** Finds CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
 function deadConversions(context: Context, error: ContentError): RuleResult[] {
   return conversionsOf(definitionsOf(context)).flatMap((crd) => {
     const { isDead, failure } = backendOf(context, crd.service);
@@ -382,7 +385,7 @@ function deadConversions(context: Context, error: ContentError): RuleResult[] {
   });
 }
 
-/** As the API server would say it. */
+/** Returns the error that the API server would report. */
 function unanswered(
   { group, kind: objectKind, conversionService: service }: DefinitionDetail,
   cause: CallFailure,
@@ -392,7 +395,7 @@ function unanswered(
   return { kind: 'conversion-failed', group, objectKind, ...call, text };
 }
 
-/** With and without `--use-service-account-credentials`. */
+/** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
 const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 const ROLE = 'system:controller:namespace-controller';
 
@@ -452,8 +455,8 @@ function storageUnreadable(
 }
 
 /**
- * An object that cannot be decrypted or decoded breaks every list of its type. The unsafe delete needs
- * the feature AllowUnsafeMalformedObjectDeletion (KEP-3926) and the verb
+ * Returns remedies for an object that cannot be decrypted or decoded: it breaks every list of its type. The unsafe
+ * delete needs the feature AllowUnsafeMalformedObjectDeletion (KEP-3926) and the verb
  * unsafe-delete-ignore-read-errors; kubectl has no flag for it.
  */
 function storageRemedies(
@@ -488,13 +491,13 @@ function rootOf(type: TypeRef): string {
 }
 
 /**
- * An extension API server's answer reaches the condition as its bare words, without the status code,
- * so the words have to tell a refusal (403) from a failure.
+ * A refusal (403) by an extension API server. Its answer reaches the condition as a bare text, without the status code,
+ * so the text has to distinguish a refusal from a failure.
  */
 const REFUSAL =
   /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
 
-/** The API is Available, yet a request for this type fails, or is refused. */
+/** Finds an API that is Available although a request for this type fails or is refused. */
 function apiFailing(
   context: Context,
   type: ResourceType,
@@ -551,7 +554,7 @@ function apiFailing(
 }
 
 /**
- * A type that is being deleted itself. The CRD waits for its objects, not they for it, so this
+ * Finds a CRD that is terminating. The CRD waits for its objects, and they do not wait for it, so this
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
 export function crdTerminating(context: Context): RuleResult[] {
@@ -583,11 +586,11 @@ export function crdTerminating(context: Context): RuleResult[] {
   });
 }
 
-/** Objects that are going away right now: slow, not stuck. `isHeld`: something else holds the namespace. */
+/** Finds objects that are being deleted right now: slow, not stuck. `isHeld`: another finding holds the namespace. */
 export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
-  // What only waits in the queue behind something that is held is no progress of its own.
+  // Queued objects behind a held object are no progress of their own.
   const shrinking = shrinkingTypes(before, now).filter(({ isQueue }) => !isQueue || !isHeld);
   const byType = Map.groupBy(shrinking, ({ content }) => typeName(content.type));
   const there = [...byType.values()].filter((list) => list.some((moving) => moving.now > 0));
@@ -621,13 +624,13 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
 
 const MORE_TIME = role('now', { text: 'Give the deletion more time: raise the timeout' });
 
-/** The API server cuts a collection delete off after 60 s; seen with 100,000 objects on two cores. */
+/** The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. */
 const CROWD = 5_000;
 
 /**
- * A type with more objects than one request of the namespace controller can delete. Its request is cut
- * off, the condition complains, and it begins again: that is slow, and no fault of the API, which
- * answered our own LIST. `undefined` when there is no such crowd.
+ * Finds a type with more objects than one request of the namespace controller can delete. Its request is cut
+ * off, the condition reports an error, and it begins again: that is slow, and no fault of the API, which
+ * answered the gate's own LIST. `undefined` if the type has fewer objects.
  */
 function crowdedType(context: Context, type: ResourceType, text: string): RuleResult[] | undefined {
   const count = countsOf(context.now).find((one) => one.type === type);
