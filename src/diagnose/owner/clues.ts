@@ -29,6 +29,7 @@ import {
   isOftenManaged,
   isSetByHand,
   knownFinalizer,
+  LAST_WORDS_MS,
   lateWriters,
   specificFieldManager,
   statusManagers,
@@ -46,8 +47,10 @@ import {
   isNamed,
   isSameName,
   isTaskName,
+  KUBERNETES_CONTROLLERS,
   matchesName,
   matchesReporter,
+  NODE_COMPONENTS,
   programNames,
   SHARED_STATUS_WRITERS,
   workloadsOfPod,
@@ -71,6 +74,9 @@ interface ClueRow {
   names?: 'alone' | 'with a permission' | 'ranks';
   pointsTo: (question: OwnerQuestion) => Pointer[];
 }
+
+/** Begins the sentences about those that no workload in the cluster shows. */
+export const RUNS_OUTSIDE = 'it may run outside of the cluster';
 
 /** Every clue, in the order in which they count. No rule about who the owner is exists outside of this and EXCLUSIONS. */
 export const CLUES = [
@@ -219,7 +225,7 @@ export const CLUES = [
   {
     kind: 'outside',
     about: 'anyone',
-    text: 'it may run outside of the cluster',
+    text: RUNS_OUTSIDE,
     pointsTo: outsidePrograms,
   },
 ] as const satisfies readonly ClueRow[];
@@ -279,9 +285,14 @@ function unusedAccounts({ context, held, actors }: OwnerQuestion): Account[] {
   );
 }
 
-/** Returns those of this namespace: what ran as them was deleted with it. */
+/** Returns those of terminating namespaces: what ran as them was deleted with these. */
 function departedAccounts(question: OwnerQuestion): Account[] {
-  return unusedAccounts(question).filter(({ namespace }) => isInside(question.context, namespace));
+  return unusedAccounts(question).filter((account) => isDeparting(question, account));
+}
+
+function isDeparting({ context }: OwnerQuestion, { namespace }: Account): boolean {
+  const home = listed(context.now.cluster.namespaces).find(({ name }) => name === namespace);
+  return isInside(context, namespace) || home?.deletionTimestamp !== undefined;
 }
 
 /** One program of a product may set what another one removes: snapshot-controller and csi-snapshotter. */
@@ -580,7 +591,7 @@ function permitted(question: OwnerQuestion): Pointer[] {
 
 /**
  * Returns programs that may act although no workload in the cluster shows them: holders of renewed Leases, users and
- * groups with permissions on the type, a cloud provider, and late writers of objects of the type.
+ * groups with permissions on the type, a cloud provider, late writers of objects of the type, and late reporters.
  */
 function outsidePrograms(question: OwnerQuestion): Pointer[] {
   const { context, held, domain, actors, rightsOf } = question;
@@ -604,10 +615,16 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
   const writers = lateWriters(context, { ...held, objects: [...held.objects, ...alike] }).filter(
     ({ manager }) => !SHARED_STATUS_WRITERS.test(manager) && !isKnown(manager),
   );
+  const late = eventsAbout(context, held).filter(
+    ({ component, instance, at = '' }) =>
+      Date.parse(at) >= Date.parse(held.since) - LAST_WORDS_MS &&
+      ![NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(component)) &&
+      !actors.some((actor) => matchesReporter(actor, component, instance)),
+  );
   // An account that is named like the writer was used by the workload that was deleted.
   const idle = unusedAccounts(question).filter(
     (account) =>
-      !isInside(context, account.namespace) &&
+      !isDeparting(question, account) &&
       !isSameName(account.name, writerOf(held)?.manager ?? '') &&
       rightsOf(account).change === 'named' &&
       rightsOf(account).because.some((by) => !by.startsWith('ClusterRole system:')) &&
@@ -624,6 +641,9 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
       ),
     ),
     ...outsiders(context, held.type).map((who) => outside(who, `${who} may change the type`)),
+    ...late.map(({ component, at }) =>
+      outside(component, `"${component}" reported an Event about the object at ${at}`),
+    ),
     ...writers.map(({ object: { kind, name }, manager }) =>
       outside(manager, `"${manager}" updates the status of ${kind} ${name}`),
     ),

@@ -101,6 +101,9 @@ export function lateWriters(context: Context, held: Held) {
   );
 }
 
+/** A terminating namespace accepts no Events: the last ones from before may be all that a controller could say. */
+export const LAST_WORDS_MS = 60_000;
+
 export function knownFinalizer(held: Held): CatalogueEntry | undefined {
   const { kind } = held.subject;
   const known = lookUpFinalizer(held.finalizer, { kind, group: held.type.group });

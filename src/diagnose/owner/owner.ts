@@ -44,6 +44,7 @@ import {
 } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
 import { isLost } from '../rules/pods.ts';
+import { RUNS_OUTSIDE } from './clues.ts';
 import type { Excluded } from './exclusions.ts';
 import {
   finalizerDomain,
@@ -582,9 +583,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
-      : first?.error.kind === 'not-found'
-        ? ` and runs, but something that it needs does not exist${words}`
-        : ` and runs, but its requests are refused${words}`;
+      : ` and runs, but ${troubleText(first)}${words}`;
     const cures = cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
     const remedies = [...cures, ...(isHopeless ? removal : []), logRemedy(context, actor)];
     const failing = findingAbout(ownerCase, 'owner-failing', refused, remedies, {
@@ -678,6 +677,13 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const more = { certainty: 'likely', evidence } as const;
     return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
   }
+  const gone = goneNeeds(context, held);
+  if (waiting === undefined && gone.length > 0) {
+    const words = ` and runs, but may need what was in this namespace: ${listNames(gone)}`;
+    const remedies = [...removal, logRemedy(context, actor)];
+    const more = { certainty: 'likely', evidence: gone } as const;
+    return [findingAbout(ownerCase, 'owner-failing', words, remedies, more)];
+  }
   const complaint = lastComplaint(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
   const said = waiting ?? complaint;
@@ -698,8 +704,22 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   const statements = [waiting, complaint].flatMap((one) =>
     one === undefined ? [] : `${one.source}: ${one.text}`,
   );
-  const evidence = [...statements, ...goneNeeds(context, held)];
+  const evidence = [...statements, ...gone];
   return [findingAbout(ownerCase, 'owner-running', slow, remedies, { evidence, quote })];
+}
+
+/** What its first error says is wrong. Without one, RBAC or admission refuses its requests. */
+function troubleText(first: Refusal | undefined): string {
+  switch (first?.error.kind) {
+    case 'not-found':
+      return 'something that it needs does not exist';
+    case 'other':
+    case 'timeout':
+    case 'unavailable':
+      return 'an error is reported';
+    default:
+      return 'its requests are refused';
+  }
 }
 
 /**
@@ -915,18 +935,22 @@ function missing(
   const definition = listed(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
+  const home = listed(context.now.cluster.namespaces).find(({ name }) => name === place);
+  const fate = inside
+    ? 'deleted with this namespace'
+    : home?.deletionTimestamp && `whose namespace is being deleted since ${home.deletionTimestamp}`;
   const ran =
-    owner?.account === undefined || !inside
+    owner?.account === undefined || fate === undefined
       ? ''
-      : `: it may have run as ${accountText(owner.account)}, deleted with this namespace`;
+      : `: it may have run as ${accountText(owner.account)}, ${fate}`;
   const message = (): string => {
     if (gone !== undefined) {
-      const fate = inside || isForecast ? fateText(context, place) : 'was deleted';
+      const end = inside || isForecast ? fateText(context, place) : 'was deleted';
       const [duty, beyond] =
         certainty === 'proven'
           ? ['', '']
           : [' it most likely owned the finalizer, and', `; ${OUTSIDE}`];
-      return `${fate};${duty} ${otherText(suspects, others)} remove ${finalizer}${beyond}`;
+      return `${end};${duty} ${otherText(suspects, others)} remove ${finalizer}${beyond}`;
     }
     const whose = known === undefined ? '' : ` (the finalizer belongs to ${known.owner})`;
     return `has no controller that was found in this cluster${whose}${ran}; ${OUTSIDE}`;
@@ -969,7 +993,7 @@ function missing(
             installRemedy(
               held,
               productText(held, gone, definition !== undefined),
-              inside,
+              fate !== undefined,
               known && isManaged(known),
             ),
             ...remediesWithoutOwner(held),
@@ -1132,7 +1156,10 @@ function whyUnknown(
   const departed = owner === undefined ? '' : departedText(owner);
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
   if (lostText !== undefined) return `${whose}${lostText}; ${OPEN}`;
-  if (known !== undefined) return `${whose}nothing that was read shows where this controller runs`;
+  const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE));
+  if (known !== undefined) {
+    return `${whose}${outside ?? 'nothing that was read shows where this controller runs'}`;
+  }
   const absent = absentWriter(context, held);
   if (absent !== undefined) {
     return `field manager "${absent}" has set it, and no workload in the cluster has this name; ${OPEN}`;
@@ -1140,7 +1167,7 @@ function whyUnknown(
   if (isSetByHand(held)) return `a person has set it, with "${writerOf(held)?.manager}"; ${OPEN}`;
   return others.length === 0
     ? 'nothing in the cluster shows who should remove it'
-    : 'no clue points to its owner; the evidence lists who may act';
+    : `no clue points to its owner; ${outside ?? 'the evidence lists who may act'}`;
 }
 
 function departedText({ actor, account }: Suspect): string {

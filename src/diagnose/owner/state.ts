@@ -22,7 +22,7 @@ import {
   typesOf,
 } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
-import type { Held } from './held.ts';
+import { type Held, LAST_WORDS_MS } from './held.ts';
 import { logLinesAbout } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS, programNames } from './names.ts';
 import { parentsOf } from './partners.ts';
@@ -255,7 +255,6 @@ function fromEvents(
   object: ObjectFacts,
 ): Dated[] {
   const deleted = Date.parse(object.deletionTimestamp ?? '');
-  // The namespace accepts no new Events: the last ones from before may be all that the controller could say.
   const began = isHealthy(context, object) ? deleted : deleted - LAST_WORDS_MS;
   const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
   const elsewhere = Object.entries(context.now.places).flatMap(([place, { events }]) =>
@@ -274,8 +273,6 @@ function fromEvents(
       ),
     );
 }
-
-const LAST_WORDS_MS = 60_000;
 
 function isHealthy(context: Context, object: ObjectFacts): boolean {
   const conditions = detailOf(context, object)?.conditions ?? [];

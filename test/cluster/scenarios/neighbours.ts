@@ -613,7 +613,10 @@ const more: Scenario[] = [
       await world.client.patchStatus(own, { replicas: 3 }, { fieldManager: 'widget-scaler' });
       await settledByFinalizer(world);
     },
-    owner: 'owner-running',
+    owner: {
+      code: 'owner-running',
+      says: [/before the deletion, says: cannot create the schema/],
+    },
   }),
   situation({
     id: 'sibling-lease',

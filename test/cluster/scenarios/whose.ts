@@ -3,7 +3,7 @@ import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
-import { ref } from './links.ts';
+import { ownerUnknown, ref } from './links.ts';
 import {
   ADMIN,
   argo,
@@ -667,6 +667,34 @@ const events: Scenario[] = [
     },
     owner: 'owner-unknown',
   }),
+  situation({
+    ...POD,
+    id: 'event-outside',
+    title:
+      'a controller that is not in this cluster has reported about the pod before its deletion',
+    operator: (world) => ({
+      ...nameless(world),
+      finalizer: 'kueue.x-k8s.io/managed',
+      manager: 'kueue',
+    }),
+    afterwards: async (world, operator) => {
+      await uninstall(world, operator);
+      await createEvent(world, {
+        about: guardedRef(world, operator),
+        component: 'kueue-workload-controller',
+        instance: 'kueue-controller-manager-0',
+        note: 'the workload ends in the manager cluster',
+        type: 'Normal',
+        reason: 'Stopped',
+      });
+    },
+    owner: (world, operator) => [
+      {
+        ...ownerUnknown(guardedRef(world, operator), operator.finalizer),
+        says: [/"kueue-workload-controller" reported an Event/],
+      },
+    ],
+  }),
 ];
 
 const readingPods = [rule('', ['pods'], READ)];
@@ -728,9 +756,10 @@ const bindings: Scenario[] = [
         [
           heldBy(world, operator),
           {
-            code: ['owner-missing', 'owner-unknown'],
+            code: 'owner-missing',
             subject: 'any',
             finalizer: operator.finalizer,
+            says: [/widget-operator, whose namespace is being deleted since/],
           },
         ],
       ],

@@ -440,6 +440,22 @@ const needs: Scenario[] = [
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
   }),
   situation({
+    id: 'S82-silent',
+    title: 'the same, and the operator says nothing',
+    ...needsSecret('here'),
+    behaviour: HANGS,
+    spec: { credentials: { secretName: CREDENTIALS } },
+    afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
+    owner: {
+      code: 'owner-failing',
+      certainty: ['likely'],
+      says: [
+        /may need what was in this namespace: Secret db-credentials .* does not exist any more/,
+      ],
+      advises: [/Remove this one finalizer/],
+    },
+  }),
+  situation({
     id: 'S82-right',
     title: 'the right of the operator came from a RoleBinding in this namespace and went with it',
     operator: { verbs: READ },
