@@ -68,8 +68,8 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /**
-   * What else a clue needs to name an owner, which is then `likely`. Several programs may have a clue that only `ranks`.
-   * Without it, the clue is about one program alone and can prove that this is the owner.
+   * What else a clue needs to name an owner, which is then `likely`. Several programs may have a clue that only
+   * `ranks`. Without it, the clue is about one program alone and can prove that this is the owner.
    */
   names?: 'alone' | 'with a permission' | 'ranks';
   pointsTo: (question: OwnerQuestion) => Pointer[];
@@ -78,7 +78,10 @@ interface ClueRow {
 /** Begins the sentences about those that no workload in the cluster shows. */
 export const RUNS_OUTSIDE = 'it may run outside of the cluster';
 
-/** Every clue, in the order in which they count. No rule about who the owner is exists outside of this and EXCLUSIONS. */
+/**
+ * Every clue, in the order in which they count. No rule about who the owner is exists outside of this and
+ * EXCLUSIONS.
+ */
 export const CLUES = [
   {
     kind: 'log',
@@ -262,8 +265,8 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
 }
 
 /**
- * Returns the workloads of this name, or else those whose ServiceAccount has it. A container or command of this name may
- * be a framework (`kopf run handlers.py`). A GitOps tool is meant only where RBAC names the type for it,
+ * Returns the workloads of this name, or else those whose ServiceAccount has it. A container or command of this
+ * name may be a framework (`kopf run handlers.py`). A GitOps tool is meant only where RBAC names the type for it,
  * or no type of another product.
  */
 function workloadsNamed({ actors, rightsOf }: OwnerQuestion, manager: string): Actor[] {
@@ -295,7 +298,10 @@ function isDeparting({ context }: OwnerQuestion, { namespace }: Account): boolea
   return isInside(context, namespace) || home?.deletionTimestamp !== undefined;
 }
 
-/** One program of a product may set what another one removes: snapshot-controller and csi-snapshotter. */
+/**
+ * Returns other programs of the product: one may set what another removes (snapshot-controller and
+ * csi-snapshotter).
+ */
 function isSetForAnother(held: Held, manager: string): boolean {
   const known = knownFinalizer(held);
   return (
@@ -306,7 +312,7 @@ function isSetForAnother(held: Held, manager: string): boolean {
   );
 }
 
-/** Workloads with a container or command that is called as the writer: `manager`. Others may be started without it. */
+/** Returns workloads with a container or command of the writer's name, such as `manager`. */
 function namedByFramework({ held, actors, domain }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   if (!isFrameworkName(manager) || domain.relation === 'unclear') return [];
@@ -316,7 +322,7 @@ function namedByFramework({ held, actors, domain }: OwnerQuestion): Pointer[] {
   );
 }
 
-/** Who made the whole object, and programs whose name is how the writer's begins (`cert-manager-acmechallenges`). */
+/** Returns who created the object, and programs with whose name the writer's begins (`cert-manager-acmechallenges`). */
 function authors({ held, actors }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   const detail = `field manager "${manager}"`;
@@ -356,7 +362,7 @@ function lateStatusWriters({ context, held, actors }: OwnerQuestion): Pointer[] 
   );
 }
 
-/** Names of the account in what the object or an Event says: it tried, even if RBAC grants it nothing any more. */
+/** Returns accounts that the object or an Event names: they tried, even if RBAC no longer grants them anything. */
 function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Pointer[] {
   const manager = specificFieldManager(held);
   const said = [
@@ -373,18 +379,18 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
   ];
   return said.flatMap(({ text, by }) => {
     const speakers = by.filter(identifiesProgram);
-    // Another program than the one that wrote the finalizer may have tried something of its own.
+    // A program other than the finalizer's writer may have tried something of its own.
     const isByWriter = manager === '' || speakers.some((name) => isSameName(name, manager));
     if (speakers.length > 0 && !isByWriter) return [];
     return accountsIn(text).flatMap(({ namespace, name }): Pointer[] => {
       const detail = `${namespace}/${name}`;
       const own = actors.filter(({ account }) => isSameAccount(account, { namespace, name }));
       if (own.length === 0) return [{ actor: undefined, account: { namespace, name }, detail }];
-      // The speaker may have acted as the account of another workload, by impersonation.
+      // The reporter may have impersonated the account of another workload.
       const speaking = actors.filter(
         (actor) => !actor.isGone && speakers.some((speaker) => matchesReporter(actor, speaker)),
       );
-      // Without a speaker, a workload that RBAC lets do nothing with the type may only have been impersonated.
+      // Without a reporter, a workload without permissions on the type may only have been impersonated.
       const isOwn = (actor: Actor): boolean =>
         speaking.length === 0
           ? rightsOf(actor.account).because.length > 0
@@ -425,8 +431,9 @@ function productNames({ held, actors }: OwnerQuestion): Pointer[] {
 }
 
 /**
- * Returns the reporters of Events about the object. Policy engines and exporters report about everything, so the reporter
- * has the name of the finalizer's writer or the finalizer's domain in its name, or the Event names the finalizer.
+ * Returns the reporters of Events about the object. Policy engines and exporters report about everything, so the
+ * reporter has the name of the finalizer's writer or the finalizer's domain in its name, or the Event names the
+ * finalizer.
  */
 function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
   const { finalizer } = held;
@@ -509,7 +516,7 @@ function labelledLikeType(question: OwnerQuestion): Pointer[] {
   );
 }
 
-/** Services that convert, serve or guard types of the domain's groups. */
+/** Returns Services that convert, serve or guard types of the domain's groups. */
 function servicesOf(
   context: Context,
   { groups }: FinalizerDomain,
@@ -531,7 +538,7 @@ function servicesOf(
   ].map(({ service, detail }) => ({ service, detail: `${detail}, ${serviceText(service)}` }));
 }
 
-/** Policy engines and gateways list foreign groups; a configuration that names no other group is the type's own. */
+/** Reports whether a configuration names only this group: policy engines and gateways list groups of others. */
 function isWebhookOfGroups(
   context: Context,
   { configuration }: WebhookFacts,
@@ -545,7 +552,10 @@ function isWebhookOfGroups(
   );
 }
 
-/** Workloads behind those Services. A workload that shares its account shows the installation, not the controller. */
+/**
+ * Returns the workloads behind those Services. A workload that shares its account shows the installation, not the
+ * controller.
+ */
 function servers({ context, domain, actors }: OwnerQuestion): Pointer[] {
   return servicesOf(context, domain).flatMap(({ service, detail }) =>
     pointers(
@@ -571,7 +581,7 @@ export function placesOfServers(context: Context, held: Held): string[] {
   );
 }
 
-/** Workloads, and accounts that no workload uses, that RBAC names the type for as for its reconciler. */
+/** Returns workloads, and accounts that no workload uses, for which RBAC names the type as for its reconciler. */
 function permitted(question: OwnerQuestion): Pointer[] {
   const { actors, rightsOf } = question;
   const isReconciler = (account: Pointer['account']): boolean => {
@@ -621,7 +631,7 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
       ![NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(component)) &&
       !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
-  // An account that is named like the writer was used by the workload that was deleted.
+  // The deleted workload used the account with the writer's name.
   const idle = unusedAccounts(question).filter(
     (account) =>
       !isDeparting(question, account) &&

@@ -15,7 +15,7 @@ interface Doubt {
   applies: (best: Suspect, rival: Suspect) => boolean;
 }
 
-/** Every doubt about the suspect to which the clues point. What a log or a named account shows is beyond doubt. */
+/** Every doubt about the suspect to which the clues point. Logs and accounts that were named are never doubted. */
 export const DOUBTS: readonly Doubt[] = [
   {
     reason: 'another installation of its program has other arguments that select objects',
@@ -47,7 +47,7 @@ export const DOUBTS: readonly Doubt[] = [
   },
 ];
 
-/** Two workloads run one program, with arguments that select different objects. */
+/** Reports whether two workloads run one program, with arguments that select different objects. */
 function isOtherInstallation({ actor: one }: Suspect, { actor: other }: Suspect): boolean {
   return (
     one !== undefined &&

@@ -74,7 +74,10 @@ export function exclude(
   return { left, excluded };
 }
 
-/** A refusal names it; or a clue is about this object and it still watches the type, so it has lost a permission. */
+/**
+ * Reports whether it lost a permission: a refusal names it, or a clue is about this object and it still watches the
+ * type.
+ */
 function triedToAct(suspect: Suspect): boolean {
   const { watch, servesGroup } = suspect.rights;
   return hasClue(suspect, 'quoted') || (isDirect(suspect) && (watch !== undefined || servesGroup));

@@ -18,7 +18,10 @@ import { type Held, heldObject } from './held.ts';
 import { type OwnerResults, ownerResults, UNEXPECTED } from './owner.ts';
 import { partnersOf } from './partners.ts';
 
-/** Everything that a finalizer holds: the Namespace itself, objects in it, what they wait for outside. */
+/**
+ * Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which
+ * they wait.
+ */
 export function heldBy(context: Context): Held[] {
   const inside = heldObjects(context);
   const outside = heldOutside(context, inside);
@@ -44,7 +47,7 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
   return [...own, ...spec];
 }
 
-/** Every finalizer that holds terminating objects which do not go away by themselves. */
+/** Returns every finalizer that holds terminating objects, unless these are being deleted one by one. */
 export function heldObjects(context: Context): Held[] {
   const moving = movingSets(context);
   return context.now.content.flatMap((content) => {
@@ -81,7 +84,7 @@ function heldIn(
   ];
 }
 
-/** Objects that go one by one are "content-deleting", not held. */
+/** Returns sets of objects that are being deleted one by one: they are "content-deleting", not held. */
 function movingSets({ before, now }: Context): Map<TypeContent, Set<string>> {
   const sets = new Map<TypeContent, Set<string>>();
   if (before === undefined) return sets;
@@ -92,7 +95,7 @@ function movingSets({ before, now }: Context): Map<TypeContent, Set<string>> {
   return sets;
 }
 
-/** Cluster-scoped partners of held objects, and what the Namespace owns; each held in turn. */
+/** Returns cluster-scoped partners of held objects, and dependents of the Namespace, that are held in turn. */
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {
@@ -112,7 +115,7 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     .flatMap((object) => heldObject(context, object));
 }
 
-/** What finalizers hold, and who should have removed them. */
+/** Finds what finalizers hold, and their owners. */
 export function finalizers(context: Context): RuleResult[] {
   const results = heldBy(context).flatMap((held) =>
     held.objects.length === 0 ? ofNamespace(context, held) : ofObjects(context, held),
@@ -120,7 +123,7 @@ export function finalizers(context: Context): RuleResult[] {
   return toldOnce(results);
 }
 
-/** A provider of many types leaves one cause when it goes: the types of a group whose one finalizer has lost its owner. */
+/** Merges the types of one group whose common finalizer has lost its owner: one missing provider is one cause. */
 function toldOnce(results: readonly RuleResult[]): RuleResult[] {
   const isType = ({ code, subject }: RuleResult): boolean =>
     code === 'owner-missing' && subject.kind === 'CustomResourceDefinition';
@@ -155,7 +158,7 @@ function toldOnce(results: readonly RuleResult[]): RuleResult[] {
   });
 }
 
-/** One finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
+/** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
 function ofObjects(context: Context, held: Held): RuleResult[] {
   const { finalizer, objects, count, since } = held;
   const [first] = objects as [ObjectFacts];
@@ -203,8 +206,8 @@ function evidenceOf(first: ObjectFacts, { finalizer, count }: Held, foreseen: bo
 }
 
 /**
- * Entries of the namespace's own lists. No condition covers them: the five are all False while such an
- * entry holds the namespace. It goes when both lists are empty (kubernetes
+ * Finds entries of the namespace's own lists. No condition covers them: the five are all False while such an
+ * entry holds the namespace. It is deleted when both lists are empty (kubernetes
  * pkg/registry/core/namespace/storage/storage.go, ShouldDeleteNamespaceDuringUpdate).
  */
 function ofNamespace(context: Context, held: Held): RuleResult[] {
@@ -243,7 +246,10 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
   ];
 }
 
-/** Deleted with `--cascade=foreground`: the garbage collector waits for what the Namespace owns. */
+/**
+ * Finds dependents of a Namespace that was deleted with `--cascade=foreground`: the garbage collector waits for
+ * them.
+ */
 function ofDependents(context: Context, held: Held): OwnerResults {
   const blocking = listed(context.now.dependents).filter(
     ({ deletionTimestamp, finalizers: own, ownerReferences }) =>

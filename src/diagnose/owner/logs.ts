@@ -6,7 +6,7 @@ import type { Actor } from '../actors.ts';
 import { type Context, groupsOf, inShort, listed, typesOf, valueIn } from '../context.ts';
 import type { Held } from './held.ts';
 
-/** What the log of a suspected controller says about a held object. Logs are hostile text: nothing here trusts them. */
+/** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
 
 /** A line of a controller's log that is about a held object, or about its namespace and kind. */
 export interface LogLine {
@@ -17,20 +17,20 @@ export interface LogLine {
   /** Message and error in one line. */
   text: string;
   isError: boolean;
-  /** It names the object, not only its namespace and kind. */
+  /** The line names the object, not only its namespace and kind. */
   namesObject: boolean;
-  /** How often it was written, apart from numbers and ids. */
+  /** How often the line was written, ignoring numbers and ids. */
   count: number;
   object: ObjectFacts;
 }
 
-/** Sidecars that never reconcile anything. */
+/** Sidecars, which never reconcile. */
 const SIDECAR =
   /^(?:kube-rbac-proxy|istio-proxy|linkerd-proxy|cloud-sql-proxy|liveness-?probe|node-driver-registrar|config-reloader)$/;
 const MAX_PODS = 2;
 const MAX_CONTAINERS = 3;
 
-/** Containers whose logs may tell why this controller does not act: those of the leading pod first. */
+/** Returns containers whose logs may show why this controller does not act: those of the leading pod first. */
 export function logSources({ now }: Context, actor: Actor): LogSource[] {
   const holders = listed(now.cluster.leases)
     .filter(({ namespace }) => namespace === actor.namespace)
@@ -54,12 +54,12 @@ export function logSources({ now }: Context, actor: Actor): LogSource[] {
     );
 }
 
-/** Whether any log of this controller was read. */
+/** Reports whether any log of this controller was read. */
 export function isLogRead(context: Context, actor: Actor): boolean {
   return logSources(context, actor).some((one) => context.now.logs?.[logKey(one)]?.ok === true);
 }
 
-/** Lines of this controller about the held objects: errors first, then the newest. */
+/** Returns lines of this controller about the held objects: errors first, then the newest. */
 export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLine[] {
   const found = new Map<string, LogLine>();
   for (const source of logSources(context, actor)) {
@@ -85,8 +85,8 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
 }
 
 /**
- * Lines that show that this controller works on the held objects: the strongest clue to the owner. A line that says
- * that the object is none of its business, a copy of an Event and an audit record are no clues.
+ * Returns lines that show that this controller works on the held objects: the strongest clue to the owner. A line
+ * that says that the controller ignores the object, a copy of an Event and an audit record are no clues.
  */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
@@ -102,7 +102,7 @@ const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sy
 const MAX_QUOTED = 3;
 const MAX_QUOTED_CHARS = 300;
 
-/** What of these lines is reported. */
+/** Returns the lines that are reported. */
 export function quotedLines(
   lines: readonly LogLine[],
 ): { at: string; line: string; pod: string }[] {
@@ -113,7 +113,7 @@ export function quotedLines(
   }));
 }
 
-/** The same as evidence: with its age, since a log line says nothing about now. */
+/** Returns them as evidence, with their age: a log line is no observation of now. */
 export function logEvidence({ nowMs }: Context, lines: readonly LogLine[]): string[] {
   return quotedLines(lines).map(({ at: time, line, pod }) => {
     const age = Math.max(0, nowMs - Date.parse(time));
@@ -144,7 +144,7 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
 const MAX_LINE_CHARS = 16_000;
 const KLOG = /^([IWEF])\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?(.*)$/s;
 
-/** Understands zap JSON, zap's console format, klog and logfmt; anything else is one message. */
+/** Parses zap JSON, zap's console format, klog and logfmt; any other line is one message. */
 export function parseLogLine(raw: string): LogRecord {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours are control characters
   const text = raw.slice(0, MAX_LINE_CHARS).replace(/\u001b\[[\d;]{0,20}m/g, '');
@@ -204,7 +204,7 @@ function wordsOf({ message, error }: LogRecord): string {
     .trim();
 }
 
-/** Which of the held objects a record is about, if any. */
+/** Returns the held object that a record is about, if any. */
 function aboutOf(
   context: Context,
   held: Held,
@@ -219,12 +219,12 @@ function aboutOf(
   const isKind =
     kindIn(record)?.toLowerCase() === kind.toLowerCase() ||
     [kind, resource].some((word) => hasWord(`${record.message} ${record.error}`, word));
-  // A record about another object of the kind says nothing about this one, unless it fails.
+  // A record about another object of the kind is no clue for this one, unless it is an error.
   const isAbout = isKind && record.isError && hasWord(record.line, object.namespace);
   return isAbout && !namesAnother(object, record) ? { object, namesObject: false } : undefined;
 }
 
-/** An Event or an audit record that somebody prints is about what others do. */
+/** Reports whether a line prints an Event or an audit record, which is about other programs. */
 function isCopy({ fields }: LogRecord): boolean {
   return ['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields);
 }
@@ -256,7 +256,7 @@ function names(context: Context, object: ObjectFacts, record: LogRecord): boolea
   return isHere && (isAfterKind || (isQuoted && hasWord(text, kind)));
 }
 
-/** Another object that is held in this namespace has the same name. */
+/** Reports whether another held object in this namespace has the same name. */
 function isAmbiguous({ now }: Context, { kind, name }: ObjectFacts): boolean {
   return groupsOf(now).some(({ examples }) =>
     examples.some((other) => other.name === name && other.kind !== kind),
@@ -273,12 +273,15 @@ interface Reference {
   name: string;
 }
 
-/** The kind that the controller of this record reconciles (controller-runtime). */
+/** Returns the kind that the controller of this record reconciles (controller-runtime). */
 function kindIn({ fields }: LogRecord): string | undefined {
   return stringAt(fields, 'controllerKind') ?? stringAt(fields, 'kind');
 }
 
-/** Objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, `widget="namespace/name"`. */
+/**
+ * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`,
+ * `widget="namespace/name"`.
+ */
 function referencesIn(record: LogRecord): Reference[] {
   const { fields } = record;
   const kind = kindIn(record);
@@ -303,7 +306,7 @@ function isSameKind(a: string, b: string): boolean {
   return singular(a) === singular(b);
 }
 
-/** Where a text has this as a whole word of a Kubernetes name. */
+/** Returns the position of a whole word, in terms of Kubernetes names, in a text. */
 function occurrences(text: string, word: string): { before: string }[] {
   const whole = new RegExp(
     `(?<![a-z0-9.-])${escapeForRegExp(word)}(?![a-z0-9-]|\\.[a-z0-9])`,

@@ -25,13 +25,13 @@ import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
 
 /**
- * Something that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
+ * A thing that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
  * an object of the namespace, the permission to create one, or a capability that it lacks already.
  */
 export interface Need {
-  /** `object`: is deleted with the namespace. `create`: is refused while it terminates. `state`: is so already. */
+  /** `object`: is deleted with the namespace. `create`: is refused while it terminates. `state`: is already missing. */
   kind: 'object' | 'create' | 'state';
-  /** What it is and where that was seen: "Secret creds (spec.secretRef)"; of a `state` a clause. */
+  /** The thing and its source: "Secret creds (spec.secretRef)"; for a `state` a clause. */
   text: string;
   /** `likely`: the catalogue or the status of an earlier deletion says that it is needed. */
   certainty: 'likely' | 'unknown';
@@ -57,21 +57,21 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
   );
 }
 
-/** Kinds of the core group that hold what a controller reads; the others are what it serves. */
+/** Kinds of the core group from which a controller reads its inputs. */
 const PLAIN: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
 
-/** Where an object that another one names can be: one lookup for each type that has this kind. */
+/** A place where an object that another one names can be: one lookup for each type that has this kind. */
 export interface Named {
   type: ResourceType;
   namespace: string | undefined;
   name: string;
-  /** The field, or what names it instead of the held object. */
+  /** The field that names it, or another object that names it. */
   by: string;
 }
 
 /**
- * Returns what the specs of these objects name and a clean-up may read: Secrets, ConfigMaps, ServiceAccounts and custom
- * objects, in this namespace or cluster-scoped.
+ * Returns objects that the specs of these objects name and a clean-up may read: Secrets, ConfigMaps,
+ * ServiceAccounts, custom objects, in this namespace or cluster-scoped.
  */
 export function namedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
   return objects.flatMap((object) =>
@@ -112,9 +112,9 @@ export function objectNamed({ now }: Context, { type, namespace, name }: Named) 
   );
 }
 
-/** Returns what the specs of the held objects name, and what the specs of these name of the core group. */
+/** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
 export function namedByHeld(context: Context, held: Held): Named[] {
-  // The containers of a pod use what its spec names, not the owner of a finalizer on it.
+  // The containers of a pod use the objects that its spec names, not the owner of its finalizer.
   if (isBuiltIn(held.type.group)) return [];
   const direct = namedBy(context, held.objects);
   const behind = direct.flatMap((named) => {
@@ -128,7 +128,10 @@ export function namedByHeld(context: Context, held: Held): Named[] {
   return [...direct, ...behind];
 }
 
-/** Objects of this namespace without finalizers that the held ones name, by themselves or by an object between. */
+/**
+ * Returns objects of this namespace without finalizers that the held objects name, directly or through another
+ * object.
+ */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
   if (isBuiltIn(held.type.group)) return [];
   const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
@@ -148,7 +151,7 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
   return [...named, ...(unnamed ?? [])];
 }
 
-/** Custom objects of the owner's own groups that the held ones name, and that do not exist. */
+/** Returns custom objects of the owner's groups that the held objects name and that do not exist. */
 function absentObjects(context: Context, held: Held): Need[] {
   const { group } = held.type;
   return namedBy(context, held.objects).flatMap(({ type, namespace, name, by }): Need[] => {
@@ -167,7 +170,10 @@ function isOfType(
   return need.kind === kind && matchesGlob(need.group, group);
 }
 
-/** Nothing keeps it until the clean-up is over, and it is an input: the owner did not make it for this object. */
+/**
+ * Reports whether nothing keeps the object until the clean-up ends, and whether the owner reads it but did not
+ * create it.
+ */
 function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
   const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
   const isOutput =
@@ -176,7 +182,7 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
   return object.finalizers.length === 0 && !isOutput;
 }
 
-/** What the owner creates in the namespace: by the catalogue, by a template in the spec, by what it created before. */
+/** Returns what the owner creates in the namespace: by the catalogue, by a template in the spec, by earlier objects. */
 function neededToCreate(context: Context, held: Held, actor: Actor | undefined): Need[] {
   const known = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'create') ?? [];
   const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
@@ -203,7 +209,7 @@ function neededToCreate(context: Context, held: Held, actor: Actor | undefined):
 
 const MAX_TASKS = 3;
 
-/** Jobs and bare Pods in the namespace that the held object controls, or that its owner created. */
+/** Returns Jobs and bare Pods in the namespace that the held object controls, or that its owner created. */
 function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string[] {
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const isMade = (managers: readonly string[] = []): boolean =>
@@ -222,15 +228,18 @@ function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string
   return [...jobs, ...pods].slice(0, MAX_TASKS);
 }
 
-/** Words of an API that refuses or cannot be reached: the clean-up would meet the same. */
+/** Texts of an API that refuses or cannot be reached: the clean-up would get the same answer. */
 const REFUSED =
   /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|permission|credential|expired|invalid (?:token|key|grant)|\b40[13]\b|connection refused|i\/o timeout|no such host|no route to host|x509:/i;
-/** apiserver, NamespaceLifecycle: only a deletion that was tried before can have met this. */
+/** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
 const TERMINATING = /because it is being terminated/;
-/** A shorter trouble may be over before anything is deleted. */
+/** The shortest error that counts: a shorter one may end before the deletion. */
 const LASTING_MS = 5 * 60_000;
 
-/** Conditions by which an external system has refused the owner for a while: it may refuse the clean-up as well. */
+/**
+ * Returns conditions by which an external system has refused the owner for a while: it may refuse the clean-up as
+ * well.
+ */
 function complaints(context: Context, held: Held): Need[] {
   const isLasting = ({ type, status, message, lastTransitionTime }: Condition): boolean => {
     const isFailure = status !== 'True' || /fail|error|degraded|denied/i.test(type);
@@ -248,7 +257,7 @@ function complaints(context: Context, held: Held): Need[] {
   );
 }
 
-/** A DaemonSet cleans up on the node that the object names; its pods on other nodes do not help. */
+/** Finds that a DaemonSet has no ready pod on the node that the object names; its pods on other nodes do not help. */
 function missingAgents({ now }: Context, held: Held, actor: Actor | undefined): Need[] {
   if (actor?.kind !== 'DaemonSet' || !isAlive(actor)) return [];
   const nodes = held.objects.flatMap(({ uid }) => valueIn(now.details[uid])?.nodeNames ?? []);

@@ -91,14 +91,14 @@ import { isDirect, isPresent, type Suspect, suspectText } from './suspects.ts';
 import { waitingSync } from './syncs.ts';
 import { findOwner, type Ownership, unreadSources } from './verdict.ts';
 
-/** Who should have removed a finalizer, in what state it is, and what it waits for in turn. */
+/** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
 export interface OwnerResults {
-  /** What the held object waits for. */
+  /** The findings that the held object waits for. */
   waitsFor: Link[];
   results: RuleResult[];
-  /** Nobody who lives will remove it: a person may. */
+  /** No running controller will remove the finalizer: a person may. */
   isRemovable: boolean;
-  /** In a forecast: it lives, nothing speaks against it, and so it is presumed to do its work. */
+  /** In a forecast: the owner runs, nothing contradicts it, so it is expected to remove the finalizer. */
   isExpected: boolean;
 }
 
@@ -117,8 +117,8 @@ const BECAUSE = 'only its owner removes the finalizer';
 const REFUSED = 'it refuses the update that removes the finalizer';
 
 /**
- * `siblings`: the other finalizers of the same objects that a person may remove as well. `behind`: UIDs of what
- * waits for this one; objects that are bound to each other name each other.
+ * `siblings`: the other finalizers of the same objects that a person may remove as well. `behind`: UIDs of objects that
+ * wait for this one; objects that are bound to each other name each other.
  */
 export function ownerResults(
   context: Context,
@@ -149,7 +149,7 @@ export function ownerResults(
   const isRemovable =
     (!isRunning && first.code !== 'owner-not-ready') ||
     first.remedies.some((remedy) => removal.includes(remedy));
-  // An owner that ignores a whole ignores its parts: what holds the whole says so.
+  // An owner that ignores an object ignores its parts: the finding about the whole says it.
   const whole = first.code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
   if (whole !== undefined && !held.objects.includes(whole) && whole.finalizers.length > 0) {
     const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
@@ -167,7 +167,7 @@ export function ownerResults(
     results[0] = { ...first, isCut: true, evidence: [...first.evidence, why] };
   }
   const others = mayWait && partners.length > 0 ? [] : results;
-  // What refuses a running owner stands below it; anybody else meets it when they act.
+  // A refusal of a running owner is linked below it; any other program meets the refusal when it acts.
   const extra = isRunning ? [] : obstacles;
   const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   return {
@@ -184,8 +184,8 @@ export function ownerResults(
 }
 
 /**
- * Dead webhooks that let no pod of a sleeping owner start. Where it serves one itself, it has to be let go first:
- * scaling up makes no pod.
+ * Finds dead webhooks that refuse the pods of an owner that is scaled to zero. If the owner itself serves one, that
+ * webhook has to be removed first: scaling up would create no pod.
  */
 function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   if (actor === undefined) return [];
@@ -204,7 +204,7 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   );
 }
 
-/** A running owner is presumed to do its work: what the object is bound to may be held by somebody else's finalizer. */
+/** Finds bound objects that are held by the finalizer of another owner: a running owner may wait for these. */
 function heldByPartner(
   context: Context,
   held: Held,
@@ -222,7 +222,7 @@ function heldByPartner(
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
 
-/** How sure it is stands in the sentence, and what was not read stands beside it. */
+/** Returns the sentence about the duty of an owner, with its certainty and with the sources that were not read. */
 function shouldRemove(held: Held, certainty: Certainty, unread: readonly string[]): string {
   if (certainty === 'proven') return `should remove ${held.finalizer}`;
   const gap = unread.length === 0 ? '' : ` (${notRead(unread)})`;
@@ -257,20 +257,20 @@ function evidenceOf(candidate: Suspect, { suspects, excluded, unread }: Ownershi
   ];
 }
 
-/** An owner that exists, and what every finding about it shares. */
+/** An owner that exists, and the parts that all findings about it share. */
 interface OwnerCase {
   context: Context;
   held: Held;
   candidate: Suspect;
   actor: Actor;
   removal: Remedy[];
-  /** What refuses the update that removes the finalizer. */
+  /** The guards that refuse the update that removes the finalizer. */
   obstacles: RuleResult[];
-  /** What nobody can say about that. */
+  /** The open questions about that. */
   questions: string[];
   common: Pick<RuleResult, 'subject' | 'finalizer' | 'scope' | 'certainty' | 'evidence'> &
     Partial<RuleResult>;
-  /** "should remove x", with how sure that is. */
+  /** "should remove x", with the certainty. */
   duty: string;
 }
 
@@ -320,7 +320,7 @@ function ofActor(attribution: Ownership, given: Omit<OwnerCase, 'common' | 'duty
   if (!isAlive(actor) || actor.ready === 0) {
     return notReady({ ...given, duty, common: { ...common, waitsForNamespace } });
   }
-  // A guard of its own keeps others from what is its business.
+  // A guard that the owner itself runs keeps others from changing its objects.
   const others = obstacles.filter(
     ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
   );
@@ -351,13 +351,13 @@ function asleepText({ kind, nodeSelector }: Actor): string {
   }
 }
 
-/** None of its pods is ready: why, and what that waits for in turn. */
+/** Explains why none of its pods is ready, and what that waits for in turn. */
 function notReady(ownerCase: OwnerCase): RuleResult[] {
   const { actor, context, held, removal } = ownerCase;
   const who = actorText(actor);
   const hasPods = actor.pods.length > 0;
   const { failure, troubles } = podTroubles(context, actor);
-  // A rollout that is paused before it has begun has made no pods (deployment_controller.go, sync).
+  // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
   const refused = failure && POD_SECURITY.exec(failure.message)?.[0];
   const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
   const said = failure?.message ?? troubles[0] ?? halted?.message;
@@ -408,10 +408,10 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
 }
 
 const ENFORCE = 'pod-security.kubernetes.io/enforce';
-/** apiserver plugin, k8s.io/pod-security-admission admission/admission.go. */
+/** The text of a refusal by Pod Security (k8s.io/pod-security-admission admission/admission.go). */
 const POD_SECURITY = /violates PodSecurity/;
 
-/** A namespace without the label is judged by the default of the admission plugin, which the label overrides. */
+/** Returns the remedy to relax Pod Security. The label overrides the default of the admission plugin. */
 function relaxRemedy(context: Context, actor: Actor): Remedy {
   const label = kubectl(
     'label',
@@ -428,7 +428,7 @@ function relaxRemedy(context: Context, actor: Actor): Remedy {
   });
 }
 
-/** What refuses its pods, and what is said of those that are there, the most telling first. */
+/** Returns refusals of its pods, and the problems of existing pods, the most specific first. */
 function podTroubles(
   { now }: Context,
   { kind, namespace, name, conditions, pods }: Actor,
@@ -436,7 +436,7 @@ function podTroubles(
   const events = listed(now.places[namespace]?.events)
     .filter(({ type }) => type === 'Warning')
     .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
-  // Only ReplicaSets tell it in a condition, all others in Events (kubernetes pkg/controller).
+  // Only ReplicaSets report it in a condition, all others in Events (kubernetes pkg/controller).
   const failure =
     conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True') ??
     events.find(
@@ -455,7 +455,7 @@ function podTroubles(
       ),
     ].map((text) => ({
       text: `Pod ${pod.name}: ${text}`,
-      // What was before, and what only says that it is so, come last.
+      // Past problems, and texts without a reason, come last.
       isLate: pod.phase === 'Failed' || text.startsWith('not ready'),
     })),
   );
@@ -464,7 +464,7 @@ function podTroubles(
 }
 
 /**
- * What is refused, but for vague words of a status that says that it waits for what is told for itself: `Waiting for
+ * Returns refusals, without vague status texts about a wait that has a finding of its own: `Waiting for
  * AcmeCluster to be deleted`.
  */
 function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
@@ -488,16 +488,16 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
   return waits ? refusals.filter((refusal) => !isVague(refusal)) : refusals;
 }
 
-/** It runs: is it told not to act, does it not lead, is what it does refused, or is it only slow? */
+/** Explains why a running owner has not removed the finalizer: paused, not the leader, refused, or slow. */
 function running(ownerCase: OwnerCase): RuleResult[] {
   const { actor, candidate, context, held, obstacles, removal } = ownerCase;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
-  // Who tries and is refused does not pause.
+  // An owner whose requests are refused is not paused.
   if (paused !== undefined && refusals.length === 0) {
     const { object, by } = paused;
     const what = `${object.kind} ${object.name}`;
-    // Of Jobs and their like it suspends the work that they describe, not what deletes them.
+    // For Jobs and similar types it suspends the described work, not the controller that deletes them.
     const isUnclear = by.startsWith('spec.suspend');
     const words = ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
     const resume = resumeRemedy(typeOf(context, object) ?? held.type, object, by);
@@ -546,14 +546,14 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   }
   const isOver = isEnding(context, actor);
   const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
-  // A controller that does not lead sends no requests: what was refused to it is over.
+  // A controller that does not lead sends no requests: its refusals are in the past.
   if (lease !== undefined) return [withoutLead(ownerCase, lease)];
   const reasons = refusals
     .filter(({ source }) => !source.startsWith('log of '))
     .map(({ error, source }) => `${source}: ${error.text}`);
   const { change, watch, impersonates } = candidate.rights;
   const lacksRight = change === undefined && !impersonates && isRbacRead(context);
-  // Of several refusals, the one that no waiting heals decides.
+  // Of several refusals, the one that does not end by waiting decides.
   const first =
     refusals.find((refusal) => diedHere(context, held, candidate, refusal) !== undefined) ??
     refusals[0];
@@ -567,14 +567,14 @@ function running(ownerCase: OwnerCase): RuleResult[] {
       ...new Map([...admission, ...obstacles].map((cause) => [idOf(cause), cause])).values(),
     ];
     const circle = diedHere(context, held, candidate, first);
-    // A right can be granted from outside; an object of this namespace cannot be made again.
+    // A permission can be granted from outside; an object of this namespace cannot be created again.
     const isHopeless = circle !== undefined && first?.error.kind !== 'forbidden';
     const type = typeName(held.type);
     const lack =
       watch === undefined
         ? `RBAC lets it neither watch nor change ${type}`
         : `RBAC lets it watch ${type}, but neither update nor patch them`;
-    // What else refuses it is told next; who denies us may let the owner do it.
+    // Other refusals follow; a guard that denies the gate may accept the owner.
     const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
     const isDenied = obstacles.every(
       ({ code, evidence: [said = ''] }) =>
@@ -743,12 +743,12 @@ function isBySchedule({ kind, pods }: Actor): boolean {
   return kind === 'CronJob' && pods.length === 0;
 }
 
-/** What the held objects need in this namespace by their specs. */
+/** Returns the objects of this namespace that the specs of the held objects name. */
 function namedHere(context: Context, held: Held): Named[] {
   return namedByHeld(context, held).filter(({ namespace }) => isInside(context, namespace));
 }
 
-/** What the held objects need in this namespace, where nothing of that type is left. */
+/** Returns objects of this namespace that the held objects need, of types without any objects left. */
 function goneNeeds(context: Context, held: Held): string[] {
   const counts = countsOf(context.now);
   return namedHere(context, held).flatMap(({ type, name, by }) => {
@@ -757,7 +757,10 @@ function goneNeeds(context: Context, held: Held): string[] {
   });
 }
 
-/** A Lease that nobody renews may be an old one: who contends takes it within its duration. */
+/**
+ * Finds an owner without the lead. A Lease that is not renewed may be an old one: a candidate takes it within its
+ * duration.
+ */
 function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
   const { actor, context } = ownerCase;
   const { namespace, name, holder, renewTime } = lease;
@@ -782,7 +785,7 @@ function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
   return findingAbout(ownerCase, 'owner-running', words, remedies);
 }
 
-/** More time does not help a controller that only waits for something else. */
+/** Returns the remedy for a controller that waits for another object: more time does not help. */
 function resolveRemedy(object: Pick<Subject, 'kind' | 'name'>): Remedy {
   const what = `${object.kind} ${object.name}`;
   return role('now', {
@@ -794,7 +797,7 @@ function moreTime(actor: Actor): Remedy {
   return role('now', { text: `Give ${actorText(actor)} more time: raise the timeout` });
 }
 
-/** A claim that was deleted while pods use it; they go with the namespace, and release it. */
+/** Reports whether a claim was deleted while pods use it that are deleted with the namespace and then release it. */
 function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, held: Held): boolean {
   return (
     forecast !== undefined &&
@@ -808,8 +811,8 @@ function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, he
 }
 
 /**
- * The cloud controllers of a managed control plane run outside of the cluster (KEP-2392) and show only in
- * what they write: whose status one has written is presumed to be looked after.
+ * Reports whether a cloud controller wrote the status. Those of a managed control plane run outside of the cluster
+ * (KEP-2392) and are visible only by their writes: they are expected to handle such objects.
  */
 function isOfTheCloud(held: Held): boolean {
   const known = knownFinalizer(held);
@@ -822,8 +825,8 @@ function isOfTheCloud(held: Held): boolean {
 }
 
 /**
- * A running owner is expected to do its work. Only the owner knows whether it can without what a deletion of the
- * namespace takes away, unless the catalogue or an earlier deletion says so.
+ * Finds what a running owner needs and will lack. Only the owner knows whether it can work without what a deletion
+ * of the namespace takes away, unless the catalogue or an earlier deletion says so.
  */
 function needing(ownerCase: OwnerCase): RuleResult[] {
   const { actor, common, context, held } = ownerCase;
@@ -863,7 +866,7 @@ function needing(ownerCase: OwnerCase): RuleResult[] {
 }
 
 /**
- * What the owner needs was in this namespace and went with it: a Secret that the object names, the
+ * Finds what the owner needs and was deleted with this namespace: a Secret that the object names, the
  * RoleBinding that let it act here. Nothing can be created in a terminating namespace, so it is a circle.
  */
 function diedHere(
@@ -880,7 +883,7 @@ function diedHere(
     return `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts no new objects`;
   }
   if (error.kind === 'not-found') {
-    // The API server names no namespace; whoever passes it on mostly names that of the object it works on.
+    // The API server names no namespace; a controller that passes the text on mostly names that of its object.
     const detail = detailOf(context, object);
     const isElsewhere = detail?.references.some(
       (one) =>
@@ -916,10 +919,13 @@ const ELSEWHERE =
 
 const OUTSIDE = 'a controller outside of the cluster would not be visible';
 
-/** Remedies of the catalogue that say what "Install … again" says. */
+/** Remedies of the catalogue that ask to start the owner. */
 const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
 
-/** No controller was found: about the workload that was deleted; else the object's CRD; else the object itself. */
+/**
+ * Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object
+ * itself.
+ */
 function missing(
   context: Context,
   held: Held,
@@ -1062,7 +1068,7 @@ function staleLeases(context: Context, held: Held): string[] {
 
 const MAX_SUSPECTS = 5;
 
-/** Several controllers could be the owner, or none that was found is likely enough. */
+/** Returns the finding that several controllers could be the owner, or that none is likely enough. */
 function unknown(
   context: Context,
   held: Held,
@@ -1124,7 +1130,7 @@ function unknown(
   };
 }
 
-/** Exclusions are shown, for workloads that a clue other than a permission points to. */
+/** Returns the exclusions of workloads to which a clue other than a permission points. */
 function excludedTexts(excluded: readonly Excluded[]): string[] {
   return excluded
     .slice(0, MAX_SUSPECTS)
@@ -1184,7 +1190,7 @@ function absentWriter(context: Context, held: Held): string | undefined {
   return name === '' || isPresent || unreadSources(context).length > 0 ? undefined : name;
 }
 
-/** A claim may wait for its volume to be detached. */
+/** Returns the attachments of a claim's volume, for which the claim may wait. */
 function attachments(context: Context, held: Held): string[] {
   const named = held.objects.flatMap((object) => detailOf(context, object)?.references ?? []);
   return listed(context.now.cluster.volumeAttachments)
@@ -1198,7 +1204,7 @@ function attachments(context: Context, held: Held): string[] {
 }
 
 /**
- * What refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
+ * Finds what refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
  * matches, fails closed and nothing is behind its Service. A dry run that is accepted clears admission.
  */
 function judgeRemoval(context: Context, held: Held, account?: Account): Judgement {
@@ -1222,7 +1228,7 @@ function judgeObject(
 ): Judgement {
   const trial = context.now.trials[trialKey(object.uid, finalizer)];
   const none = { results: [], questions: [], toGate: [] };
-  // A webhook that answers now may go with the namespace.
+  // A webhook that answers now may be deleted with the namespace.
   if (trial?.answer === 'accepted' && context.now.forecast === undefined) return none;
   const request = `UPDATE of ${typeName(type)}`;
   const asked = askedAbout(context, 'UPDATE', type, object) ?? [];
@@ -1241,7 +1247,7 @@ function judgeObject(
   return judgeAdmission(context, { ...real, requester }, who, trial);
 }
 
-/** What admission makes of the removal, where nobody can be named for it. */
+/** Describes how admission decides about the removal, if no guard can be named for it. */
 function admissionOf(context: Context, held: Held): string[] {
   const [object] = held.objects;
   if (object === undefined) return [];
@@ -1265,7 +1271,7 @@ function admissionOf(context: Context, held: Held): string[] {
   ];
 }
 
-/** kube-controller-manager is judged as any other owner: by its Lease and by what it did. */
+/** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
 function ofControllerManager(context: Context, held: Held): OwnerResults {
   const manager = controllerManager(context);
   const name = knownFinalizer(held)?.owner ?? 'kube-controller-manager';
@@ -1280,7 +1286,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ...UNEXPECTED,
       waitsFor: linksTo([result], BECAUSE),
       results: [result],
-      // It is not gone: another one takes over, and then it removes what is its own.
+      // It still exists: another replica takes over and then removes its finalizers.
     };
   }
   const { results: obstacles } = judgeRemoval(context, held);

@@ -15,7 +15,10 @@ interface Partner {
   because: string;
 }
 
-/** What the object waits for across a border: bound or referenced objects, children, dependents. */
+/**
+ * Returns links to objects of other namespaces or types for which the object waits: bound or referenced objects,
+ * children.
+ */
 export function partnerLinks(context: Context, held: Held): Link[] {
   return [
     ...partnersOf(context, held),
@@ -24,7 +27,7 @@ export function partnerLinks(context: Context, held: Held): Link[] {
   ].flatMap(({ object, because }) => linksToHeld(object, because));
 }
 
-/** Objects that a held one names and that are on their way out and held themselves. */
+/** Returns terminating, held objects that a held object names. */
 export function partnersOf(context: Context, held: Held): Partner[] {
   const { now } = context;
   const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
@@ -36,7 +39,7 @@ export function partnersOf(context: Context, held: Held): Partner[] {
           const key = partnerKey({ group: candidate, kind, namespace, name });
           const object = valueIn(now.partners[key]);
           const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
-          // What a spec names is made from it, or shared by many, and then it is what waits for them.
+          // An object that a spec names was made from it, or is shared by many: then that object waits for them.
           const isOwn =
             !field.startsWith('spec.') ||
             (object !== undefined && namesBack(context, object, held));
@@ -47,7 +50,7 @@ export function partnersOf(context: Context, held: Held): Partner[] {
   });
 }
 
-/** Of these, those that name the held one in turn: whoever looks after it waits until they are gone. */
+/** Returns those of them that name the held object in turn: its controller waits until they are deleted. */
 export function boundPartners(context: Context, held: Held): Partner[] {
   return partnersOf(context, held).filter(({ object }) => namesBack(context, object, held));
 }
@@ -59,7 +62,7 @@ function namesBack(context: Context, object: ObjectFacts, { objects }: Held): bo
       object.ownerReferences.some((owner) => owner.uid === uid) ||
       references.some(
         (back) =>
-          // A list of users in its status says that it waits for them.
+          // A list of users in its status shows that it waits for them.
           back.field.startsWith('spec.') &&
           back.kind === kind &&
           (back.namespace ?? object.namespace) === namespace &&
@@ -68,7 +71,7 @@ function namesBack(context: Context, object: ObjectFacts, { objects }: Held): bo
   );
 }
 
-/** Terminating objects that the held one owns, and that are held themselves: of the namespace, or along the chain. */
+/** Returns terminating, held objects that the held object owns: in the namespace, or along the chain. */
 export function childrenOf(context: Context, held: Held): Partner[] {
   const owners = new Set(held.objects.map(({ uid }) => uid));
   const isChild = ({ ownerReferences }: ObjectFacts): boolean =>
@@ -80,10 +83,13 @@ export function childrenOf(context: Context, held: Held): Partner[] {
   return [...heldHere(context, isChild), ...outside].map((object) => ({ object, because }));
 }
 
-/** Finalizers that protect an object as long as something uses it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
+/** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 const PROTECTION = /protect|in-?use|usage/i;
 
-/** Held objects of the namespace whose specs name the held one, which its finalizer protects while they use it. */
+/**
+ * Returns held objects of the namespace whose specs name the held object, which its finalizer protects while they
+ * use it.
+ */
 function referrersOf(context: Context, held: Held): Partner[] {
   if (!PROTECTION.test(held.finalizer)) return [];
   return heldHere(
@@ -93,14 +99,17 @@ function referrersOf(context: Context, held: Held): Partner[] {
   ).map((object) => ({ object, because: 'it uses it, and has not finished' }));
 }
 
-/** The first of each group of terminating objects of the namespace that are held and among which is such a one. */
+/**
+ * Returns the first object of each group of terminating, held objects of the namespace with such an object among
+ * them.
+ */
 function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): ObjectFacts[] {
   return groupsOf(now)
     .filter(({ finalizers, examples }) => finalizers.length > 0 && examples.some(isSuch))
     .flatMap(({ examples }) => examples.slice(0, 1));
 }
 
-/** Who uses the held one, by UID: `status.reservedFor` of a ResourceClaim. */
+/** Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. */
 export function usersOf(context: Context, held: Held): { links: Link[]; names: string[] } {
   const users = held.objects
     .flatMap((object) => detailOf(context, object)?.references ?? [])
@@ -114,7 +123,7 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
   };
 }
 
-/** Terminating objects of the namespace that own the held ones, and that are held themselves. */
+/** Returns terminating, held objects of the namespace that own the held objects. */
 export function parentsOf({ now }: Context, { objects }: Held): ObjectFacts[] {
   const owners = new Set(objects.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
   return groupsOf(now).flatMap(({ examples }) => examples.filter(({ uid }) => owners.has(uid)));

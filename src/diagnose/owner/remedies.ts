@@ -22,7 +22,7 @@ import { invalidity, kindOf, leaseSeconds, type Refusal } from './state.ts';
 import type { Suspect } from './suspects.ts';
 import type { Sync } from './syncs.ts';
 
-// What a person can do about an owner, by its state. The owner's own sentence is in owner.ts.
+// The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 
 export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
   const { apiVersion, kind, owner, uid, scaledBy } = actor;
@@ -76,7 +76,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
   }
 }
 
-/** `kubectl logs` takes a type only with a slash. */
+/** Returns the remedy to read its log. `kubectl logs` takes a type only with a slash. */
 export function logRemedy({ now }: Context, actor: Actor): Remedy {
   const { kind, namespace, name, pods } = actor;
   const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
@@ -90,7 +90,7 @@ export function logRemedy({ now }: Context, actor: Actor): Remedy {
   );
 }
 
-/** `because`: it is known to help; otherwise it is worth a try. */
+/** Returns the remedy to restart the owner. `because`: why a restart is known to help. */
 export function restartRemedies(context: Context, actor: Actor, because?: string): Remedy[] {
   if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(actor.kind)) return [];
   if (isEnding(context, actor)) return [];
@@ -116,14 +116,14 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return role('now', {
     text,
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
-    // Of Jobs and what is like them it stops the work that they describe, not whoever looks after them.
+    // For Jobs and similar types it stops the described work, not their controller.
     ...(field.startsWith('spec.suspend') && {
       risk: 'the work that it describes may start, too',
     }),
   });
 }
 
-/** As `argocd app terminate-op` does it (argo-cd server/application, TerminateOperation). */
+/** Ends a sync as `argocd app terminate-op` does (argo-cd server/application, TerminateOperation). */
 export function endSync({ type, namespace, name }: Sync): Remedy {
   const phase = '/status/operationState/phase';
   return role('now', {
@@ -185,7 +185,7 @@ export function cureRemedies(
         restarts.length > 0
           ? '. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
           : '';
-      // What an object says of itself is no reason to give anybody other rights than these.
+      // A status text is no reason to grant an account permissions other than these.
       const isItsBusiness = who === user && type === typeName(held.type);
       const names = isItsBusiness && types.length === 1 ? namesToGrant(held, verbs) : [];
       const object = names.length > 0 ? `${type}/${names[0]}` : type;
@@ -269,13 +269,19 @@ export function cureRemedies(
   }
 }
 
-/** Of the objects that are held, where a rule may name them: it cannot for requests that have no name. */
+/**
+ * Returns the names of the held objects, if a rule may name them: requests without a name need a rule without
+ * names.
+ */
 function namesToGrant({ objects, count }: Held, verbs: readonly string[]): string[] {
   const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
   return isByName && objects.length === count ? [...new Set(objects.map(({ name }) => name))] : [];
 }
 
-/** What is there of an earlier run is added to: other objects may have been held then. */
+/**
+ * Returns the commands that grant a permission. They add to the role of an earlier run, which may name other
+ * objects.
+ */
 function grant(
   name: string,
   right: Record<'verbs' | 'types' | 'names', readonly string[]> & { who: string },
@@ -295,7 +301,10 @@ function grant(
   return { command: commands.join(' && '), risk };
 }
 
-/** Objects before what their finalizers need; the gate can do it by itself (`delete: ordered`). */
+/**
+ * Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete:
+ * ordered`.
+ */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
   const { kind } = held.subject;
   const text = `delete the ${kind} objects, and wait until they are deleted, before ${before} and the namespace`;
@@ -311,8 +320,8 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
 }
 
 /**
- * The last resort. `siblings` are removed in the same patch: two would invalidate each other. `refusedBy` is what
- * would refuse that as well.
+ * Returns the last resort, a removal by hand. `siblings` are removed in the same patch: a second patch would be
+ * invalid after the first. `refusedBy` would refuse that as well.
  */
 export function removalRemedies(
   context: Context,
@@ -366,9 +375,10 @@ export function removalRemedies(
 }
 
 /**
- * Writes to the namespace itself keep the stored spec.finalizers without an error; only PUT /finalize
- * changes it, and it drops whatever its body leaves out (kubernetes pkg/registry/core/namespace/strategy.go).
- * The body carries uid and resourceVersion as just read, which the server takes as preconditions.
+ * Returns the removal from spec.finalizers. Other writes to the namespace keep that list without an error; only PUT
+ * /finalize changes it, and removes every entry that its body omits (kubernetes
+ * pkg/registry/core/namespace/strategy.go). The body carries uid and resourceVersion as just read, which the server
+ * takes as preconditions.
  */
 function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
   const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
@@ -384,7 +394,7 @@ function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
   });
 }
 
-/** What removing the finalizer by hand costs. */
+/** Returns what is leaked when the finalizer is removed by hand. */
 function leakText(held: Held): string {
   const known = knownFinalizer(held);
   return known === undefined

@@ -27,18 +27,18 @@ import { logLinesAbout } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS, programNames } from './names.ts';
 import { parentsOf } from './partners.ts';
 
-/** Something that the owner, or the API server for it, said it cannot do. */
+/** An error that the owner, or the API server for it, reported. */
 export interface Refusal {
   error: ContentError;
-  /** Where it was said. */
+  /** The source of the error. */
   source: string;
-  /** Which object it is about. */
+  /** The object of the error. */
   object: ObjectFacts;
 }
 
 /**
- * What is refused to `owner` now, for these objects; newest words first. Conflicts and retries are noise. Without an
- * owner, kube-controller-manager is meant.
+ * Returns the current refusals of the requests of `owner` about these objects; newest first. Conflicts and retries
+ * are noise. Without an owner, returns those of kube-controller-manager.
  */
 export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusal[] {
   const said = held.objects.flatMap((object) => [
@@ -55,8 +55,8 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
 }
 
 /**
- * Other systems refuse in similar words: authorization of Kubernetes names a user, and what its API does not
- * find is called by its resource, or by its kind, which people write small for the kinds that everybody knows.
+ * Reports an error as one of Kubernetes only if its text names a user, or an object by its resource or kind, which
+ * people write in lower case for well-known kinds: other systems refuse with similar texts.
  */
 function inKubernetes({ now }: Context, error: ContentError): ContentError {
   const isOurs = (): boolean => {
@@ -73,7 +73,7 @@ function inKubernetes({ now }: Context, error: ContentError): ContentError {
   return isOurs() ? error : { kind: 'other', text: error.text };
 }
 
-/** Many report about an object: what another one cannot do is no refusal of what its owner does. */
+/** Reports whether the error is of another program than the owner: many programs report about one object. */
 function isOfAnother(
   context: Context,
   owner: Actor | undefined,
@@ -89,7 +89,7 @@ function isOfAnother(
   );
 }
 
-/** Nobody but others has written it since the deletion, or at all. */
+/** Reports whether only other programs wrote the status since the deletion, or ever. */
 function isStatusOfOthers(
   context: Context,
   owner: Actor | undefined,
@@ -109,7 +109,7 @@ function fromTrial(context: Context, held: Held, object: ObjectFacts): Dated[] {
   return invalidity(context, held, object).map((error) => ({ error, source, object, at: '' }));
 }
 
-/** Why no change of the object is accepted: validation is the same for everybody, whoever asks. */
+/** Finds a validation error, which refuses every change of the object for all users. */
 export function invalidity(
   { now }: Context,
   { finalizer }: Held,
@@ -134,7 +134,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   });
 }
 
-/** What the object says: its conditions that are not as they should be, and other texts of its status. */
+/** Returns the abnormal conditions of an object and the other texts of its status. */
 function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFacts) {
   const source = `the status of ${object.kind} ${object.name}`;
   const began = deletedAt(context, object);
@@ -146,12 +146,12 @@ function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFact
   return [...abnormal(detail, object, began), ...texts];
 }
 
-/** When the deletion of the object began. In a forecast nothing was said since then: it lies ahead. */
+/** Returns when the deletion of the object began. In a forecast it lies ahead, so no text is newer. */
 function deletedAt(context: Context, { deletionTimestamp: since = '' }: ObjectFacts): number {
   return isForeseen(context, { since }) ? Number.POSITIVE_INFINITY : Date.parse(since);
 }
 
-/** Plain texts have no time of their own: only that of the last write of the status. */
+/** Returns the plain texts of a status, with the time of its last write: they have no time of their own. */
 function textsOf(
   { observedGeneration = -1 }: ObjectDetail,
   object: ObjectFacts,
@@ -164,7 +164,7 @@ function textsOf(
   return isLate || hasSeen || written === undefined ? texts : [];
 }
 
-/** Conditions that are not as they should be, now. */
+/** Returns the conditions that are abnormal now. */
 function abnormal(detail: ObjectDetail, object: ObjectFacts, began: number) {
   return detail.conditions
     .filter((condition) => isFailure(condition) && isCurrent(condition, detail, object, began))
@@ -176,7 +176,7 @@ function abnormal(detail: ObjectDetail, object: ObjectFacts, began: number) {
     });
 }
 
-/** What the objects say since the deletion, also where they say of nothing that it failed: what is waited for. */
+/** Returns the texts of the objects since the deletion, also those that report no error but a wait. */
 export function sayings(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
@@ -194,33 +194,39 @@ export function sayings(context: Context, held: Held, owner?: Actor) {
 
 /**
  * Types with "abnormal-true" and "normal-true" polarity (Kubernetes API conventions, "Typical status
- * properties"). Of an unknown type nothing is known but its words.
+ * properties"). For an unknown type only its text is known.
  */
 const ABNORMAL =
   /(?:fail|error|degraded|stalled|blocked|denied|refus|unable|conflict|terminal|recoverable)/i;
 
-/** Conditions about the removal itself are True while it goes on, well or badly: their words tell. */
+/**
+ * Types of conditions about the removal itself: True while it goes on, well or badly, so that only the text
+ * decides.
+ */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
 
 function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): boolean {
-  // Without a status it is there because it is so (Argo CD, ApplicationCondition).
+  // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
   const status = told === '' ? 'True' : told;
   if (ABNORMAL.test(type)) return status === 'True';
   return status !== 'True' || ABOUT_REMOVAL.test(type);
 }
 
-/** Its type or its reason says that it is a failure; else, of `Ready=False` on its way out, the words must say so. */
+/**
+ * Reports whether type or reason of a condition is a failure. `Ready=False` of a terminating object needs a text
+ * that says so.
+ */
 function saysFailure({ type, reason }: ObjectDetail['conditions'][number]): boolean {
   return ABNORMAL.test(type) || /(?<!No)(?:Fail|Error|Denied|Refused)/.test(reason);
 }
 
-/** When the status was last written, by whoever of its writers has been silent longest: none of it is younger. */
+/** Returns the last write of the writer that has been silent longest: no text of the status is surely newer. */
 function writtenBy({ statusWriters }: ObjectFacts): string | undefined {
   const last = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
   return [...last.values()].flatMap((time) => time ?? []).sort()[0];
 }
 
-/** About the work that it describes, which was over before the deletion: a backup has failed, and goes. */
+/** Reports whether a text is about work that ended before the deletion: a failed backup can still be deleted. */
 function isPast(
   { endedAt }: ObjectDetail,
   { deletionTimestamp }: ObjectFacts,
@@ -230,7 +236,7 @@ function isPast(
   return wasOver && !ABOUT_REMOVAL.test(words);
 }
 
-/** Since the deletion began, or about what is there now: the deletion raises the generation. */
+/** Reports whether a text is from after the deletion, which raises the generation, or about the current generation. */
 function isCurrent(
   condition: ObjectDetail['conditions'][number],
   detail: ObjectDetail,
@@ -243,7 +249,7 @@ function isCurrent(
   if (isPast(detail, object, `${type} ${reason} ${message}`)) return false;
   const observed = condition.observedGeneration ?? detail.observedGeneration;
   if (observed !== undefined && generation !== undefined && observed >= generation) return true;
-  // It was failing before, and the status has been written again since: it still does.
+  // The error is older, but the status was written again since: it still applies.
   if (Date.parse(writtenBy(object) ?? '') >= began) return true;
   return observed === undefined && condition.lastTransitionTime === undefined;
 }
@@ -281,7 +287,7 @@ function isHealthy(context: Context, object: ObjectFacts): boolean {
   );
 }
 
-/** The last complaint from before the deletion: a Warning Event, or words of a status that was not written since. */
+/** Returns the last error from before the deletion: a Warning Event, or a status text that was not written since. */
 export function lastComplaint(
   context: Context,
   held: Held,
@@ -315,7 +321,7 @@ export function lastComplaint(
   return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
 }
 
-/** Events about a terminating object cannot be written beside it, so they may only mention it. */
+/** Reports whether an Event mentions the object: Events about it cannot be written into a terminating namespace. */
 function mentions({ message, regarding }: EventFacts, { kind, namespace, name, uid }: ObjectFacts) {
   if (regarding.uid === uid) return true;
   const isNamed = new RegExp(`(?:^|[^a-z0-9.-])${escapeForRegExp(name)}(?:[^a-z0-9.-]|$)`);
@@ -326,10 +332,10 @@ function mentions({ message, regarding }: EventFacts, { kind, namespace, name, u
   );
 }
 
-/** How long an error in a log still says how it is, once the controller has said something else about the object. */
+/** The time for which an error in a log counts after the controller logged another text about the object. */
 const LOG_ERROR_MS = 60_000;
 
-/** Errors in the owner's log about these objects. */
+/** Returns errors about these objects in the owner's log. */
 function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
   const lines = logLinesAbout(context, held, owner);
   const newest = Math.max(...lines.map(({ at }) => Date.parse(at) || 0));
@@ -340,7 +346,7 @@ function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
     );
 }
 
-/** Words of failure that no known signature explains; "0 failed", "no errors" and "errors: 0" are none. */
+/** Texts of a failure without a known signature; "0 failed", "no errors" and "errors: 0" are no failures. */
 const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
 
@@ -374,7 +380,7 @@ export function kindOf(context: Context, { resource }: { resource: string }): st
   return type?.kind ?? resource;
 }
 
-/** An object, or what it is part of, that its controller was told to leave alone, and by what. */
+/** Finds an annotation, label or field that pauses the controller for an object or for its owner. */
 export function pausedBy(
   context: Context,
   held: Held,
@@ -403,12 +409,12 @@ export function pausedBy(
 export interface Definition {
   type: ResourceType;
   name: string;
-  /** Where it is named. */
+  /** The field that names it. */
   field: string;
 }
 
 /**
- * The definitions that the held objects or their CRD name: the CRD's controller (a Crossplane XRD), or a label
+ * Returns the definitions that the held objects or their CRD name: the CRD's controller (a Crossplane XRD), or a label
  * `…/<kind>-name` (`kro.run/resource-graph-definition-name`).
  */
 export function definingObjects(context: Context, held: Held): Definition[] {
@@ -439,7 +445,7 @@ function kebab(kind: string): string {
   return kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
 }
 
-/** The definition that does not exist any more: the controller has stopped the part of it that served the type. */
+/** Returns a definition that was deleted: its product has stopped the controller of the type. */
 export function lostDefinition(context: Context, held: Held): Definition | undefined {
   return definingObjects(context, held).find(({ type, name }) => {
     const found = context.now.partners[partnerKey({ ...type, namespace: undefined, name })];
@@ -447,7 +453,10 @@ export function lostDefinition(context: Context, held: Held): Definition | undef
   });
 }
 
-/** A ConfigMap that belongs to a pod that has ended: the other pods of the workload may wait until that pod is deleted. */
+/**
+ * Returns a ConfigMap owned by a pod that has ended: the other pods of the workload may wait until that pod is
+ * deleted.
+ */
 export function deadLeader({ now }: Context, { namespace, pods }: Actor) {
   for (const lock of listed(now.places[namespace]?.locks)) {
     const pod = pods.find(({ uid, phase }) => phase === 'Failed' && lock.pods.includes(uid));
@@ -456,7 +465,7 @@ export function deadLeader({ now }: Context, { namespace, pods }: Actor) {
   return undefined;
 }
 
-/** A node that a held object names and on which the DaemonSet that serves it has no ready pod. */
+/** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
 export function lostAgent(
   context: Context,
   held: Held,
@@ -473,8 +482,8 @@ export function lostAgent(
 }
 
 /**
- * How long the next leader waits before it may act: a candidate that finds a Lease with a holder waits for its whole
- * duration, however old the Lease is (client-go, leader election).
+ * Returns how long the next leader waits before it may act: a candidate that finds a Lease with a holder waits for
+ * its whole duration, however old the Lease is (client-go, leader election).
  */
 export function leaseSeconds({ now }: Context, actor: Actor): number {
   const own = listed(now.cluster.leases).filter(
@@ -490,7 +499,7 @@ function isOfActor(actor: Actor, lease: string): boolean {
   return programNames(actor).some((name) => name.includes('-') && lease.includes(name));
 }
 
-/** What tells one product to leave an object alone (Flux, not to apply it) tells its owner nothing. */
+/** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
 export function concerns(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
   if (name === undefined) return true;
@@ -499,12 +508,12 @@ export function concerns(annotation: string, { finalizer, type }: Held): boolean
       own === domain ||
       own.endsWith(`.${domain}`) ||
       domain.endsWith(`.${own}`) ||
-      // Under two labels (`github.io`, `x-k8s.io`, `co.uk`) many projects live that have nothing to do with each other.
+      // Two labels (`github.io`, `x-k8s.io`, `co.uk`) are shared by many unrelated projects.
       own.split('.').slice(-3).join('.') === domain.split('.').slice(-3).join('.'),
   );
 }
 
-/** `crossplane.io/paused: "true"`, `…/reconcile: disabled`, `…/reconcile-policy: …` is none. */
+/** Recognizes `crossplane.io/paused: "true"` and `…/reconcile: disabled`, but not `…/reconcile-policy: …`. */
 function isPause(key: string, value: string): boolean {
   const name = key.slice(key.indexOf('/') + 1).toLowerCase();
   if (/^(?:is-?)?(?:paused?|pause-reconcil\w*|suspend(?:ed)?|skip-reconcil\w*)$/.test(name)) {

@@ -10,7 +10,7 @@ export interface OwnerQuestion {
   held: Held;
   domain: FinalizerDomain;
   actors: readonly Actor[];
-  /** What RBAC lets an account do with the held objects. */
+  /** Returns the permissions that RBAC grants an account on the held objects. */
   rightsOf: (account: Account) => Rights;
 }
 
@@ -26,13 +26,13 @@ export interface Suspect {
   /** Undefined: an account that no workload uses, or a program that no workload is named after. */
   actor: Actor | undefined;
   account: Account | undefined;
-  /** How a program calls itself that no workload in the cluster matches. */
+  /** The name of a program that no workload in the cluster matches. */
   program?: string | undefined;
   clues: Clue[];
   rights: Rights;
 }
 
-/** Whom a clue points to. */
+/** The suspect to which a clue points. */
 export type Pointer = Pick<Suspect, 'actor' | 'account' | 'program'> & { detail: string };
 
 export function questionAbout(context: Context, held: Held): OwnerQuestion {
@@ -55,7 +55,7 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   };
 }
 
-/** Returns everybody to whom a clue points, with all clues. */
+/** Returns all suspects to which a clue points, with their clues. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
   const found = new Map<string, Suspect>();
   for (const { kind, about, text, pointsTo } of CLUES) {
@@ -86,7 +86,7 @@ function rightsOfSuspect(
   return account === undefined ? NO_RIGHTS : question.rightsOf(account);
 }
 
-/** "Deployment ops/widget-operator", or the account that no workload uses. */
+/** Returns "Deployment ops/widget-operator", or the account that no workload uses. */
 export function suspectText({
   actor,
   account,
@@ -102,7 +102,7 @@ export function isPresent({ actor }: Suspect): boolean {
   return actor !== undefined && !actor.isGone;
 }
 
-/** Reports whether a clue points to it, more than that it may act on the object. */
+/** Reports whether a clue points to it, other than a permission. */
 export function isMeant({ clues }: Suspect): boolean {
   return clues.some(({ about }) => about !== 'anyone');
 }
@@ -115,7 +115,7 @@ export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
   return clues.some(({ kind }) => kinds.includes(kind));
 }
 
-/** Reports whether it runs, or has replicas that should run. */
+/** Reports whether it runs, or should run by its replicas. */
 export function mayRun(actor: Actor): boolean {
   return isAlive(actor) || (!actor.isGone && actor.wanted > 0);
 }

@@ -20,7 +20,7 @@ import {
   wasDeletedWithNamespace,
 } from './suspects.ts';
 
-/** Who should remove a finalizer, and how well that is known. */
+/** The owner of a finalizer, and the certainty of the answer. */
 export interface Ownership {
   certainty: Certainty;
   /** `found`: the owner exists, in whatever state. `missing`: no controller was found. `unknown`: undecided. */
@@ -32,7 +32,7 @@ export interface Ownership {
   excluded: Excluded[];
   /** Sources that could contradict and were not read. */
   unread: string[];
-  /** Who may act besides the owner, in sentences. Any of them rules out that a missing owner is proven. */
+  /** Programs that may act besides the owner, in sentences. Any of them rules out that a missing owner is proven. */
   others: string[];
   /** Why the suspect to which the clues point is not named. */
   doubt?: string | undefined;
@@ -53,14 +53,14 @@ export function findOwner(context: Context, held: Held): Ownership {
   return found;
 }
 
-/** The table of what may be said, from what is known best to what is not known. */
+/** The table of answers, from the most to the least certain. */
 function judge(question: OwnerQuestion): Ownership {
   const { context } = question;
   const { left, excluded } = exclude(suspectsFor(question), question);
   const ranked = left.filter(isMeant).toSorted(compare);
   const unread = unreadSources(context);
   const { best: first, doubt } = singledOut(ranked, excluded);
-  // What was not read could show another suspect with more clues about the type.
+  // An unread source could show another suspect with more clues about the type.
   const best = first && (isDirect(first) || unread.length === 0) ? first : undefined;
   const suspects = ranked.filter((one) => one !== best && isPresent(one));
   const common = { suspects, excluded: excluded.filter(({ suspect }) => isMeant(suspect)), unread };
@@ -96,8 +96,8 @@ function judge(question: OwnerQuestion): Ownership {
 }
 
 /**
- * Returns who may act although no clue points to them, in sentences. Where a suspect is known that ran in this namespace,
- * permissions for everything and controllers without permission say nothing about this object.
+ * Returns programs that may act although no clue points to them, in sentences. If a known suspect ran in this
+ * namespace, permissions for everything and controllers without permission say nothing about this object.
  */
 function othersAlive(
   left: readonly Suspect[],
@@ -118,7 +118,7 @@ function othersAlive(
       )
       .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
   );
-  // Permissions on other products show what else a controller is for.
+  // Permissions on other products show the other purpose of a controller.
   const departed = powerless.flatMap(({ suspect, by }) =>
     !ranHere && (isDirect(suspect) || !suspect.rights.worksElsewhere)
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
@@ -128,8 +128,8 @@ function othersAlive(
 }
 
 /**
- * Returns a sentence if RBAC names the type for another user, group or ServiceAccount: a token of it may be used anywhere.
- * That is no sign that anybody acts, and enough to rule out proof.
+ * Returns a sentence if RBAC names the type for another user, group or ServiceAccount: a token of it may be used
+ * anywhere. That is no sign that anybody acts, and enough to rule out proof.
  */
 function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
   return suspect.account !== undefined && mayOthersChange(context, held.type, suspect.account)
@@ -190,7 +190,7 @@ function kindsAboutType(suspect: Suspect): number {
   ).length;
 }
 
-/** Sources on which an answer rests: of the cluster, of the namespace itself, and of the suspects' namespaces. */
+/** Returns the sources of an answer: of the cluster, of the namespace itself, and of the suspects' namespaces. */
 export const OWNER_SOURCES = {
   cluster: [
     ...WORKLOAD_SOURCES,
@@ -203,7 +203,7 @@ export const OWNER_SOURCES = {
 
 const SOURCES: ReadonlySet<string> = new Set(Object.values(OWNER_SOURCES).flat());
 
-/** Returns what was not read, or was cut by a limit: its absence proves nothing. */
+/** Returns sources that were not read, or were cut by a limit: absence there proves nothing. */
 export function unreadSources({ now }: Context): string[] {
   const asked = [now.cluster.deployments, now.cluster.clusterRoleBindings, now.cluster.leases];
   const unread = now.unread
@@ -212,7 +212,10 @@ export function unreadSources({ now }: Context): string[] {
   return asked.includes(undefined) ? [...unread, 'workloads, RBAC and Leases'] : unread;
 }
 
-/** The owner would have to be in this cluster: its type is defined here, its product has known names, or it led here. */
+/**
+ * Reports whether the owner must be in this cluster: its type is defined here, its product has known names, or it
+ * led here.
+ */
 function isExpectedHere({ context, held, domain }: OwnerQuestion): boolean {
   if ((knownFinalizer(held)?.workload.length ?? 0) > 0) return true;
   if (domain.relation === 'unclear') return false;
