@@ -250,8 +250,8 @@ export function isAlive(actor: Actor): boolean {
 }
 
 /** Reports whether the kubelet runs it from a file: it then has no ServiceAccount and uses credentials of its own. */
-export function isStatic({ kind, pods }: Actor): boolean {
-  return kind === 'Pod' && pods.some(({ ownerReferences: [by] }) => by?.kind === 'Node');
+export function isStatic({ pods }: Actor): boolean {
+  return pods.some(({ ownerReferences: [by] }) => by?.kind === 'Node');
 }
 
 /** Reports whether no more pods of it are created: a restart would end those that are left. */

@@ -40,7 +40,7 @@ export interface CatalogueEntry {
  * server refuses it while the namespace is terminating. `read`: it fails once the namespace controller has
  * deleted the object. Only a read that the held object names (a `secretRef`, a `serviceAccountName`) is certain.
  */
-export interface CleanupNeed {
+interface CleanupNeed {
   action: 'create' | 'read';
   /** Empty for the core group; `*` stands for any text. */
   group: string;
@@ -76,11 +76,6 @@ export function lookUpFinalizer(
       matchesGlob(match, finalizer) &&
       (on === undefined || kinds.some((kind) => fitsKind(kind, on))),
   );
-}
-
-/** Returns what the owner of the finalizer creates or reads in the namespace; empty where nothing is known. */
-export function needsOf(finalizer: string, on: FinalizerHolder): CleanupNeed[] {
-  return lookUpFinalizer(finalizer, on)?.needs ?? [];
 }
 
 /**

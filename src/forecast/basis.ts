@@ -62,11 +62,8 @@ function oldest(lives: readonly OwnerLife[]): OwnerLife {
 /** Returns the controller that is expected to remove the finalizer, and its latest sign of life. */
 function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
   if (isOfControllerManager(held)) {
-    const lease = listed(context.now.cluster.leases).find(
-      ({ namespace, name }) => namespace === 'kube-system' && name === 'kube-controller-manager',
-    );
-    const { evidence } = controllerManager(context);
-    return { owner: 'kube-controller-manager', evidence, ...dated(lease?.renewTime) };
+    const { aliveAt, evidence } = controllerManager(context);
+    return { owner: 'kube-controller-manager', evidence, ...dated(aliveAt) };
   }
   const { owner } = findOwner(context, held);
   const actor = owner?.actor;

@@ -17,54 +17,38 @@ export function hindsightOf(
   { uid, outcome, diagnosis, deletions = [] }: NamespaceResult,
   forecast: EarlierForecast,
 ): Hindsight | undefined {
-  const said = { at: forecast.at, outcome: forecast.outcome };
   const isHeld = ['stuck', 'inconclusive', 'progressing', 'forced'].includes(outcome);
   if (!isHeld && outcome !== 'deleted' && outcome !== 'recreated') return undefined;
+  const { at, outcome: said } = forecast;
+  const judge = (verdict: Hindsight['verdict'], because: string): Hindsight => {
+    return { at, outcome: said, verdict, because };
+  };
   if (forecast.uid !== uid) {
-    const because = `the forecast is about another namespace of this name (UID ${forecast.uid})`;
-    return { ...said, verdict: 'not-comparable', because };
+    const which = `another namespace of this name (UID ${forecast.uid})`;
+    return judge('not-comparable', `the forecast is about ${which}`);
   }
-  const named = roots(forecast);
+  const named = forecast.findings.filter(({ id }) => forecast.rootCauses.includes(id));
   if (!isHeld) {
-    if (forecast.outcome === 'clear') {
-      return {
-        ...said,
-        verdict: 'foreseen',
-        because: 'it said clear, and the namespace was deleted',
-      };
-    }
+    const then = 'and the namespace was deleted';
+    if (said === 'clear') return judge('foreseen', `it said clear, ${then}`);
     if (deletions.length > 0) {
-      const because = 'what would have held it was deleted first, in order';
-      return { ...said, verdict: 'not-comparable', because };
+      return judge('not-comparable', 'what would have held it was deleted first, in order');
     }
-    return forecast.outcome === 'would-hang'
-      ? {
-          ...said,
-          verdict: 'not-foreseen',
-          because: `it said would-hang (${texts(named)}), and the namespace was deleted`,
-        }
-      : {
-          ...said,
-          verdict: 'open',
-          because: 'it left the question open, and the namespace was deleted',
-        };
+    return said === 'would-hang'
+      ? judge('not-foreseen', `it said would-hang (${texts(named)}), ${then}`)
+      : judge('open', `it left the question open, ${then}`);
   }
   const found = diagnosis === undefined ? [] : findingsOf(diagnosis, diagnosis.rootCauses);
   const all = diagnosis?.findings ?? [];
   const shared = named.find((root) => all.some((one) => isSame(one, root)));
   if (shared !== undefined) {
-    const verdict = forecast.outcome === 'would-hang' ? 'foreseen' : 'open';
-    return { ...said, verdict, because: `it named ${texts([shared])}` };
+    return judge(said === 'would-hang' ? 'foreseen' : 'open', `it named ${texts([shared])}`);
   }
-  if (forecast.outcome === 'would-hang') {
-    const because = `it named ${texts(named)}, and what holds it now is ${texts(found)}`;
-    return { ...said, verdict: 'not-foreseen', because };
-  }
-  return { ...said, verdict: 'not-foreseen', because: whyUnforeseen(found, all, forecast) };
-}
-
-function roots({ findings, rootCauses }: EarlierForecast): Finding[] {
-  return findings.filter(({ id }) => rootCauses.includes(id));
+  const because =
+    said === 'would-hang'
+      ? `it named ${texts(named)}, and what holds it now is ${texts(found)}`
+      : whyUnforeseen(found, all, forecast);
+  return judge('not-foreseen', because);
 }
 
 /**

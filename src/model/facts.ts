@@ -914,7 +914,6 @@ export type Identity = ReturnType<typeof identity>;
 export const identity = shape({ ...NAME, uid: text('metadata.uid') });
 
 /** A ConfigMap that belongs to a pod: whoever made it leads as long as the pod exists (operator-lib, leader.Become). */
-export type LockFacts = ReturnType<typeof lockFacts>[number];
 export function lockFacts(object: Json | undefined) {
   const { name } = identity(object);
   const namespace = stringAt(object, 'metadata', 'namespace') ?? '';

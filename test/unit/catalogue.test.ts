@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type CatalogueEntry,
-  leakOf,
-  lookUpFinalizer,
-  needsOf,
-} from '../../src/diagnose/catalogue.ts';
+import { type CatalogueEntry, leakOf, lookUpFinalizer } from '../../src/diagnose/catalogue.ts';
 import entries from '../../src/diagnose/finalizers.json' with { type: 'json' };
 
 const CATALOGUE = entries as CatalogueEntry[];
@@ -127,26 +122,6 @@ describe('lookUpFinalizer', () => {
     const finalizer = 'longhorn.io';
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'longhorn.io' })).toBeDefined();
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'notlonghorn.io' })).toBeUndefined();
-  });
-});
-
-describe('needsOf', () => {
-  test('says what the owner creates in the namespace', () => {
-    const cluster = { kind: 'RayCluster', group: 'ray.io' };
-    expect(needsOf('ray.io/gcs-ft-redis-cleanup-finalizer', cluster)).toMatchObject([
-      { action: 'create', group: 'batch', kind: 'Job' },
-    ]);
-  });
-
-  test('depends on the kind', () => {
-    const ofFlux = (kind: string, group: string) =>
-      needsOf('finalizers.fluxcd.io', { kind, group });
-    expect(ofFlux('HelmRelease', 'helm.toolkit.fluxcd.io')).not.toEqual([]);
-    expect(ofFlux('Alert', 'notification.toolkit.fluxcd.io')).toEqual([]);
-  });
-
-  test('is empty where nothing is known', () => {
-    expect(needsOf('some.random/finalizer', core('ConfigMap'))).toEqual([]);
   });
 });
 

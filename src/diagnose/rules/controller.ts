@@ -29,6 +29,8 @@ interface ControllerManager {
   /** `unseen`: its Lease was not found, as in managed clusters. */
   state: 'fresh' | 'stale' | 'unseen';
   evidence: string;
+  /** When its Lease was last renewed. */
+  aliveAt: string | undefined;
 }
 
 /** Judges kube-controller-manager by its Lease and its writes; never assumes that it runs. */
@@ -36,7 +38,8 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
   const lease = listed(now.cluster.leases).find(
     ({ namespace, name }) => namespace === LEASE.namespace && name === LEASE.name,
   );
-  const ageMs = nowMs - Date.parse(lease?.renewTime ?? '');
+  const aliveAt = lease?.renewTime;
+  const ageMs = nowMs - Date.parse(aliveAt ?? '');
   const where = `Lease ${LEASE.namespace}/${LEASE.name}`;
   if (Number.isNaN(ageMs)) {
     const wrote = now.namespace.statusWrittenAt;
@@ -44,11 +47,13 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
     return {
       state: 'unseen',
       evidence: `${where} could not be read; managed clusters hide it${did}`,
+      aliveAt,
     };
   }
   return {
     state: ageMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS) ? 'stale' : 'fresh',
-    evidence: `${where} was last renewed at ${lease?.renewTime}`,
+    evidence: `${where} was last renewed at ${aliveAt}`,
+    aliveAt,
   };
 }
 

@@ -74,11 +74,11 @@ export function podGracePeriod(context: Context): RuleResult[] {
 }
 
 /**
- * Reports whether the grace period is over. Grace 0 with a finalizer: the kubelet has confirmed, only the finalizer
- * holds it.
+ * Reports whether the grace period is over. Grace 0: the kubelet has confirmed; without a finalizer the pod would be
+ * gone.
  */
 export function isOverdue(pod: PodFacts, nowMs: number): boolean {
-  const isConfirmed = pod.deletionGracePeriodSeconds === 0 && pod.finalizers.length > 0;
+  const isConfirmed = pod.deletionGracePeriodSeconds === 0;
   return pod.nodeName !== undefined && !isConfirmed && !inGrace(pod, nowMs);
 }
 
