@@ -71,6 +71,7 @@ import {
   logRemedy,
   orderRemedies,
   remediesWithoutOwner,
+  removalNow,
   removalRemedies,
   restartRemedies,
   resumeRemedy,
@@ -148,7 +149,7 @@ export function ownerResults(
   const isRunning = RUNNING.includes(first.code);
   const isRemovable =
     (!isRunning && first.code !== 'owner-not-ready') ||
-    first.remedies.some((remedy) => removal.includes(remedy));
+    first.remedies.some(({ text }) => removal.some((one) => one.text === text));
   // An owner that ignores an object ignores its parts: the finding about the whole says it.
   const whole = first.code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
   if (whole !== undefined && !held.objects.includes(whole) && whole.finalizers.length > 0) {
@@ -584,8 +585,10 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
       : ` and runs, but ${troubleText(first)}${words}`;
-    const cures = cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
-    const remedies = [...cures, ...(isHopeless ? removal : []), logRemedy(context, actor)];
+    const cures = isHopeless
+      ? [...removalNow(removal), ...orderRemedies(context, held, 'what its controller needs')]
+      : cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
+    const remedies = [...cures, logRemedy(context, actor)];
     const failing = findingAbout(ownerCase, 'owner-failing', refused, remedies, {
       quote: first && inShort(first.error.text),
       evidence: [...reasons.slice(0, 10), ...(lacksRight ? [lack] : [])],
@@ -678,7 +681,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
   }
   const gone = goneNeeds(context, held);
-  if (waiting === undefined && gone.length > 0) {
+  if (waiting === undefined && gone.length > 0 && !waitsForOthers(context, held, actor)) {
     const words = ` and runs, but may need what was in this namespace: ${listNames(gone)}`;
     const remedies = [...removal, logRemedy(context, actor)];
     const more = { certainty: 'likely', evidence: gone } as const;
@@ -729,8 +732,12 @@ function troubleText(first: Refusal | undefined): string {
 function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
-  const waits = [...partnerLinks(context, held), ...linksInside(context, held, actor)];
-  return isEarlier && !hasNoticed(context, held, actor) && waits.length === 0 ? crd : undefined;
+  const isUnaware = !hasNoticed(context, held, actor) && !waitsForOthers(context, held, actor);
+  return isEarlier && isUnaware ? crd : undefined;
+}
+
+function waitsForOthers(context: Context, held: Held, actor: Actor): boolean {
+  return partnerLinks(context, held).length + linksInside(context, held, actor).length > 0;
 }
 
 /** Reports whether somebody wrote the objects since their deletion, or the owner's log is about them. */

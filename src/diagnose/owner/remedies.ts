@@ -223,25 +223,17 @@ export function cureRemedies(
     case 'not-found': {
       const what = `${kindOf(context, error)} ${error.name}`;
       const place = /\bin (?:the )?namespace \\?["']?([a-z0-9-]+)/.exec(error.text)?.[1];
-      return isCircle
-        ? [
-            role('now', {
-              text: `${held.subject.kind} ${held.subject.name} needs ${what}, which cannot be restored here: configure its controller to do without it, or do its work by hand`,
-            }),
-            ...first,
-          ]
-        : [
-            role('now', {
-              text: `Restore ${what}${place === undefined ? '' : ` in namespace ${place}`}, which the controller needs`,
-            }),
-          ];
+      return [
+        role('now', {
+          text: `Restore ${what}${place === undefined ? '' : ` in namespace ${place}`}, which the controller needs`,
+        }),
+      ];
     }
     case 'namespace-terminating':
       return [
         role('now', {
           text: `Do the controller's work by hand: it must create ${error.resource ?? 'an object'} in namespace ${error.namespace}, which accepts no new objects while it is terminating`,
         }),
-        ...first,
       ];
     case 'new-finalizers-refused':
       return [
@@ -372,6 +364,12 @@ export function removalRemedies(
       risk,
     }),
   ];
+}
+
+/** The removal as what is to be done now: of all objects before one of them. */
+export function removalNow(removal: readonly Remedy[]): Remedy[] {
+  const [first, ...others] = removal.toReversed();
+  return first === undefined ? [] : [{ ...first, role: 'now' }, ...others];
 }
 
 /**

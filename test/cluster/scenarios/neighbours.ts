@@ -272,9 +272,8 @@ const issuerGone: Situation = {
   before: (world, operator) => world.create(customType({ group: operator.group, kind: 'Issuer' })),
   behaviour: { isSlow: true, cleanUp: (_, __, { group }) => `issuer.${group} "ca" not found` },
   complains: true,
-  owner: { code: 'owner-failing', says: [/issuer/], advises: [/which cannot be restored here/] },
+  owner: { code: 'owner-failing', says: [/issuer/], advises: [/Remove this one finalizer/] },
   expect: () => ({ deadlock: true, also: advisesNot(/^(?:Fix|Restore)/) }),
-  beyondCommands: 'what is gone cannot be created in this namespace',
 };
 
 const failed: Scenario[] = [
