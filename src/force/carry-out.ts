@@ -19,23 +19,26 @@ import {
 import { atMostEvery, type ForceRun, Journal } from './step.ts';
 import { checkNamespace, doStep, GUARD_MS } from './steps.ts';
 
-/** No write begins after this, so that what was done can still be verified. */
+/** The time after which no write begins, so that the result can still be verified. */
 export const LAST_WRITE_MS = 105_000;
-/** No waiting after this where the namespace itself may have to be written to. */
+/** The time after which the gate no longer waits if it may have to write to the namespace itself. */
 const LAST_WAIT_MS = 80_000;
-/** Facts about owners may be this old when an action begins; older ones are read again first. */
+/** The greatest age of facts about owners when an action begins; older facts are read again first. */
 export const FRESH_MS = 30_000;
-/** How long to wait before looking whether something new has begun to terminate. */
+/** The time after which the gate checks whether other objects have begun to terminate. */
 const LOOK_AGAIN_MS = 10_000;
-/** After such a change most namespaces go by themselves; the controller may be in a back-off of up to 60 s. */
+/**
+ * The time to wait after a change: most namespaces are then deleted; the controller may be in a back-off of up to
+ * 60 s.
+ */
 const SETTLE_MS = 70_000;
 
-/** A plan, and what it was made from. */
+/** A plan, and the observation on which it is based. */
 export interface Look {
   plan: ForcePlan;
-  /** When its facts had been read, in ms since the epoch. */
+  /** The time at which its facts were read, in ms since the epoch. */
   at: number;
-  /** Nothing moves, and what holds the namespace is known: waiting achieves nothing. */
+  /** The content does not become less, and the cause is known: waiting does not help. */
   isStuck: boolean;
 }
 
@@ -45,18 +48,18 @@ interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
   /** When forcing began, in ms since the epoch. */
   startedAt: number;
   /**
-   * Reads, diagnoses and plans again. `compare`: with the look before; not after our own writes, since what
-   * they set in motion is not somebody at work. Undefined: the namespace is gone or cannot be read.
+   * Reads, diagnoses and plans again. `compare`: with the observation before; not after writes of the gate, since their
+   * effects are no work of a controller. Undefined: the namespace was deleted or cannot be read.
    */
   look(compare: boolean): Promise<Look | undefined>;
-  /** Waits without writing; whether the namespace is gone by this time (ms since the epoch). */
+  /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
   isGoneBy(untilMs: number): Promise<boolean>;
 }
 
-/** A plan on its way, which later looks replace. */
+/** A plan that is being carried out; later observations replace it. */
 interface Enforcement extends ForceRun, Pick<Means, 'startedAt' | 'look' | 'isGoneBy'> {
   seen: Look;
-  /** By their keys: actions that were told of, and those that a later plan need not try again. */
+  /** Keys of actions that were logged, and of those that a later plan need not try again. */
   told: Set<string>;
   spent: Set<string>;
 }
@@ -66,12 +69,12 @@ interface Enforced {
   outcome: Outcome | undefined;
   forced: ForceRecord;
   timeline: TimelineEntry[];
-  /** Types in which nobody could look for orphans. */
+  /** Types that could not be searched for orphans. */
   unread: NotInspected[];
 }
 
 /**
- * Does what the plan allows, in its order, and tells what became of it. The plan must have been shown
+ * Carries out the plan in its order, and reports the results. The plan must have been logged
  * before. Mode `plan` goes the same way up to the first write, and stops there.
  */
 export async function carryOut(first: Look, means: Means): Promise<Enforced> {
@@ -94,7 +97,7 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
   }
   const { actions, orphans, refused, timeline, unread } = run.journal;
   const { mode } = first.plan;
-  // Of several plans, the last one: what an earlier one refused may have settled itself.
+  // Of several plans, the last one: an earlier refusal may no longer apply.
   const forced = { mode, actions, orphans, refused: [...run.plan.refused, ...refused] };
   return { outcome, forced, timeline, unread };
 }
@@ -123,7 +126,7 @@ function beginEnforcement(first: Look, { log: runLog, ...means }: Means): Enforc
     },
   };
   const readAgain = () => checkNamespace(run);
-  // Removing the label means all writes that are still to come; without a label, those of a moment share one answer.
+  // The removal of the label stops all later writes; without a label, writes of one moment share one answer.
   const check =
     first.plan.label === undefined ? atMostEvery(GUARD_MS, run.clock, readAgain) : readAgain;
   return run;
@@ -148,7 +151,10 @@ function tellAll(run: Enforcement, result: string): void {
   for (const action of openActions(run)) recordResult(run, action, result);
 }
 
-/** Returns the permissions that the open actions lack, after a refusal that names them and the rules that grant them. */
+/**
+ * Returns the permissions that the open actions lack, after a refusal that names them and the rules that grant
+ * them.
+ */
 async function lackingRights(run: Enforcement): Promise<string[]> {
   const missing = await missingRights(run, openActions(run));
   const lacking = missing.map(rightText);
@@ -178,7 +184,7 @@ async function dueActions(run: Enforcement): Promise<ForceAction[]> {
     tellAll(run, `not done: ${why}`);
     return [];
   }
-  // All or nothing: half of a forced teardown helps nobody who has to grant the rest anyway.
+  // All or nothing: half of a forced teardown does not help, since the other permissions are needed anyway.
   const lacking = await lackingRights(run);
   if (lacking.length > 0) tellAll(run, `not done: permissions are missing: ${lacking.join(', ')}`);
   return openActions(run);
@@ -199,8 +205,8 @@ async function settles(run: Enforcement): Promise<boolean> {
 }
 
 /**
- * Objects first: what was queued behind a pod, or held by another object, terminates only after it. Whether
- * that was enough.
+ * Frees the objects, and reports whether that was enough. Objects come first: those queued behind a pod, or held by
+ * another object, terminate only after it.
  */
 async function freeObjects(run: Enforcement): Promise<boolean> {
   for (;;) {
@@ -216,7 +222,7 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
   }
 }
 
-/** Answers with what was in the namespace right before its own entries were touched. */
+/** Removes the namespace's own entries, and returns the content of the namespace right before. */
 async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
   const actions = (await dueActions(run)).filter(isNamespaceAction);
   if (actions.length === 0) return undefined;
@@ -235,8 +241,8 @@ async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
 }
 
 /**
- * Nothing but a 404 for the name, or another UID, is "gone"; then everything that still answers is listed.
- * Undefined: forcing settled nothing.
+ * Verifies the deletion: only a 404 for the name, or another UID, proves it. Then lists all objects that still exist.
+ * Undefined: forcing did not change the outcome.
  */
 async function verify(run: Enforcement, left: Leftovers | undefined): Promise<Outcome | undefined> {
   const { name, uid } = run.plan.namespace;
@@ -268,7 +274,7 @@ function rightFor(action: ForceAction): Right {
   }
 }
 
-/** "patch widgets.example.com" */
+/** Writes a permission as "patch widgets.example.com". */
 function rightText({ verb, group, resource }: Right): string {
   const [type = '', ...subresource] = resource.split('/');
   return `${verb} ${[typeName({ group, resource: type }), ...subresource].join('/')}`;
@@ -308,7 +314,7 @@ async function missingRights(
   return rights.filter((_, index) => !allowed[index]);
 }
 
-/** The RBAC rules that grant just these, in YAML's flow style. */
+/** Returns the RBAC rules that grant only these permissions, in YAML's flow style. */
 function grantRules(rights: readonly Right[]): string {
   const alike = Map.groupBy(rights, ({ group, verb }) => `${group} ${verb}`).values();
   const rules = Array.from(alike, (same) => {

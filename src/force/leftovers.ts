@@ -12,21 +12,24 @@ import { checkNamespace } from './steps.ts';
 
 type Orphan = ForceRecord['orphans'][number];
 
-/** Objects that are still in the namespace, and types that could not be listed: their objects are unknown, not absent. */
+/**
+ * Objects that are still in the namespace, and types that could not be listed: their objects are unknown, not
+ * absent.
+ */
 export interface Leftovers {
-  /** With the names of their types. */
+  /** The objects, with the names of their types. */
   objects: (readonly [type: string, Orphan])[];
   unread: NotInspected[];
 }
 
 const ALL_TYPES = 'the list of resource types';
-/** "ok", or an error that names the failed checks. */
+/** The limit for the answer of readyz: "ok", or an error that names the failed checks. */
 const MAX_READY_BYTES = 4_096;
 
 /**
- * Every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
- * this also works, and matters most, when the namespace itself is gone. `createdBefore` leaves out what
- * belongs to a new namespace of the same name.
+ * Lists every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
+ * this also works, and matters most, after the namespace itself was deleted. `createdBefore` excludes objects that
+ * belong to a new namespace of the same name.
  */
 async function listLeftovers(
   { api, signal, plan: { namespace } }: ForceRun,
@@ -44,7 +47,7 @@ async function listLeftovers(
     ...(definitions.unread ?? []),
     ...failedGroups.map(({ group, version, reason }) => ({ what: `${group}/${version}`, reason })),
   ];
-  // Nothing can be said about the objects of types that a CRD defines and discovery does not have.
+  // Objects of types that a CRD defines and discovery does not list are unknown.
   const served = new Set(types.map(typeName));
   for (const { name: what } of definitions.value.ok ? definitions.value.value : []) {
     const reason = 'defined by a CRD, and not in discovery';
@@ -74,7 +77,7 @@ async function listLeftovers(
 }
 
 /**
- * Looks at all of the namespace's content right before its own entries are touched: there has to be
+ * Lists all of the namespace's content right before its own entries are removed: there has to be
  * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
  */
 export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
@@ -98,16 +101,16 @@ export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
     run.journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
     return undefined;
   }
-  // Before the write that strands them: should this process die now, the log still has the list.
+  // Logged before the write that orphans them, in case this process ends now.
   const lines = [...namesWith(({ uid }) => ` uid ${uid}`), remains];
   run.log.group(`May be left behind: ${left.objects.length} objects`, lines);
   return left;
 }
 
-/** Said once per run, where there are orphans: what can still be done about them, and how. */
+/** The note about orphans, logged once per run: how they can still be handled. */
 const RECOVERY =
   'objects that are left can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; to clean up, create the namespace, remove the finalizers, and delete it';
-/** The same if the namespace was created again already. */
+/** The note if the namespace was created again already. */
 const INHERITED =
   'objects that are left now belong to the new namespace of this name; a finalizer on them will hold that one, too';
 

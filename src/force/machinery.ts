@@ -8,7 +8,7 @@ import type { ResourceType, ServiceRef } from '../model/snapshot.ts';
 import { CLUSTER, type Source } from '../model/sources.ts';
 import { type Reading, readSource } from '../observe/collections.ts';
 
-/** Something of the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
+/** A registration in the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
 interface Registration {
   what: string;
   service: ServiceRef | undefined;
@@ -19,11 +19,11 @@ interface Registration {
 
 interface Registrations {
   all: Registration[];
-  /** Without these reads nobody can say that nothing depends on a namespace. */
+  /** Sources that could not be read: without them, a dependency on a namespace cannot be excluded. */
   unread: string[];
 }
 
-/** Once for all namespaces of a run. */
+/** Reads the registrations, once for all namespaces of a run. */
 export async function readRegistrations(deps: Reading): Promise<Registrations> {
   const found: Registrations = { all: [], unread: [] };
   const from = async <T>(source: Source<T>, of: (item: T) => Registration): Promise<void> => {
@@ -50,8 +50,8 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
 }
 
 /**
- * Why a namespace is part of the cluster's machinery, or may be: something outside of it depends on a
- * Service in it. Such a namespace is nobody's test, and cannot be put back.
+ * Returns why a namespace is, or may be, part of the cluster's machinery: a registration outside of it calls a
+ * Service in it. Such a namespace is no test environment, and cannot be restored.
  */
 export async function machineryReasons(
   namespace: string,
@@ -74,7 +74,7 @@ export async function machineryReasons(
     ...(used.length > 0
       ? [`it holds the Service of ${listNames(used)}; remove that registration first`]
       : []),
-    // Not knowing is no "no".
+    // An unread source does not exclude a dependency.
     ...(missing.length > 0
       ? [
           `whether it holds the Service of a webhook, APIService or CRD conversion that others use could not be read (${listNames(missing)})`,
@@ -92,7 +92,7 @@ async function usedElsewhere(
 ): Promise<Read<string | undefined>> {
   const isOwn = isOnlyFor(namespace, namespaceSelector);
   const types = rules
-    // A namespaceSelector says nothing about cluster-scoped objects, unless the rule leaves them out.
+    // A namespaceSelector does not apply to cluster-scoped objects, unless the rule excludes them.
     ?.filter(({ scope }) => !isOwn || scope !== 'Namespaced')
     .flatMap(({ apiGroups, resources }) =>
       // pods/status is called for pods.

@@ -29,13 +29,13 @@ import {
 export interface ForcePlan {
   mode: ForceMode;
   namespace: { name: string; uid: string };
-  /** Asked again of the live namespace while anything is written. */
+  /** The label that the live namespace must have before every write. */
   label: ActivePolicy['label'];
   orphans: ActivePolicy['orphans'];
-  /** In the order in which they are done. Mode `plan` lists what `namespace` would do. */
+  /** The actions in their order. Mode `plan` lists those of mode `namespace`. */
   actions: ForceAction[];
   refused: RefusedAction[];
-  /** With `force-orphans: accept`: what the namespace's own actions would leave behind, as it looks now. */
+  /** With `force-orphans: accept`: what the namespace's own actions would leave behind at present. */
   strands: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export type ObjectAction = FinalizerAction | PodAction;
 export type ForceAction = ObjectAction | NamespaceAction;
 
 interface Planned {
-  /** Worded like an argument of kubectl where it is one object or type. */
+  /** Written like an argument of kubectl for one object or type. */
   target: string;
   /** Empty for pods that are deleted. */
   finalizer: string;
@@ -54,20 +54,20 @@ interface Planned {
   despite?: string | undefined;
 }
 
-/** Remove one finalizer from every terminating object of one type that has it. */
+/** The removal of one finalizer from every terminating object of one type that has it. */
 export interface FinalizerAction extends Planned {
   step: 'object-finalizer';
   type: ResourceType;
 }
 
-/** Delete the overdue pods of a node that cannot confirm their end, with grace period 0. */
+/** The deletion, with grace period 0, of the overdue pods of a node that cannot confirm their end. */
 export interface PodAction extends Planned {
   step: 'overdue-pods';
   node: string;
   nodeState: string;
 }
 
-/** Remove one entry of the namespace's own lists. */
+/** The removal of one entry of the namespace's own lists. */
 export interface NamespaceAction extends Planned {
   step: 'namespace-finalizer' | 'namespace-spec-finalizer';
 }
@@ -118,7 +118,7 @@ export function planForce(input: PlanInput): ForcePlan {
   return { ...plan, actions: [], refused: [...liftable, ...waiting, ...plan.refused] };
 }
 
-/** The same action has the same key in every plan of a run. */
+/** Returns the key of an action, which is the same in every plan of a run. */
 export function keyOf(action: ForceAction): string {
   const type = 'type' in action ? typeName(action.type) : '';
   const node = 'node' in action ? action.node : '';
@@ -139,14 +139,14 @@ export function namespaceTarget(name: string): string {
 
 const MAX_NAMES = 10;
 
-/** `configmaps/a`, or "12 objects of configmaps (a, b, … and 2 more)". */
+/** Writes `configmaps/a`, or "12 objects of configmaps (a, b, … and 2 more)". */
 export function manyTarget(type: string, names: readonly string[], count = names.length): string {
   if (count === 1) return `${type}/${names[0] ?? ''}`;
   const more = count > MAX_NAMES ? ` and ${count - MAX_NAMES} more` : '';
   return `${count} objects of ${type} (${names.slice(0, MAX_NAMES).join(', ')}${more})`;
 }
 
-/** No input lifts these. */
+/** Returns the reasons against forcing that no input removes. */
 function finalReasons({
   snapshot: { namespace },
   startUid,
@@ -167,7 +167,7 @@ function finalReasons({
   return [...reasons, ...machinery];
 }
 
-/** These say which input would lift them; all are told, so that people have to try again only once. */
+/** Returns the reasons that an input removes, all of them, so that people have to try again only once. */
 function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string[] {
   const reasons: string[] = [];
   const { label, namespaces } = policy;
@@ -192,7 +192,7 @@ function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string
   return reasons;
 }
 
-/** Every finalizer of terminating objects, folded by type: the ten thousandth is reached as well. */
+/** Plans every finalizer of terminating objects, folded by type, so that no object is missed. */
 function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
   for (const { type, read } of input.snapshot.content) {
     if (!read.ok) continue; // not inspected, so nothing of it is touched
@@ -226,8 +226,9 @@ function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string
 }
 
 /**
- * Whether force-finalizers permits the removal of this finalizer from what these findings are about. The exact name is
- * a person's decision and enough. A pattern reaches only finalizers whose owner the gate saw deleted with the namespace.
+ * Decides whether force-finalizers permits the removal of this finalizer from the objects of these findings. The
+ * exact name is a person's decision and enough. A pattern reaches only finalizers whose owner the gate saw deleted
+ * with the namespace.
  */
 function permit(
   finalizer: string,
@@ -237,7 +238,7 @@ function permit(
   const permission = permissionFor(policy.finalizers, finalizer);
   const causes = held.map(({ waitsFor }) => findingsOf(diagnosis, waitsFor));
   const owners = causes.map((found) => found.filter((one) => one.finalizer === finalizer));
-  // Nothing else lets a pattern reach a finalizer: no list of signs of life is ever complete.
+  // A pattern needs this proof: no list of signs that an owner still exists is ever complete.
   const wasSeenDeleted = ({ code, certainty, wasDeletedWithNamespace }: Finding): boolean =>
     code === 'owner-missing' && certainty === 'proven' && wasDeletedWithNamespace === true;
   const isGone = owners.length > 0 && owners.every((found) => found.some(wasSeenDeleted));
@@ -258,7 +259,7 @@ function permit(
 
 const MAX_KNOWN = 2;
 
-/** An aggregated API handles a write only while its server answers. */
+/** Returns why an aggregated API cannot handle a write: its server does not answer. */
 function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): string | undefined {
   if (isBuiltIn(group)) return undefined;
   const services = cluster.apiServices;
@@ -270,7 +271,10 @@ function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): s
   return `its API is served by APIService ${own.name}, which is not available: bring its Service back, or delete the APIService`;
 }
 
-/** The examination has tried a removal of each group as a dry run; where none was accepted, none works. */
+/**
+ * Returns why admission refuses the removal: the examination tried one of each group as a dry run, and none was
+ * accepted.
+ */
 function refusedByAdmission(
   { snapshot: { trials } }: PlanInput,
   groups: readonly ObjectGroup[],
@@ -299,7 +303,7 @@ function nameQueued({ content }: Snapshot, { refused }: ForcePlan): void {
   if (counts.length > 0) refused.push({ target: counts.join(', '), reason });
 }
 
-/** Overdue pods, by node: only a node that cannot answer gives a reason to do without its kubelet. */
+/** Plans overdue pods, by node: only if a node cannot answer may they be deleted without its kubelet. */
 function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePlan): void {
   const nowMs = Date.parse(snapshot.takenAt);
   const overdue = listed(snapshot.pods).filter(
@@ -321,12 +325,12 @@ function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePl
 }
 
 const LOST_AFTER_MS = 5 * 60_000;
-/** Set by people, for machines that are off (KEP-2268). */
+/** The taint that people set on machines that are off (KEP-2268). */
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 /**
- * Reports whether no kubelet will ever confirm the end of a pod. `Ready=False` comes from a kubelet that
- * lives, and `Unknown` for a while is a restart or a broken connection: both end their pods later.
+ * Reports whether no kubelet will ever confirm the end of a pod. `Ready=False` is written by a kubelet that
+ * runs, and `Unknown` for a while is a restart or a broken connection: both end their pods later.
  */
 export function nodeState(
   node: Read<NodeFacts | undefined> | undefined,
@@ -356,10 +360,10 @@ export function nodeState(
 }
 
 /**
- * The namespace's own entries. Mode `namespace` is itself the permission for `kubernetes`, which holds
+ * Plans the namespace's own entries. Mode `namespace` is itself the permission for `kubernetes`, which holds
  * every namespace; all other entries have to be in force-finalizers. `kubernetes` comes last, and only
  * when nothing else would hold the namespace afterwards: it would still be there then, with content that
- * its controller no longer looks at.
+ * its controller no longer deletes.
  */
 function planNamespace(input: PlanInput, plan: ForcePlan): void {
   const { policy, diagnosis, snapshot } = input;
@@ -461,8 +465,9 @@ function remainsAfter(
 }
 
 /**
- * Conditions by which the namespace controller says that content is left, or that it could not look. Where nothing was
- * found they contradict the lists, which may be incomplete: right after a start the server serves an incomplete discovery.
+ * Returns conditions by which the namespace controller reports remaining content, or that it could not list it.
+ * Where nothing was found they contradict the lists, which may be incomplete: right after a start the server serves
+ * an incomplete discovery.
  */
 export function contentConditions({ conditions }: Pick<NamespaceFacts, 'conditions'>): string[] {
   return conditions
@@ -470,7 +475,7 @@ export function contentConditions({ conditions }: Pick<NamespaceFacts, 'conditio
     .map(({ type, message }) => `its condition ${type} says: ${message}`);
 }
 
-/** Undefined when everything was read and nothing is there. */
+/** Describes the remaining content; undefined if everything was read and the namespace is empty. */
 export function remainsText(
   content: readonly string[],
   unread: readonly string[],
@@ -482,7 +487,7 @@ export function remainsText(
   return parts.length === 0 ? undefined : parts.join('; ');
 }
 
-/** The plan for people, before anything is changed. One action or refusal a line. */
+/** Writes the plan for the log, before the first write: one line per action or refusal. */
 export function renderPlan(plan: ForcePlan): string[] {
   const { name, uid } = plan.namespace;
   const lines = [`Force plan for namespace ${name} (UID ${uid}), force-finalize: ${plan.mode}`];
@@ -516,7 +521,7 @@ function actionText(action: ForceAction): string {
   }
 }
 
-/** The same plan as it stands in a report that is written before anything is changed. */
+/** Writes the plan for a report from before the first write. */
 export function recordPlan(plan: ForcePlan): ForceRecord {
   const result = plan.mode === 'plan' ? 'would be done' : 'planned';
   return {

@@ -13,25 +13,25 @@ export interface ForceRun {
   api: KubernetesApi;
   clock: Clock;
   log: Pick<Log, 'line' | 'group'>;
-  /** Aborted: what is under way is given up. */
+  /** When aborted, running requests are cancelled. */
   signal: AbortSignal;
   /** Why no further write may begin: the run was cancelled, or the time for forcing is over. */
   over(): string | undefined;
-  /** The same, and why the namespace may not be written to now. */
+  /** As `over`, and also why the namespace may not be written to now. */
   guard(): Promise<string | undefined>;
-  /** The latest; none of them changes what it is about. */
+  /** The latest plan. */
   plan: ForcePlan;
   journal: Journal;
 }
 
-/** Up to this many objects with the same result are named one by one; more are one row. */
+/** The most objects with the same result that are named one by one; more are one row. */
 const ONE_BY_ONE = 10;
 
 /** The result for one object. */
 interface Done {
-  /** Whether this run changed the cluster, or may have. */
+  /** True if this run changed the cluster, or may have. */
   wrote: boolean;
-  /** Whether the object is now as it was meant to be. */
+  /** True if the object now has the intended state. */
   reached: boolean;
   result: string;
 }
@@ -41,7 +41,7 @@ function isByUs({ wrote, reached }: Done): boolean {
   return wrote && reached;
 }
 
-/** Everything that was done, refused and left behind, as it happens. */
+/** A record of all changes, refusals and leftovers, as they happen. */
 export class Journal {
   readonly actions: ForceRecord['actions'] = [];
   readonly refused: ForceRecord['refused'] = [];
@@ -78,7 +78,7 @@ export class Journal {
     this.run.log.line(event);
   }
 
-  /** Results of single objects of a type; equal ones are told together when they are many. */
+  /** Records results of single objects of a type; many equal results are one row. */
   tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done & Named>): void {
     for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
       const isOurs = isByUs(group[0] as Done) && leaves !== undefined;
@@ -103,7 +103,7 @@ export interface Step<T extends Named> {
   /** Reads the objects again; with a name, only that one. The message of a failure is a whole clause. */
   read(name?: string): Promise<Read<T[]>>;
   wants(object: T): boolean;
-  /** Pinned to the UID and to what was read of the object. */
+  /** The write, with preconditions for the UID and for the fields that were read. */
   request(object: T): Mutation;
   /** The text in the log before each write: "removing example.com/x from". */
   doing: string;
@@ -111,15 +111,15 @@ export interface Step<T extends Named> {
   done: string;
   /** The result if the object is still there after the write; undefined if that is expected. */
   afterwards(object: T): string | undefined;
-  /** Why nothing more may be written; asked before each write. */
+  /** Returns why nothing more may be written; called before each write. */
   stop(): Promise<string | undefined>;
-  /** Why an object forbids the whole step, as it was just read. */
+  /** Returns why an object, as just read, forbids the whole step. */
   veto?(object: T): string | undefined;
 }
 
 /**
- * Reads the objects, writes to each once, side by side, and reads them again to see what came of it.
- * Answers whether doing the same again later may change something more.
+ * Reads the objects, writes to each once, in parallel, and reads them again to see the results.
+ * Returns whether a repetition may change more.
  */
 export async function runStep<T extends Named>(
   run: ForceRun,
@@ -165,7 +165,7 @@ function notDone(reason: string, wrote = false): Done {
   return { wrote, reached: false, result: `not done: ${reason}` };
 }
 
-/** How often one object is read again because it had changed, or because the answer to a write is unclear. */
+/** The most repeated reads of one object that had changed, or after an unclear answer to a write. */
 const MAX_REREADS = 3;
 const PAUSE_MS = { first: 1_000, most: 8_000 };
 
@@ -187,9 +187,9 @@ async function write<T extends Named>(
   for (let pause = PAUSE_MS.first; ; ) {
     end.reason ??= await step.stop();
     if (end.reason !== undefined) return notDone(`${end.reason}${last}`, wrote);
-    // Before the write: a process that is killed now leaves at least this line.
+    // Logged before the write, in case this process is killed now.
     run.log.line(`${step.doing} ${step.type}/${object.name} (UID ${object.uid})`);
-    // Sent once: before it is sent again, everything is asked again.
+    // Sent once: before a repetition, everything is read again.
     const sent = await run.api.send(step.request(object), { signal: run.signal, retries: 0 });
     if (sent.ok) return { wrote: true, reached: true, result: step.done };
     const { message } = sent.failure;
@@ -214,7 +214,7 @@ async function write<T extends Named>(
       const tries = rereads > 0 ? ` (read again ${rereads} times)` : '';
       return notDone(`${message}${tries}`, wrote);
     }
-    // A busy server has not begun, and answers when it can: only the time for forcing ends that.
+    // A busy server has not begun the write: only the time limit of forcing ends these repetitions.
     if (answer !== 'throttled') rereads++;
     last = `; until then: ${message}`;
     object = now;
@@ -228,8 +228,8 @@ function classifyFailure(
 ): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
   // A policy denies with 422, too.
   if (classifyErrorText(failure.message).some(({ kind }) => DENIED.test(kind))) return 'refused';
-  // A 404 may be about something else than the object: its namespace or its type is gone. A failed JSON
-  // Patch test is 422; so is an object that no longer is valid, which reading again settles.
+  // A 404 may be about the namespace or the type instead of the object. A failed JSON
+  // Patch test is 422; so is an object that is no longer valid: the next read decides.
   if (failure.status === 404 || failure.status === 422) return 'moved';
   switch (failure.kind) {
     case 'not-found':
@@ -253,7 +253,7 @@ function classifyFailure(
 
 const DENIED = /^(?:webhook|policy)-denied$/;
 
-/** The answer of `ask`, not asked for again before `ms` have passed: many writes share one. */
+/** Calls `ask` at most once per `ms`; many writes share one answer. */
 export function atMostEvery<T>(ms: number, clock: Clock, ask: () => Promise<T>): () => Promise<T> {
   let last: { at: number; answer: Promise<T> } | undefined;
   return () => {

@@ -36,10 +36,10 @@ import {
 } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
-/** Facts about the namespace and the node that many writes share may be this old. */
+/** The greatest age of facts about the namespace and the node, which many writes share. */
 export const GUARD_MS = 1_000;
 
-/** Does what an action of the plan says to every object that it is about. */
+/** Carries out an action of the plan on each of its objects. */
 export function doStep(run: ForceRun, action: ForceAction): Promise<'again' | 'finished'> {
   switch (action.step) {
     case 'object-finalizer':
@@ -52,7 +52,10 @@ export function doStep(run: ForceRun, action: ForceAction): Promise<'again' | 'f
   }
 }
 
-/** Objects of the type in the namespace; by a field selector also one, so that `list` is all it needs. */
+/**
+ * Lists objects of the type in the namespace; reads one object by a field selector, so that `list` is the only
+ * permission.
+ */
 async function readObjects<T extends ObjectFacts>(
   { api, signal, plan: { namespace } }: ForceRun,
   type: TypeRef,
@@ -78,7 +81,7 @@ async function readObjects<T extends ObjectFacts>(
   return read(listed.value.kept.filter(isMeant));
 }
 
-/** Takes the finalizer off every terminating object of the type, one JSON Patch per object. */
+/** Removes the finalizer from every terminating object of the type, with one JSON Patch per object. */
 function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts> {
   const { type, finalizer } = action;
   const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
@@ -128,7 +131,7 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
       }),
     doing: 'deleting with grace period 0:',
     done,
-    // A pod with finalizers outlives its deletion, whatever the grace period.
+    // A pod with finalizers still exists after its deletion, whatever the grace period.
     afterwards: ({ finalizers }) =>
       `${done}; still there${finalizers.length === 0 ? '' : `, held by ${finalizers.join(', ')}`}`,
     stop: async () => (await run.guard()) ?? (await isNodeBack()),
@@ -136,9 +139,9 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
 }
 
 /**
- * Reads the namespace and asks everything again that can have changed since the plan was made: the object,
- * undefined when it is gone, or why it may not be written to. A label that somebody takes off is a way to
- * say "stop".
+ * Reads the namespace and checks everything again that can have changed since the plan. Returns the object,
+ * undefined if it was deleted, or why it may not be written to. A person who removes the label
+ * stops the gate.
  */
 export async function checkNamespace({
   plan: { namespace, label },
@@ -174,7 +177,7 @@ interface Own {
   object: JsonObject;
 }
 
-/** Removes one entry of the namespace's own lists, on the very object that was found to be allowed. */
+/** Removes one entry of the namespace's own lists, with the checked object as precondition. */
 export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
   const { name, uid } = run.plan.namespace;
   const { step, finalizer } = action;
@@ -184,7 +187,7 @@ export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
     type: 'namespaces',
     read: async () => {
       const now = await checkNamespace(run);
-      // Another namespace has the name: the one that was meant is gone.
+      // Another namespace has the name: the intended one was deleted.
       if (!now.ok) return now.failure.kind === 'not-found' ? read([]) : now;
       return read(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
     },
@@ -220,7 +223,7 @@ function requestFor(
   const path = namespacePath(namespace.name);
   if (step === 'namespace-finalizer') {
     const key = label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
-    // In the patch itself: there is no moment between asking for the label and writing.
+    // The patch itself tests the label, so that no time passes between test and write.
     const test =
       label === undefined
         ? []
@@ -229,7 +232,7 @@ function requestFor(
     const removal = removalPatch(own, [finalizer]);
     return { method: 'PATCH', path, body: [...test, ...removal] };
   }
-  // Exactly what was read, UID and resourceVersion included, without this entry: labels, annotations and
+  // The body is the object as read, with UID and resourceVersion, without this entry: labels, annotations and
   // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
   // would remove them unnoticed.
   const spec = valueAt(object, 'spec') as JsonObject;
@@ -245,7 +248,10 @@ function entriesOf(object: JsonObject, step: NamespaceAction['step']): string[] 
   return stringsAt(object, step === 'namespace-finalizer' ? 'metadata' : 'spec', 'finalizers');
 }
 
-/** spec.finalizers has one owner as a whole; metadata.finalizers one per entry. */
+/**
+ * Returns the field manager of an entry: spec.finalizers has one for the whole list, metadata.finalizers one per
+ * entry.
+ */
 function managerOf(object: JsonObject, { step, finalizer }: NamespaceAction): string | undefined {
   if (step === 'namespace-finalizer') {
     return finalizerWriters(object).find((writer) => writer.finalizer === finalizer)?.manager;

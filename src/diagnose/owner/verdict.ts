@@ -190,7 +190,7 @@ function kindsAboutType(suspect: Suspect): number {
   ).length;
 }
 
-/** Returns the sources of an answer: of the cluster, of the namespace itself, and of the suspects' namespaces. */
+/** The sources of an answer: of the cluster, of the namespace itself, and of the suspects' namespaces. */
 export const OWNER_SOURCES = {
   cluster: [
     ...WORKLOAD_SOURCES,
