@@ -3,30 +3,30 @@ import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 
-/** A namespace with as much of its diagnosis as report.json has, too. */
+/** A namespace with the part of its diagnosis that report.json has as well. */
 interface Explained {
   name: string;
   diagnosis: Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'> | undefined;
 }
 
-/** A root cause of one namespace, with the way that leads from the namespace to it. */
+/** A root cause of one namespace, with the chain from the namespace to it. */
 export interface Root<N = NamespaceResult> {
   namespace: N;
   finding: Finding;
-  /** From what holds the namespace itself to the root cause, which is the last: the shortest way. */
+  /** The shortest chain, from the finding that holds the namespace itself to the root cause, which is the last. */
   links: Finding[];
-  /** Everything that holds the namespace and ends here, `links[0]` among it. */
+  /** All findings that hold the namespace and whose chains end here, `links[0]` among them. */
   blockers: Finding[];
 }
 
-/** Every root cause, in the diagnosis's order. One that no blocker leads to is a chain of its own. */
+/** Returns every root cause, in the diagnosis's order. A root cause without a blocker is a chain of its own. */
 export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
   const { diagnosis: graph } = namespace;
   if (graph === undefined) return [];
   const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
   const cameFrom = new Map<string, string | undefined>(graph.blockers.map((id) => [id, undefined]));
   const waiting = new Map<string, string[]>();
-  // A Map is walked in the order of insertion, and what is added on the way is walked as well.
+  // A Map is iterated in the order of insertion, including entries that are added meanwhile.
   for (const id of cameFrom.keys()) {
     for (const next of byId.get(id)?.waitsFor ?? []) {
       if (!cameFrom.has(next)) cameFrom.set(next, id);
@@ -74,12 +74,12 @@ function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): 
     return code.startsWith('owner-') ? [subject.kind, '', subject.name] : [message];
   };
   const [first = '', ...rest] = parts();
-  // All that one workload does not remove is one cause.
+  // All finalizers of one workload are one cause.
   const holds = isOwner && first !== 'itself' ? '' : finalizer;
   return [code, holds, first, ...rest].join('\n');
 }
 
-/** Whether a finding tells about the owner of what waits, and has no other thing to name for it. */
+/** Reports whether a finding is about the owner of the waiting object and has no other subject than that object. */
 export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
   return (
     finding.code.startsWith('owner-') &&
@@ -88,7 +88,7 @@ export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): b
   );
 }
 
-/** Reports whether the sentence about a finding need not name its subject: what waits and its finalizer were just named. */
+/** Reports whether the sentence need not name its subject: the waiting object and its finalizer were just named. */
 export function continues(finding: Finding, waits: Finding | undefined): boolean {
   const isOfType =
     finding.code === 'owner-missing' &&
@@ -102,24 +102,24 @@ function isSameSubject(a: Subject, b: Subject): boolean {
   return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
-/** Equal root causes, everywhere they are. */
+/** Equal root causes, in all namespaces. */
 export type Cause<N = NamespaceResult> = [Root<N>, ...Root<N>[]];
 
-/** The namespaces that it holds. */
+/** Returns the namespaces that a cause holds. */
 export function namespacesOf<N>(cause: Cause<N>): N[] {
   return [...new Set(cause.map(({ namespace }) => namespace))];
 }
 
 const GONE: readonly Outcome[] = ['clear', 'deleted', 'not-found', 'recreated', 'forced'];
 
-/** Whether what was found still holds the namespace. */
+/** Reports whether the findings still hold the namespace. */
 export function isHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
   return !GONE.includes(outcome);
 }
 
 /**
- * What holds these namespaces: what holds most of them first; then as the diagnosis ranks kinds of causes,
- * and within a kind by how many objects wait.
+ * Returns the causes of these namespaces: those that hold most namespaces first; then as the diagnosis ranks kinds
+ * of causes, and within a kind by how many objects wait.
  */
 export function causesOf<N extends Explained>(namespaces: readonly N[]): Cause<N>[] {
   const roots = namespaces.flatMap((namespace) => rootsOf(namespace));

@@ -6,28 +6,28 @@ import { isHeld } from './causes.ts';
 import type { Ending } from './view.ts';
 
 /**
- * What one job of one run reported, as the comment remembers it: for its history, and, as long as
- * nobody has looked there again, for its rows.
+ * The report of one job of one run, as stored in the comment: for its history, and for its rows as long as
+ * no later run examined the same namespaces.
  */
 export type Teardown = {
   [K in keyof typeof FIELDS]: Exclude<ReturnType<(typeof FIELDS)[K]>, undefined>;
 };
 
-/** Runs of the same workflow that may pass over a job before nobody waits for its word any longer. */
+/** The runs of the same workflow without a report of a job after which that job is no longer expected to report. */
 const MISSED_RUNS = 3;
 const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
 const MAX_HISTORY = 20;
-/** Of the comment, for its memory; an entry takes about 700. */
+/** The part of the comment for its state; an entry takes about 700. */
 const MAX_STATE_CHARS = 20_000;
 const MAX_LEFT = 20;
 const MAX_TEXT_CHARS = 120;
 
-/** Whether every namespace went, whatever the inputs say about failing. */
+/** Reports whether every namespace was deleted, whatever `fail-on` makes of it. */
 export function isPassed({ verdict, namespaces }: RunResult): boolean {
   return verdict !== 'fail' && !namespaces.some(isHeld);
 }
 
-/** What became of a run, as far as a teardown remembers it. */
+/** Returns the result of a run, as far as a teardown stores it. */
 export function endOf(ending: Ending) {
   if (!('run' in ending)) {
     const seconds = Math.round(ending.elapsedMs / 1_000);
@@ -36,7 +36,7 @@ export function endOf(ending: Ending) {
   const { run, namespaces } = ending;
   const diagnosis = namespaces[0]?.diagnosis;
   const [root] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
-  // The blocking object says more to the reader of a history than the controller behind it.
+  // For the reader of a history, the blocking object is clearer than the controller behind it.
   const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
   return {
     at: run.finishedAt,
@@ -51,7 +51,10 @@ export function endOf(ending: Ending) {
   };
 }
 
-/** What is no name stands for the rest: nobody can say that all of them are gone. */
+/**
+ * Returns the names. A name that cannot be parsed counts as "and others", so that the group is never reported as
+ * deleted.
+ */
 function namesOf(namespaces: readonly { name: string }[]): string[] {
   const names = namespaces.slice(0, MAX_LEFT).map(({ name }) => text(name));
   return namespaces.length > MAX_LEFT ? [...names, '…'] : names;
@@ -67,8 +70,8 @@ const NOTHING_KNOWN = {
 };
 
 /**
- * Adds what `next` reports; `gone` are the namespaces that it saw go. Publishing the same again replaces
- * it. What other writers have added meanwhile is in `known`, so that adding again loses nothing.
+ * Adds the report `next`; `gone` are the namespaces that it saw deleted. Publishing the same report again replaces
+ * it. Entries that other writers added meanwhile are in `known`, so that a repetition loses nothing.
  */
 export function addTeardown(
   known: readonly Teardown[],
@@ -89,8 +92,8 @@ export function addTeardown(
 }
 
 /**
- * Reports whether a body has the word of this run (`own`), and all that is open in the bodies that it has read (`seen`).
- * Where there is no room for a row, the row that stands for the rest is enough.
+ * Reports whether a body has the entry of this run (`own`), and all open entries of the bodies that it has read
+ * (`seen`). If there is no room for a row, the row for the rest is enough.
  */
 export function isUpToDate(
   body: string,
@@ -107,7 +110,7 @@ export function isUpToDate(
   return keys.has(keyOf(own)) && (hasRest || open.every((row) => keys.has(keyOf(row))));
 }
 
-/** Ids of stories in the comment: letters, digits and what cannot end an HTML comment. */
+/** Returns the id of a section in the comment: letters, digits and characters that cannot end an HTML comment. */
 export function teardownId(entry: Teardown): string {
   const { run, number, attempt, job, scope, cluster, address } = entry;
   const parts = [run === '' ? `n${number}` : run, attempt, job, scope, cluster || address];
@@ -115,8 +118,8 @@ export function teardownId(entry: Teardown): string {
 }
 
 /**
- * Another job, or the same with other inputs, may see that a namespace is gone which this one left. Only
- * where the cluster has told who it is: behind one address there can be several.
+ * Marks an entry whose namespaces were deleted according to another job, or the same with other inputs. Only
+ * if the UID of the cluster is known: one address may lead to several clusters.
  */
 function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teardown {
   const isThere = next.cluster !== '' && next.cluster === entry.cluster;
@@ -125,7 +128,7 @@ function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teard
   return { ...entry, left, isSettled: entry.isSettled || left.length === 0 };
 }
 
-/** What was just told, rows, the worst first, and then the last of the others, as long as there is room. */
+/** Keeps the newest entry, the rows, the worst first, and then the latest of the others, as long as there is room. */
 function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
   const rows = currentRows(ordered);
   const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);
@@ -148,8 +151,8 @@ function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
 
 const REST = 'rest';
 /**
- * Stands for rows that there is no room for, so that a comment does not turn green over what it has
- * forgotten. Nobody reports as this job: it goes like a job that comes no more.
+ * Returns the row for all rows without room, so that a comment does not turn green because of entries that it has
+ * dropped. No job reports under this id, so the row is removed like that of a job that stopped reporting.
  */
 function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardown): Teardown {
   const where = 'others, for which there is no room here';
@@ -158,8 +161,8 @@ function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardo
 }
 
 /**
- * What nobody has looked at again, the worst first. A later run speaks for a place when it looked at the
- * same namespaces in the same cluster. One that passed is remembered only until its job reports again.
+ * Returns the entries that no later run replaced, the worst first. A later run replaces an entry if it examined the
+ * same namespaces in the same cluster. An entry that passed is kept only until its job reports again.
  */
 export function currentRows(all: readonly Teardown[]): Teardown[] {
   const rank = (entry: Teardown): number => {
@@ -172,7 +175,7 @@ export function currentRows(all: readonly Teardown[]): Teardown[] {
     .sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1));
 }
 
-/** The last runs that could not look at a teardown that is open, and so say nothing new about it. */
+/** Returns the last runs that could not examine an open teardown, and so add nothing about it. */
 export function blindRuns(all: readonly Teardown[]): Teardown[] {
   return all.filter(
     (entry) => isCurrent(entry, all) && all.some((open) => isBlindTo(open, entry, all)),
@@ -183,7 +186,7 @@ function isCurrent(entry: Teardown, all: readonly Teardown[]): boolean {
   return !entry.isSettled && !all.some((later) => supersedes(later, entry));
 }
 
-/** Reports whether `entry` could not look again at what `open` left: then both are one teardown. */
+/** Reports whether `entry` could not examine the namespaces that `open` left: then both are one teardown. */
 function isBlindTo(open: Teardown, entry: Teardown, all: readonly Teardown[]): boolean {
   return isFailedLook(entry, open) && !open.isPass && isCurrent(open, all);
 }
@@ -205,12 +208,12 @@ function supersedes(later: Teardown, entry: Teardown): boolean {
 }
 
 /**
- * A place that the later runs of its workflow pass over: the job was renamed or removed, or the cluster is
- * gone. Nobody knows, so it is neither red for ever nor green.
+ * Reports whether the later runs of its workflow have no report of the job: it was renamed or removed, or the
+ * cluster was deleted. The result is then unknown, so the row is neither red for ever nor green.
  */
 export function isStale(entry: Teardown, all: readonly Teardown[]): boolean {
   if (entry.isPass) return false;
-  // A run of its job that could not look has not passed over it.
+  // A run of its job that could not examine the namespaces counts as a report.
   const [last = entry] = all
     .filter((other) => isFailedLook(other, entry))
     .sort(byRun)
@@ -227,7 +230,7 @@ function isSameCluster(a: Teardown, b: Teardown): boolean {
   return a.cluster !== '' && b.cluster !== '' ? a.cluster === b.cluster : a.address === b.address;
 }
 
-/** Not by time: what an older run still reports is not news. */
+/** Compares runs by their numbers, not by time: a late report of an older run is not newer. */
 function isLater(a: Teardown, b: Teardown): boolean {
   return compareRuns(a, b) > 0;
 }
@@ -244,8 +247,8 @@ function byRun(a: Teardown, b: Teardown): number {
 const BLOCK = /^<!-- namespace-teardown-gate:state\r?\n([\s\S]*?)^-->/m;
 
 /**
- * The hidden block. A line of base64 each: it has no character that could end the HTML comment or mean
- * anything to Markdown, and where somebody damages one line, the others can still be read.
+ * Writes the hidden block, one line of base64 per entry: it has no character that could end the HTML comment or mean
+ * anything to Markdown, and if one line is damaged, the others can still be read.
  */
 export function stateBlock(all: readonly Teardown[], signature: string | undefined): string {
   const lines = all.map(encode);
@@ -253,7 +256,7 @@ export function stateBlock(all: readonly Teardown[], signature: string | undefin
   return ['<!-- namespace-teardown-gate:state', ...lines, '-->'].join('\n');
 }
 
-/** What a comment remembers. People can edit comments: what is no entry is dropped. */
+/** Returns the entries of a comment. People can edit comments: a line that is no valid entry is dropped. */
 export function teardownsIn(body: string): Teardown[] {
   return stateLines(body).flatMap((line) => readTeardown(decode(line)));
 }
@@ -280,42 +283,42 @@ function decode(line: string): unknown {
 }
 
 const digits = like(/^\d{1,19}$/);
-/** What may stand in an HTML comment. */
+/** Text that is harmless in an HTML comment. */
 const id = like(/^[A-Za-z0-9-]{1,64}$/);
 
-/** By field: what is wrong and has to be there makes the entry worthless; the rest is left empty. */
+/** Parsers by field: an invalid required field makes the entry invalid; other invalid fields are left empty. */
 const FIELDS = {
-  /** Id of the workflow run, digits only; empty where the host does not tell. */
+  /** Id of the workflow run, digits only; empty if the host does not provide it. */
   run: digits,
   attempt: finite,
-  /** Of the run within its workflow, for people. */
+  /** Number of the run within its workflow, for people. */
   number: digits,
   /** Hashes of the workflow, and of the workflow, the job and its matrix. */
   workflow: id,
   job: id,
   /** "preview / teardown (eu)". */
   where: text,
-  /** Hash of the namespaces and the selector as the workflow has them; empty where they are not known. */
+  /** Hash of the namespaces and the selector as in the workflow; empty if they are not known. */
   scope: id,
-  /** The same for people. */
+  /** The namespaces and the selector, for people. */
   about: text,
   /** ISO 8601. */
   at: like(/^[0-9T:.Z+-]{1,40}$/),
-  /** "error": the gate could not work, so nothing is known. */
+  /** "error": the gate itself failed, so nothing is known. */
   outcome: (value: unknown) => [...OUTCOMES, 'error' as const].find((known) => known === value),
-  /** By its outcome, whatever `fail-on` makes of it. */
+  /** Whether the outcome passes, whatever `fail-on` makes of it. */
   isPass: (value: unknown) => (typeof value === 'boolean' ? value : undefined),
   seconds: finite,
-  /** UID of kube-system; empty where it could not be read, and where no cluster could. */
+  /** UID of kube-system; empty if it could not be read, or the cluster could not be reached. */
   cluster: id,
-  /** Hash of the API server's address; empty where no cluster could be reached. */
+  /** Hash of the API server's address; empty if no cluster could be reached. */
   address: id,
-  /** The cluster was made by the job that reported, and goes with it. */
+  /** The cluster was created by the job that reported, and is deleted with it. */
   isOwnCluster: (value: unknown) => value === true,
   /** Namespaces that did not pass. */
   left: (value: unknown) =>
     Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined,
-  /** Others have seen since that all of these are gone. */
+  /** Other jobs have seen since that all of these were deleted. */
   isSettled: (value: unknown) => value === true,
   /** Code and subject of the first root cause; empty when there was none. */
   code: text,

@@ -16,21 +16,24 @@ import type { Ending, Failure } from './view.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
 export const MAX_COMMENT_CHARS = 60_000;
-/** With the notes of people around it. */
+/** The limit with the notes of people around it. */
 const MAX_BODY_CHARS = 65_000;
 const MAX_MESSAGE_CHARS = 1_000;
 
-/** The first line of our comments. `key` is hexadecimal, so nothing in it can end the HTML comment. */
+/** Returns the first line of the gate's comments. `key` is hexadecimal, so it cannot end the HTML comment. */
 function markerLine(key: string): string {
   return `<!-- namespace-teardown-gate:v1 key=${key} -->`;
 }
 
-/** On a line of its own, since people may write a note above it; not in a quote, which begins with ">". */
+/**
+ * Reports whether a body has the marker on a line of its own, since people may write a note above it; not in a
+ * quote (">").
+ */
 export function hasMarker(body: string, key: string): boolean {
   return body.split(/\r?\n/).includes(markerLine(key));
 }
 
-/** What one run has to say, in at most so many characters; empty where there is no room for it. */
+/** Writes the section of one run in at most so many characters; empty if there is no room for it. */
 export function sectionOf(ending: Ending, context: RenderContext, maxChars: number): string {
   if (!('run' in ending)) return failureSection(ending, context);
   const causes = ending.causes.map((cause) => ({ ...cause, attribution: cause.forAuthor }));
@@ -49,19 +52,19 @@ export function failureSection(failure: Failure, context: RenderContext): string
   ].join('\n\n');
 }
 
-/** What one run adds to a comment. */
+/** The part that one run adds to a comment. */
 export interface CommentContent {
-  /** What our comments are marked with. */
+  /** The key in the marker of the gate's comments. */
   key: string;
   own: Teardown;
-  /** Namespaces that it saw go. */
+  /** Namespaces that the run saw deleted. */
   gone: readonly string[];
   section: (maxChars: number) => string;
-  /** Address of a run, for links. */
+  /** Returns the address of a run, for links. */
   linkTo: (teardown: Teardown) => string | undefined;
 }
 
-/** What people wrote above and below the report. */
+/** Returns the notes that people wrote above and below the report. */
 function notesAround(body: string): { above: string; below: string } {
   const [, above = '', report = ''] =
     /^([\s\S]*?)^(<!-- namespace-teardown-gate:v1 [\s\S]*)$/m.exec(body) ?? [];
@@ -71,9 +74,9 @@ function notesAround(body: string): { above: string; below: string } {
 }
 
 /**
- * A row for every job and cluster, the worst first, with its section; green only when every row is. What other
- * jobs have told is kept, from all bodies that were read (`seen`), and the notes of people from those that this one
- * replaces (`replaced`). `signature` shows its writer that a comment is its own.
+ * Writes a row for every job and cluster, the worst first, with its section; green only when every row is. The
+ * reports of other jobs are kept, from all bodies that were read (`seen`), and the notes of people from those that
+ * this one replaces (`replaced`). `signature` shows its writer that a comment is its own.
  */
 export function renderComment(
   content: CommentContent,
@@ -103,7 +106,7 @@ function renderReport(
   const render = (sections: ReadonlyMap<Teardown, string>): string => {
     const parts = told.flatMap((row, index) => {
       const text = sections.get(row);
-      // Somebody has edited it away.
+      // A person has deleted it.
       if (text === undefined)
         return isAlone && index === 0 ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
       const first = `<!-- namespace-teardown-gate:story ${teardownId(row)} -->`;
@@ -118,7 +121,7 @@ function renderReport(
       stateBlock(teardowns, signature),
     ].join('\n\n')}\n`;
   };
-  // What other jobs have told may take half of the room; those whose section does not fit have their link.
+  // Sections of other jobs may take half of the room; a job whose section does not fit has its link.
   const found = new Map(seen.flatMap((body) => [...sectionsIn(body)]));
   const kept = new Map<Teardown, string>();
   for (const row of told) {
@@ -129,7 +132,7 @@ function renderReport(
   }
   if (!told.includes(own)) return render(kept);
   const room = maxChars - render(new Map(kept).set(own, '')).length;
-  // Nothing that it quotes can pass for a line of ours.
+  // A quotation cannot be mistaken for a line of the gate.
   const foreseen = foreseenText(own, teardowns);
   const story = section(room - foreseen.length);
   const mine = story === '' ? '' : `${story}${foreseen}`.replaceAll('<!--', '&lt;!--');
@@ -148,7 +151,7 @@ function sectionsIn(body: string): Map<string, string> {
 
 const FORECASTS: readonly Teardown['outcome'][] = ['clear', 'would-hang'];
 
-/** Whether the last forecast in this comment, of the same namespaces in the same cluster, foresaw what happened. */
+/** Says whether the last forecast in this comment, of the same namespaces in the same cluster, was right. */
 function foreseenText(own: Teardown, all: readonly Teardown[]): string {
   if (own.outcome === 'error' || FORECASTS.includes(own.outcome)) return '';
   const forecast = all.findLast(
@@ -183,7 +186,7 @@ function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
   const isRed = live.some((row) => rowMark(row) === '🔴');
   const mark = isRed ? '🔴' : rows.every(isGreen) ? '✅' : '🟡';
   if (open.length === 0) {
-    // A job of the last run may have failed and not been able to write it.
+    // A job of the last run may have failed without being able to write the comment.
     const earlier = rows.filter((row) => all.some((other) => isOfLaterRun(other, row))).length;
     const when = earlier === 0 ? '' : `, ${earlier} of them in an earlier run`;
     return `### ${mark} All ${rows.length} teardowns finished${when}`;
@@ -216,7 +219,7 @@ function rowTable(
   return table(['', 'teardown', 'outcome', 'run'], lines);
 }
 
-/** The job; what is asked about, and the cluster, only where that tells rows apart. */
+/** Returns the job, and the namespaces and the cluster only if rows differ by them. */
 function placeOf(row: Teardown, rows: readonly Teardown[]): string {
   const alike = rows.filter(({ where }) => where === row.where);
   const differs = (key: 'about' | 'cluster'): boolean =>
@@ -232,7 +235,7 @@ function rowTitle(row: Teardown, rows: readonly Teardown[]): string {
   return `${rowMark(row)} ${placeOf(row, rows)}: ${stateText(row)}`;
 }
 
-/** "stuck after 5m 02s: owner-missing (Widget db)". */
+/** Writes "stuck after 5m 02s: owner-missing (Widget db)". */
 function stateText(row: Teardown): string {
   if (row.outcome === 'error') return 'could not work';
   return `${row.outcome} after ${formatDuration(row.seconds * 1_000)}${causeOf(row)}`;
@@ -267,11 +270,11 @@ function historySections(
   return [`${pastOf(all, linkTo)}Teardowns: ${line}`];
 }
 
-/** "Run 12 hung 5m 02s on Widget db; gone since run 13. " */
+/** Writes "Run 12 hung 5m 02s on Widget db; gone since run 13. " */
 function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): string {
   const at = all.findLastIndex(({ isPass }) => !isPass);
   const begin = all.slice(0, Math.max(0, at)).findLastIndex(({ isPass }) => isPass) + 1;
-  // A run that could not look says less than the hang before it.
+  // The hang is more informative than a later run that could not examine the namespaces.
   const failure =
     all.slice(begin, at + 1).findLast(({ outcome }) => outcome !== 'error') ?? all[at];
   if (failure === undefined) return '';

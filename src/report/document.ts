@@ -26,7 +26,7 @@ export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
   | { kind: 'line'; words: Words }
   | { kind: 'list'; items: Words[]; isOrdered: boolean }
-  /** `first` of them counts so; `left` are told elsewhere. */
+  /** `first` is the number of the first action; `left` actions stand elsewhere. */
   | ({ kind: 'actions'; first: number; left: number } & Remedies)
   /** The title may be empty; `left` rows are not shown. */
   | { kind: 'table'; title: Words; header: readonly string[]; rows: Words[][]; left: number }
@@ -34,45 +34,45 @@ export type Block =
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
   | { kind: 'graph'; rows: Row[] }
   | { kind: 'terms'; terms: Words[] }
-  /** What belongs together: all about one cause. */
+  /** Blocks about one cause. */
   | { kind: 'section'; blocks: Block[] }
-  /** Not seen at once. Where nothing folds, only what `inText` names of it is told. */
+  /** A collapsed part. A text without folds shows only what `inText` names. */
   | { kind: 'fold'; title: Words; blocks: Block[]; inText: 'all' | 'proofs' | 'nothing' };
 
 /**
- * How much of the report is written, from everything to the bare verdict. Space runs out in whole blocks:
- * a cut inside one would leave a table, a fence or a fold open.
+ * The length of the report, from everything to the bare verdict. It is shortened by whole blocks:
+ * a cut inside a block would leave a table, a fence or a fold open.
  */
 export interface Detail {
-  /** Lines of text that are seen without unfolding anything. */
+  /** Lines of text outside of the folds. */
   lines: number;
-  /** Causes with what to do about them. */
+  /** Causes with their remedies. */
   causes: number;
-  /** Remedies of a cause; 1: only the first of all. */
+  /** Remedies of a cause; 1: only the first remedy. */
   remedies: number;
   /** Rows of a table. */
   rows: number;
-  /** The same for what forcing did, which nobody has to unfold. */
+  /** Rows of the tables about forcing, which are outside of the folds. */
   forced: number;
   /** Characters of one quoted text. */
   chars: number;
   /** Namespaces whose graph and conditions are shown, in a run over several. */
   namespaces: number;
   hasEvidence: boolean;
-  /** What nobody reads first: diagram, conditions as read, timeline. */
+  /** Whether to add data that is read last: diagram, conditions as read, timeline. */
   hasRawData: boolean;
 }
 
 /** Causes in the list at the top. */
 const MAX_LISTED = 8;
-/** Namespaces in a table that nobody has to unfold. */
+/** The most namespaces in a table outside of the folds. */
 export const SMALL_TABLE = 6;
 const MAX_PLACES = 10;
 
-/** How many lines these blocks take where they are seen. */
+/** Returns how many lines these blocks take on the page. */
 type Measure = (blocks: readonly Block[]) => number;
 
-/** What is seen at once, and then everything else in folds. */
+/** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail, measure: Measure): Block[] {
   const { headline, namespaces, queued, terms } = view;
   const isMany = namespaces.length > 1;
@@ -125,7 +125,7 @@ function fold(
   return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, inText }];
 }
 
-/** Why, in one line per cause, where there are several. */
+/** Lists several causes, in one line each. */
 function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: Detail): Block[] {
   const shown = causes.slice(0, Math.min(MAX_LISTED, detail.causes + 2));
   const items = shown.map(({ extent, example, clauses }): Words => {
@@ -140,7 +140,10 @@ function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: D
   ];
 }
 
-/** The first cause is always seen, in as much detail as there is room for; others whole or folded. */
+/**
+ * Returns visible and folded causes. The first is always visible, in as much detail as there is room for; others
+ * whole or folded.
+ */
 function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Block[]] {
   const causes = view.causes.slice(0, detail.causes);
   const visible: Block[] = [];
@@ -168,7 +171,7 @@ function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Bl
   return [visible, [...folds, ...fold([title], [...hidden, ...rest])]];
 }
 
-/** What is told about one cause; `number` is its place in the list, which says why already. */
+/** Returns the section about one cause; `number` is its place in the list, which has its sentence already. */
 function causeSection(
   { whyTitle }: View,
   cause: CauseView,
@@ -196,7 +199,7 @@ function causeSection(
   return [{ kind: 'section', blocks: [{ kind: 'heading', level: '####', words }, ...told] }];
 }
 
-/** What is seen only when unfolded: more remedies, what shows more, and the commands for other places. */
+/** Returns the folded part of a cause: more remedies, ways to look closer, and the commands for other places. */
 function restOfCause({ title, remedies }: CauseView, limit: number, detail: Detail): Block[] {
   if (detail.remedies <= 1) return [];
   const others = remedies.flatMap(({ actions }) => actions.filter((one) => one.others.length > 0));
@@ -229,7 +232,7 @@ function notSeenBlocks({ notSeen }: View): Block[] {
   return [...shown, ...rest].map((words) => line([strong('Not inspected:')], words));
 }
 
-/** A table cut to the rows that there is room for; nothing without any. */
+/** Returns a table with the rows for which there is room; no table without rows. */
 function tableOf<T>(
   title: Words,
   items: readonly T[],
@@ -251,7 +254,7 @@ function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
   });
 }
 
-/** What forcing did or would do, and what that left behind, are never folded away. */
+/** Returns what forcing did or would do, and what that left behind; these are never folded. */
 function forcedBlocks(
   { forced, name: home }: NamespaceView,
   isMany: boolean,
@@ -284,7 +287,7 @@ function forcedBlocks(
   ];
 }
 
-/** Objects that break others, or that there are none: seen without unfolding anything. */
+/** Returns the visible lines about leftovers: objects that break others, or that there are none. */
 function leftBehindLines(
   { leftBehind, leftBehindUnread, namespaces }: View,
   detail: Detail,
@@ -314,8 +317,8 @@ function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail)
 }
 
 /**
- * What an ordered deletion deleted inside, before the namespace itself; the controllers that a forecast expects to act,
- * each with its latest sign of life.
+ * Returns folds with the objects that an ordered deletion deleted before the namespace, and the controllers that a
+ * forecast expects to act, each with its latest sign of life.
  */
 function ownFolds(
   { basis, deletions = [], name: home }: NamespaceView,
@@ -339,7 +342,7 @@ function ownFolds(
   ];
 }
 
-/** What a forecast rests on, or whether an earlier one foresaw what happened, in one line. */
+/** Returns one line about the basis of a forecast, or about whether an earlier one was right. */
 function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   if (hindsight !== undefined) {
     const { at, outcome, verdict, because } = hindsight;
@@ -365,7 +368,7 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   ];
 }
 
-/** Everything that is there for whoever wants to check or to dig. */
+/** Returns the details for readers who want to check the report. */
 function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
   const proofs = view.causes
@@ -401,12 +404,12 @@ export function alikeNamespaces<T extends Pick<NamespaceView, 'name' | 'outcome'
   return [...Map.groupBy(namespaces, keyOf).values()] as [T, ...T[]][];
 }
 
-/** " and 19 others like it". */
+/** Writes " and 19 others like it". */
 export function othersLikeIt(count: number): Words {
   return count === 0 ? [] : [` and ${counted(count, 'other')} like it`];
 }
 
-/** Every link with its reason, what contradicts, and the graph as a picture. */
+/** Returns every link with its reason, contradictions, and the graph as a picture. */
 function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
   if (!detail.hasEvidence || rows.length === 0) return [];
   const items = (diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [said(one)]);
@@ -424,15 +427,15 @@ function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[
       diagnosis?.edges.length,
     ),
     ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
-    // A chain of three is read faster in the table.
+    // A chain of two links is read faster in the table.
     ...(detail.hasRawData && rows.length > 2 ? [{ kind: 'graph', rows } as const] : []),
   ];
 }
 
-/** What else was found and read; most readers never look. */
+/** Returns other findings and raw data, which few readers need. */
 function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Block[] {
   const { name: home, diagnosis, conditions, timeline, verdict, forced, rows } = namespace;
-  // One that went has nothing to unfold.
+  // A namespace that was deleted has no details.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
   const scene = { home, now: run.finishedAt };
   const most = detail.rows;

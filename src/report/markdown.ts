@@ -14,7 +14,7 @@ import {
 } from './words.ts';
 
 export interface RenderContext {
-  /** Address of this run, for links; ours, never from the cluster. */
+  /** Address of this run, for links; from the CI host, never from the cluster. */
   runUrl?: string | undefined;
   /** "run 812, attempt 1". */
   runLabel?: string | undefined;
@@ -33,7 +33,7 @@ const FULL: Detail = {
   hasRawData: true,
 };
 
-/** The file on disk: nobody counts its bytes, but a million rows would help nobody. */
+/** The file on disk: its size is not limited by a host, but a million rows would not help. */
 const FILE: Detail = {
   ...FULL,
   lines: Number.POSITIVE_INFINITY,
@@ -44,7 +44,7 @@ const FILE: Detail = {
   namespaces: 1_000,
 };
 
-/** Every cause still with its first remedy. */
+/** Every cause with its first remedy. */
 const BRIEF: Detail = {
   ...FULL,
   remedies: 1,
@@ -68,18 +68,18 @@ const LADDER: readonly Detail[] = [
   { ...BRIEF, causes: 0, rows: 0, chars: 100 },
 ];
 
-/** The job summary, in the longest form that stays below `maxBytes`. */
+/** Renders the job summary, in the longest form that stays below `maxBytes`. */
 export function renderSummary(view: View, context: RenderContext, maxBytes: number): string {
   const text = longestThatFits(view, context, (one) => Buffer.byteLength(one) < maxBytes);
   return text === '' ? '' : `${text}\n`;
 }
 
-/** report.md: everything, for whoever downloads it. */
+/** Renders report.md with everything, for downloads. */
 export function renderMarkdownReport(view: View, context: RenderContext): string {
   return `${renderDocument(view, context, FILE)}\n`;
 }
 
-/** Empty when not even the shortest form fits: then there is no room to say anything. */
+/** Returns the longest form that fits; empty if not even the shortest fits. */
 export function longestThatFits(
   view: View,
   context: RenderContext,
@@ -115,10 +115,10 @@ export function runLink({ runLabel = 'this run', runUrl }: RenderContext): strin
 }
 
 const MAX_COMMAND_CHARS = 4_000;
-/** At a width of 900 pixels. */
+/** Characters of a line at a width of 900 pixels. */
 const LINE_CHARS = 105;
 
-/** How many lines a block takes on a page, margins included. */
+/** Returns how many lines a block takes on a page, margins included. */
 function heightOf(markdown: string): number {
   let lines = 0;
   const shown = markdown.replace(/&#\d+;/g, ' ').replace(/<\/?code>/g, '');
@@ -203,13 +203,13 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
   return lines.join('');
 }
 
-/** A table whose cells are Markdown already; every cell must be one line. */
+/** Writes a table whose cells are Markdown already; every cell must be one line. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
 }
 
-/** Something to copy. A fence where that is safe, since GitHub gives it a copy button and colours. */
+/** Writes a text to copy: in a fence if that is safe, since GitHub gives it a copy button and colours. */
 function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''): string {
   const lines = text.map((line) => shorten(plainText(line), MAX_COMMAND_CHARS));
   const isOrdinary = lines.every((line) => /^[ -~]*$/.test(line) && !/[`<]/.test(line));
@@ -250,25 +250,25 @@ export function brokenCommand(command: string): string[] {
   return [...lines, line];
 }
 
-/** The operations of a JSON Patch, a line each: JSON may be broken between them, also inside quotes. */
+/** Splits a JSON Patch into lines, one per operation: JSON may be broken between them, also inside quotes. */
 function patchLines(word: string): string[] {
   if (!/^'\[\{"op":.*\}\]'$/.test(word)) return [word];
   const parts = word.slice(2, -2).split(/(?<=\}),(?=\{"op")/);
   return ["'[", ...parts.map((one, at) => `    ${one}${at < parts.length - 1 ? ',' : "]'"}`)];
 }
 
-/** `title` is Markdown of one line; blank lines around the content let Markdown work inside. */
+/** Writes a fold. `title` is one line of Markdown; blank lines around the content let Markdown work inside. */
 export function folded(title: string, content: string): string {
   return `<details><summary>${title}</summary>\n\n${content}\n\n</details>`;
 }
 
 const MAX_NODES = 40;
-/** Mermaid breaks lines itself; a namespaced name with its kind has mostly less. */
+/** The longest label: Mermaid breaks lines itself; a namespaced name with its kind is mostly shorter. */
 const MAX_LABEL_CHARS = 90;
-/** A border that is seen on GitHub's light and dark page; the label says the same in words. */
+/** A border that is visible on GitHub's light and dark pages; the label says "root cause" as well. */
 const ROOT_CAUSE_STYLE = '  classDef rootCause stroke:#d1242f,stroke-width:3px';
 
-/** The wait-for graph for Mermaid, below the text that says the same. */
+/** Draws the wait-for graph for Mermaid; the table above it has the same links. */
 export function diagramSource(rows: readonly Row[]): string {
   const [first] = rows;
   if (first === undefined) return '';
@@ -296,7 +296,7 @@ export function diagramSource(rows: readonly Row[]): string {
   return [...new Set(lines)].join('\n');
 }
 
-/** Labels are built from an allow-list: what Mermaid gives a meaning never reaches it. */
+/** Writes a label from an allow-list, without characters that have a meaning for Mermaid. */
 function mermaidText(text: string): string {
   const kept = shorten(plainText(text), MAX_LABEL_CHARS).replace(
     /[^\p{L}\p{N} .,/:+_()=…-]/gu,

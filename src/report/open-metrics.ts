@@ -122,7 +122,7 @@ export function statisticsMetrics({
   ]);
 }
 
-/** The workload that should act, only where that is proven: a label has no room for "likely". */
+/** Returns the workload that should act, only if that is proven: a label has no room for "likely". */
 function provenOwner({ code, certainty, subject }: Finding): string {
   const isWorkload = /^(apps|batch)\//.test(subject.apiVersion) || subject.kind === 'Pod';
   const isOwner = code.startsWith('owner-') && certainty === 'proven' && isWorkload;

@@ -17,7 +17,7 @@ const MAX_TREE_LINES = 60;
 const MAX_SUBJECT_WIDTH = 60;
 const MAX_EVIDENCE = 30;
 const MAX_FINDINGS = 100;
-/** Ten annotations of a kind are shown for a step; the tenth says how many more there are. */
+/** GitHub shows ten annotations of a kind for a step; the tenth says how many more there are. */
 const MAX_ANNOTATIONS = 10;
 const MAX_ANNOTATION_CHARS = 500;
 const MAX_LOOKS = 20;
@@ -25,14 +25,14 @@ const MAX_ROOT_CAUSE_CHARS = 1_000;
 const MAX_CHAT_CHARS = 500;
 const TITLE = 'Namespace teardown';
 
-/** The report for a terminal. */
+/** Renders the report for a terminal. */
 export function renderText(view: View): string {
   const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
   const lines = explanation(view, view.namespaces.length === 1);
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
-/** What the step log ends with: what became of each namespace, why, what is behind it folded, annotations. */
+/** Writes the end of the step log: the outcome and cause of each namespace, folded details, annotations. */
 export function tellInLog(view: View, log: Log): void {
   const [only] = view.namespaces.length === 1 ? view.namespaces : [];
   log.line(only ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
@@ -45,8 +45,8 @@ export function tellInLog(view: View, log: Log): void {
 }
 
 /**
- * Why, where it lies, what to do, what could not be seen, after an empty line each. Where there are many
- * causes each has one remedy, so that forty namespaces fit on a screen.
+ * Writes the cause, who can fix it, what to do, and what was not inspected, after an empty line each. Of many
+ * causes, each has one remedy, so that forty namespaces fit on a screen.
  */
 function explanation(view: View, hasEvidence: boolean): string[] {
   const { namespaces, notSeen, causeCount } = view;
@@ -109,7 +109,7 @@ function blockLines(block: Block, isBrief: boolean): string[] {
         const inner = block.blocks.flatMap((one) => blockLines(one, true));
         return [`${toPlain(block.title)}:`, ...inner];
       }
-      // The tree says what the table of the chain says.
+      // The tree replaces the table of the chain.
       return block.inText === 'proofs'
         ? block.blocks.flatMap((one) => (one.kind === 'proofs' ? blockLines(one, isBrief) : []))
         : [];
@@ -134,7 +134,7 @@ function actionLines({ text, risk, command, rules, others }: Action, lead: strin
   ];
 }
 
-/** "stuck: a, b and 38 more". */
+/** Writes "stuck: a, b and 38 more". */
 function statesOf(namespaces: readonly NamespaceView[]): string[] {
   const byOutcome = Map.groupBy(namespaces, (one) => one.outcome);
   return [...byOutcome].map(([outcome, list]) => {
@@ -143,7 +143,7 @@ function statesOf(namespaces: readonly NamespaceView[]): string[] {
   });
 }
 
-/** The wait-for graph as indented lines. */
+/** Writes the wait-for graph as indented lines. */
 export function treeLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
@@ -152,7 +152,7 @@ export function treeLines(rows: readonly Row[]): string[] {
     const lead = depth.map((more, at) =>
       at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
     );
-    // What has nothing to name but what waits for it is told by its message alone.
+    // A finding about the waiting object itself is shown by its message alone.
     return `${lead.join('')}${toPlain(isSelf ? message : toWords)}`;
   };
   const right = ({ isKnown, isSelf, message }: Row): string =>
@@ -171,7 +171,7 @@ export function treeLines(rows: readonly Row[]): string[] {
   ];
 }
 
-/** One for namespaces that tell the same, unless they simply went; the worst of what is left behind. */
+/** Writes one annotation for equal namespaces that were not simply deleted, and one for the worst leftover. */
 function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): void {
   if (namespaces.length === 0 && run.verdict === 'fail') log.error(toPlain(headline), TITLE);
   const told = namespaces.filter(({ verdict }) => verdict !== 'pass');
@@ -200,19 +200,19 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   }
 }
 
-/** "team-1", "team-1 and 30 others". */
+/** Writes "team-1", "team-1 and 30 others". */
 function namesOf({ name }: NamespaceView, others: number): string {
   return others === 0 ? name : `${name} and ${counted(others, 'other')}`;
 }
 
-/** "preview-pr-42 is stuck: Widget db is held by …", "team-1 and 30 others are stuck: …". */
+/** Writes "preview-pr-42 is stuck: Widget db is held by …", "team-1 and 30 others are stuck: …". */
 function namespaceLine(namespace: NamespaceView, others = 0): string {
   const { state, stateOfMany, sentence } = namespace;
   const line = `${namesOf(namespace, others)} ${others === 0 ? state : stateOfMany}`;
   return plainText(sentence.length === 0 ? line : `${line}: ${toPlain(sentence)}`);
 }
 
-/** `alike`: how many others have the same; undefined in a run over one. */
+/** Returns the title of a group. `alike`: how many others are equal; undefined in a run over one namespace. */
 function lookTitle(namespace: NamespaceView, alike: number | undefined): string {
   const { name, diagnosis, examination } = namespace;
   const cost =
@@ -239,13 +239,13 @@ function lookLines({ diagnosis, conditions, timeline }: NamespaceView): string[]
   ].map((line) => plainText(shorten(line, 2_000)));
 }
 
-/** Output `root-cause`: one sentence that follows the chain of the worst namespace; empty without one. */
+/** Returns output `root-cause`: one sentence about the chain of the worst namespace; empty without a chain. */
 export function rootCauseSentence(view: View): string {
   const [worst] = view.namespaces;
   return worst === undefined ? '' : shorten(toPlain(worst.sentence), MAX_ROOT_CAUSE_CHARS);
 }
 
-/** Output `summary-text`: one line for chat; what chat programs take for mark-up or mentions is out. */
+/** Returns output `summary-text`: one line for chat, without mark-up and mentions of chat programs. */
 export function summaryText({ namespaces, run, headline }: View): string {
   const [worst] = namespaces;
   const isAlone = namespaces.length === 1;

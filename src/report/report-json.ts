@@ -8,11 +8,11 @@ export function reportJson({ run }: View): string {
   return `${JSON.stringify(buildReport(run), null, 2)}\n`;
 }
 
-/** report.json, version 1. `schema/report-v1.schema.json` says the same to other programs. */
+/** The content of report.json, version 1, as in `schema/report-v1.schema.json`. */
 export type Report = ReturnType<typeof buildReport>;
 export type ReportNamespace = Report['namespaces'][number];
 
-/** Parses a report.json of version 1; undefined if it is none. Throws if it is no JSON. */
+/** Parses a report.json; undefined if it is not version 1. Throws if it is no JSON. */
 export function reportFrom(text: string): Report | undefined {
   const report: unknown = JSON.parse(text);
   const isReport =
@@ -20,7 +20,7 @@ export function reportFrom(text: string): Report | undefined {
   return isReport ? (report as unknown as Report) : undefined;
 }
 
-/** What was found, word for word. Texts are not escaped here; secrets are taken out before. */
+/** Builds report.json, with all texts word for word. Texts are not escaped here; secrets were removed before. */
 export function buildReport(result: RunResult) {
   const { cluster, leftOut } = result;
   return {
@@ -30,14 +30,14 @@ export function buildReport(result: RunResult) {
     cluster: { server: cluster.server, version: cluster.version },
     outcome: result.outcome,
     namespaces: result.namespaces.map(namespaceReport),
-    // What holds more than one namespace, the most namespaces first.
+    // Causes of more than one namespace, the most namespaces first.
     sharedCauses: causesOf(result.namespaces.filter(isHeld))
       .map((cause) => ({
         finding: findingReport(cause[0].finding),
         namespaces: namespacesOf(cause).map(({ name }) => name),
       }))
       .filter(({ namespaces }) => namespaces.length > 1),
-    // Namespaces that a limit kept out of the run; absent where there was none.
+    // Namespaces that a limit excluded from the run; absent if there are none.
     ...(leftOut === undefined ? {} : { leftOut: leftOut.map(withoutGrant) }),
   };
 }
@@ -76,7 +76,7 @@ function namespaceReport(namespace: NamespaceResult) {
   };
 }
 
-/** Without what only tells renderers how to put it. */
+/** Returns a finding without the properties that are only for renderers. */
 function findingReport({
   continuation: _c,
   quote: _q,

@@ -21,20 +21,20 @@ import {
   type Words,
 } from './words.ts';
 
-/** Longer chains are told by their two ends; the table of the chain has all links. */
+/** The longest chain in a sentence: of a longer one it has the two ends, and the table has all links. */
 const MAX_LINKS_TOLD = 4;
 const MAX_NAMESPACES_NAMED = 5;
 
-/** Where a sentence is told from: names of this namespace stand alone, ages count back from `now`. */
+/** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
 export interface Scene {
   home: string;
   /** ISO 8601. */
   now: string;
-  /** Whether what was found no longer holds the namespace: verbs stand in the past. */
+  /** Whether the finding no longer holds the namespace: verbs are then in the past tense. */
   isOver?: boolean;
 }
 
-/** "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
+/** Writes "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
 export function subjectWords(subject: Subject, home: string): Words {
   if (subject.kind === 'APIResource') return ['type ', exact(subject.name)];
   const isElsewhere = subject.namespace !== undefined && subject.namespace !== home;
@@ -42,7 +42,7 @@ export function subjectWords(subject: Subject, home: string): Words {
   return [said(subject.kind), ' ', exact(path)];
 }
 
-/** The subject of a finding, with how many more it stands for. */
+/** Writes the subject of a finding, with the number of others that it represents. */
 function findingSubject(finding: Finding, home: string): Words {
   if (finding.code === 'content-deleting') return ['objects of type ', exact(finding.subject.name)];
   const more = (finding.count ?? 1) - 1;
@@ -50,14 +50,14 @@ function findingSubject(finding: Finding, home: string): Words {
   return more > 0 ? [...words, ` (and ${counted(more, 'other')} like it)`] : words;
 }
 
-/** Whether a finding has nothing to name but the namespace, which is what waits. */
+/** Reports whether the subject of a finding is the waiting namespace itself. */
 export function isAboutHome({ finalizer, subject }: Finding, home: string): boolean {
   return finalizer === undefined && subject.kind === 'Namespace' && subject.name === home;
 }
 
 /**
- * A finding as something that is waited for. A finalizer of the namespace, or an owner that nobody could
- * name, has the thing that waits as its subject, and "x waits for x" tells nothing.
+ * Writes a finding as the end of "x waits for …". A finalizer of the namespace, or an owner that could not be
+ * named, has the waiting object as its subject, and "x waits for x" would mean nothing.
  */
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
   const { code, finalizer } = finding;
@@ -69,12 +69,12 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
     if (continues(finding, waits)) return ['the owner of finalizer ', exact(finalizer)];
   }
   const subject = findingSubject(finding, home);
-  // The sentence about a missing owner says itself what was not found and what would not be visible.
+  // The sentence about a missing owner has its own words for what was not found and what would not be visible.
   const isGuess = finding.certainty === 'likely' && finding.code !== 'owner-missing';
   return isGuess ? ['most likely ', ...subject] : subject;
 }
 
-/** What a cause is called in a heading: what stays the same wherever it is found. */
+/** Returns the title of a cause, which is the same in all namespaces. */
 export function titleWords(root: Finding, home: string): Words {
   if (root.finalizer !== undefined) return ['finalizer ', exact(root.finalizer)];
   switch (root.code) {
@@ -88,7 +88,7 @@ export function titleWords(root: Finding, home: string): Words {
 }
 
 /**
- * Returns the predicate of a finding. It begins with its verb, so its tense can be set there. A finalizer
+ * Returns the predicate of a finding. It begins with its verb, whose tense is set here. A finalizer
  * that `previous` has named is not named again.
  */
 export function messageWords(finding: Finding, scene: Scene, previous?: Finding): Words {
@@ -104,18 +104,18 @@ export function messageWords(finding: Finding, scene: Scene, previous?: Finding)
 
 const PAST: Record<string, string> = { is: 'was', has: 'had' };
 
-/** The same where subject and finalizer were just named, as a clause of its own. */
+/** Returns the clause about a finding after its subject and finalizer were named. */
 export function continuationWords(finding: Finding, scene: Scene): Words {
   return finding.continuation === undefined
     ? ['it ', ...messageWords(finding, scene)]
     : phrase(finding.continuation, finding, scene);
 }
 
-/** A text of the diagnosis about a finding, with the finding's names in it. */
+/** Returns a text of the diagnosis about a finding, with the names in it marked. */
 export function phrase(text: string, finding: Finding, { now }: Scene): Words {
   const { finalizer, subject, quote: words } = finding;
   const names = [finalizer, subject.name, subject.namespace].filter((one) => one !== undefined);
-  // A name that is an ordinary word would turn every such word of the sentence into code.
+  // A name that is an ordinary word would mark every such word of the sentence as code.
   const special = names.filter((one) => one === finalizer || /[^a-z]/.test(one));
   if (words === undefined || words === '' || !text.endsWith(words)) {
     return [said(withAges(text, now), special)];
@@ -124,7 +124,7 @@ export function phrase(text: string, finding: Finding, { now }: Scene): Words {
   return [said(withAges(own, now), special), ' ', exact(words)];
 }
 
-/** The clauses of a chain, each about one link, each readable after the one before it. */
+/** Returns the clauses of a chain, one per link, each readable after the one before it. */
 export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
   const isLong = links.length > MAX_LINKS_TOLD;
   const told = isLong ? [...links.slice(0, MAX_LINKS_TOLD - 2), ...links.slice(-1)] : links;
@@ -140,7 +140,7 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
   });
 }
 
-/** "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
+/** Writes sentences: "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
 export function asSentences(clauses: readonly Words[]): Words {
   return joinWords(
     clauses.map((clause) => [...capitalized(clause), endsItself(clause.at(-1)) ? '' : '.']),
@@ -155,7 +155,7 @@ function endsItself(last: Words[number] = ''): boolean {
   return ('exact' in last ? last.exact : last.said).endsWith('.');
 }
 
-/** One sentence without a full stop, for outputs and annotations. */
+/** Writes one sentence without a full stop, for outputs and annotations. */
 export function asSentence(clauses: readonly Words[]): Words {
   return joinWords(clauses, '; ');
 }
@@ -165,7 +165,7 @@ function following(previous: Finding, finding: Finding, scene: Scene): Words {
   const subject = findingSubject(finding, scene.home);
   const message = messageWords(finding, scene, previous);
   if (finding.code.startsWith('owner-')) {
-    // Of an owner that is not proven, the message says how likely it is: nothing here may claim more.
+    // The message about an owner that is not proven has its certainty: this sentence must not claim more.
     const isProven = finding.certainty === undefined || finding.certainty === 'proven';
     return isProven
       ? [ownerRole(previous, finding), ', ', ...subject, ', ', ...message]
@@ -185,17 +185,17 @@ function following(previous: Finding, finding: Finding, scene: Scene): Words {
 
 function ownerRole(previous: Finding, owner: Finding): string {
   if (owner.subject.kind === 'CustomResourceDefinition') return 'its type';
-  // "Its controller" beside a namespace would be read as the namespace controller.
+  // After a namespace, "its controller" would be read as the namespace controller.
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
-/** Findings that blame nothing: nothing is wrong, or nothing is known. */
+/** Findings without an attribution: nothing is wrong, or nothing is known. */
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Says who can fix a cause; empty where that is unknown. A change is called innocent only where other
+ * Says who can fix a cause; empty if that is unknown. "Not caused by this change" is said only if other
  * namespaces have waited for the same cause since before this run and before these namespaces were deleted:
- * a cause in the cluster can be this change's. `inComment`: for the author of a pull request.
+ * a change can be the cause of a fault in the cluster. `inComment`: for the author of a pull request.
  */
 export function attributionOf(cause: Cause, run: RunResult, inComment = false): Words {
   const [{ namespace, finding }] = cause;
@@ -226,12 +226,12 @@ export function attributionOf(cause: Cause, run: RunResult, inComment = false): 
     const where = `The cause lies in the cluster, outside of ${these}.`;
     return joinWords([[strong(answer)], [where], also], ' ');
   }
-  // The finding says that the owner is unknown.
+  // The finding itself says that the owner is unknown.
   if (finding.code === 'owner-unknown') return [];
   return [strong('You can fix this:'), ' the cause lies in this environment.'];
 }
 
-/** What the run was not asked about. */
+/** Returns other namespaces, outside of this run, that wait for the same cause. */
 function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
   const held = namespacesOf(cause).flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? []);
   const others = new Map(held.map((one) => [one.name, one]));
@@ -250,7 +250,7 @@ function isBefore(since: string, cause: Cause, run: RunResult): boolean {
   return Date.parse(since) < start && !(began >= start);
 }
 
-/** One sign per outcome, always beside words that say the same. */
+/** Returns the sign of an outcome, which always stands beside words. */
 export function markOf(outcome: Outcome, verdict: Verdict): string {
   return outcome === 'not-found' && verdict === 'fail' ? '🔴' : MARKS[outcome];
 }
@@ -270,7 +270,7 @@ const MARKS: Record<Outcome, string> = {
 };
 
 /**
- * The outcome as a predicate, for one namespace or `isMany`, and what a headline adds to it: "is stuck",
+ * Returns the outcome as a predicate, for one namespace or `isMany`, and the addition of a headline: "is stuck",
  * ": still there after 5m 02s".
  */
 export function stateOf(
@@ -280,7 +280,7 @@ export function stateOf(
 ): [string, string] {
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
-  // A run that does not wait has no duration of interest: the age of the deletion counts.
+  // A run that does not wait shows the age of the deletion instead of its own duration.
   const still =
     run.timeoutMs > 0 || age === undefined
       ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
@@ -317,13 +317,13 @@ export function stateOf(
   }
 }
 
-/** How long ago the deletion was asked for, in ms; undefined when that cannot be told. */
+/** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */
 export function terminatingFor(namespace: NamespaceResult, run: RunResult): number | undefined {
   const ms = Date.parse(run.finishedAt) - Date.parse(namespace.deletionTimestamp ?? '');
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** "Left behind outside the namespace: 3 objects; 1 breaks other namespaces". */
+/** Writes "Left behind outside the namespace: 3 objects; 1 breaks other namespaces". */
 export function leftBehindTitle(
   all: readonly LeftBehind[],
   { kind }: Pick<RunResult, 'kind'>,
@@ -334,7 +334,7 @@ export function leftBehindTitle(
   return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
 }
 
-/** "Kubernetes 1.36.3". */
+/** Writes "Kubernetes 1.36.3". */
 export function clusterWords(run: RunResult): Words {
   return ['Kubernetes ', exact(run.cluster.version.replace(/^v(?=\d)/, ''))];
 }
@@ -343,8 +343,8 @@ const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", seen from the end of the run: nobody can tell
- * from a bare timestamp whether it is long ago. report.json keeps the timestamps as they were read.
+ * Converts "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", counted from the end of the run: a bare timestamp
+ * does not show its age. report.json keeps the timestamps as they were read.
  */
 export function withAges(text: string, nowIso: string): string {
   const now = Date.parse(nowIso);
@@ -358,12 +358,12 @@ export function withAges(text: string, nowIso: string): string {
   });
 }
 
-/** As `formatDuration`, and days where hours say little. */
+/** Formats as `formatDuration`, and in days from two days on. */
 export function formatAge(ms: number): string {
   return ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : formatDuration(ms);
 }
 
-/** "2026-03-02 10:05 UTC", for the foot of a report. */
+/** Writes "2026-03-02 10:05 UTC", for the foot of a report. */
 export function clockTime(iso: string): string {
   const at = Date.parse(iso);
   if (Number.isNaN(at)) return iso;

@@ -16,13 +16,13 @@ import {
   type Words,
 } from './words.ts';
 
-/** Nobody waited for these; a forecast is none either. */
+/** Outcomes without a wait, among them those of forecasts. */
 const NO_TEARDOWN: readonly Outcome[] = ['not-found', 'not-terminating', 'clear', 'would-hang'];
 
-/** One namespace that somebody waited for. */
+/** A namespace for which a run waited. */
 type Seen = ReportNamespace & { report: Report; diagnosis: ReportNamespace };
 
-/** What many reports say together: how deletions end, how long they take, what holds them. */
+/** Summarizes many reports: how deletions end, how long they take, what holds them. */
 export function summarizeReports(reports: readonly Report[]) {
   const teardowns = reports.flatMap((report) =>
     report.namespaces
@@ -34,10 +34,10 @@ export function summarizeReports(reports: readonly Report[]) {
     .map(({ elapsedSeconds }) => elapsedSeconds);
   return {
     reports: reports.length,
-    /** Namespaces that somebody waited for. */
+    /** Namespaces for which a run waited. */
     teardowns: teardowns.length,
     outcomes: countBy(teardowns.map(({ outcome }) => outcome)),
-    /** Of teardowns that ended in `deleted` or `recreated`. */
+    /** Durations of teardowns that ended in `deleted` or `recreated`. */
     deletionSeconds:
       gone.length === 0
         ? undefined
@@ -46,9 +46,9 @@ export function summarizeReports(reports: readonly Report[]) {
             p90: percentile(gone, 0.9),
             longest: Math.max(...gone),
           },
-    /** Forecasts that were compared with what then happened; undefined where there were none. */
+    /** Forecasts that were compared with the later teardown; undefined without any. */
     forecasts: forecastCounts(teardowns),
-    /** What holds most namespaces first. */
+    /** Causes, those of most namespaces first. */
     causes: causesOf(teardowns)
       .map((cause) => causeCount(cause, teardowns.length))
       .sort(
@@ -60,7 +60,7 @@ export function summarizeReports(reports: readonly Report[]) {
   };
 }
 
-/** The honest measure of a forecast: how often it foresaw what happened, over many reports. */
+/** Counts over many reports how often a forecast was right. */
 function forecastCounts(teardowns: readonly Seen[]) {
   const compared = teardowns.flatMap(({ hindsight, outcome }) =>
     hindsight === undefined || hindsight.verdict === 'not-comparable'
@@ -75,11 +75,11 @@ function forecastCounts(teardowns: readonly Seen[]) {
     foreseen: count(({ verdict }) => verdict === 'foreseen'),
     open: count(({ verdict }) => verdict === 'open'),
     notForeseen: count(({ verdict }) => verdict === 'not-foreseen'),
-    /** Of these: `clear` was said, and the namespace hung. */
+    /** Forecasts of `clear` before a hang. */
     missedHangs: count(
       ({ verdict, isHang, outcome }) => isHang && verdict === 'not-foreseen' && outcome === 'clear',
     ),
-    /** Of these: a hang was foretold, and the namespace was deleted. */
+    /** Forecasts of a hang before a deletion. */
     falseAlarms: count(({ verdict, isHang }) => !isHang && verdict === 'not-foreseen'),
   };
 }
@@ -87,7 +87,7 @@ function forecastCounts(teardowns: readonly Seen[]) {
 function causeCount(cause: Cause<Seen>, teardowns: number) {
   const [{ finding, namespace }] = cause;
   const { kind, name } = finding.subject;
-  // Every run has another namespace, so its name must not be part of what a cause is called.
+  // Every run has another namespace, so its name must not be part of the name of a cause.
   const isAboutHome = kind === 'Namespace' && name === namespace.name;
   const seen = namespacesOf(cause);
   const unique = (values: unknown[]): number => new Set(values).size;
@@ -95,20 +95,20 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
   const began = seen.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
   return {
     code: finding.code,
-    /** The finalizer where there is one, else the thing itself. */
+    /** The finalizer, or else the object itself. */
     what: finding.finalizer ?? (isAboutHome ? 'the namespace itself' : `${kind} ${name}`),
-    /** One that is in the report of every week is one. */
+    /** Namespaces, each counted once over all reports. */
     namespaces: unique(seen.map(({ name, uid }) => `${name} ${uid}`)),
     reports: unique(seen.map(({ report }) => report)),
     /** Teardowns in which it was a root cause, and their share of all, 0 to 1. */
     hangs: seen.length,
     share: seen.length / teardowns,
-    /** What those teardowns took before the gate gave up on them. */
+    /** The median duration of those teardowns until their timeout. */
     medianSeconds: percentile(
       seen.map(({ elapsedSeconds }) => elapsedSeconds),
       0.5,
     ),
-    /** Since when it has held anything, as far as the reports know: ISO 8601. */
+    /** The first time at which it held a namespace, according to the reports: ISO 8601. */
     since: began[0] ?? times[0] ?? '',
     lastSeen: times.at(-1) ?? '',
   };
@@ -123,7 +123,7 @@ function countBy(values: readonly string[]) {
     .sort((a, b) => b.count - a.count || (a.outcome < b.outcome ? -1 : 1));
 }
 
-/** Nearest rank: a number that was really measured. */
+/** Returns the percentile by nearest rank, which is always a measured value. */
 function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
@@ -140,7 +140,7 @@ export function renderStatistics(statistics: Statistics, format: keyof typeof FO
   return FORMATS[format](statistics);
 }
 
-/** For people, in this order. */
+/** The columns for people, in this order. */
 const COLUMNS: Record<string, (cause: CauseCount) => string> = {
   'root cause': ({ code }) => code,
   what: ({ what }) => what,
@@ -206,7 +206,7 @@ function statisticsMarkdown(statistics: Statistics): string {
   return `${[...headlines(statistics).map((words) => toMarkdown(words)), body].join('\n\n')}\n`;
 }
 
-/** For spreadsheets: raw numbers, and no text that one would take for a formula. */
+/** The columns for spreadsheets: raw numbers, and no text that could be read as a formula. */
 const CSV_COLUMNS: Record<string, (cause: CauseCount) => string | number> = {
   code: ({ code }) => code,
   what: ({ what }) => what,

@@ -43,7 +43,7 @@ import {
   type Words,
 } from './words.ts';
 
-/** Beyond these, causes are only counted; report.json has all of them. */
+/** At most so many causes are rendered; the rest are counted. report.json has all of them. */
 const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
@@ -52,9 +52,9 @@ const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
 export interface Remedies {
   title: string;
-  /** Duties are done in their order; of the rest, each is enough. */
+  /** Whether all have to be done, in their order; otherwise each is enough. */
   isOrdered: boolean;
-  /** What shows more beside something to do: most readers need not see it. */
+  /** Whether they only show more about the cause: most readers do not need them. */
   isExtra: boolean;
   actions: Action[];
 }
@@ -73,50 +73,50 @@ export interface Action {
 export interface Row {
   from: string;
   to: string;
-  /** How deep, and whether others follow at the same level, at each level above. */
+  /** The depth: for each level above, whether others follow at the same level. */
   depth: boolean[];
   fromWords: Words;
   toWords: Words;
-  /** What is said about `to`; empty where that was told before, or `toWords` says it all. */
+  /** The message about `to`; empty if an earlier row had it, or if `toWords` is enough. */
   message: Words;
   because: Words;
   isRootCause: boolean;
-  /** `to` has nothing to name but what waits for it: its message tells it all. */
+  /** The subject of `to` is the waiting object itself: its message is enough. */
   isSelf: boolean;
   isKnown: boolean;
 }
 
-/** The gate could not work: there is no result, but somebody who wants to know. Its texts hold no secrets. */
+/** A failure of the gate itself, which has no result but has to be reported. Its texts hold no secrets. */
 export interface Failure {
   message: string;
-  /** What to do. */
+  /** Advice, one sentence each. */
   hints: readonly string[];
-  /** ISO 8601, our clock. */
+  /** ISO 8601, by the clock of the gate. */
   at: string;
   elapsedMs: number;
 }
 
 export type View = ReturnType<typeof viewOf>;
-/** What is published. */
+/** The content that is published. */
 export type Ending = View | Failure;
 export type NamespaceView = ReturnType<typeof namespaceView>;
 export type Proof = ReturnType<typeof proofOf>;
-/** Equal causes, told once for everywhere they are. */
+/** Equal causes, rendered once for all namespaces. */
 export type CauseView = typeof NOTHING_TOLD;
 
-/** Members with words of our own: a secret that happens to be "progressing" must not break the report. */
+/** Properties with fixed values: a secret that happens to be "progressing" must not break the report. */
 const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
 
 /**
- * What is told about a run, computed once for all renderers: plain data whose texts are in pieces, in the
- * order in which it is told. `redact` goes over all texts before anything is made of them: once a text is
- * escaped, cut or encoded, a secret in it no longer looks like itself.
+ * Computes the content of a report once for all renderers: plain data whose texts are in pieces, in the
+ * order of the report. `redact` is applied to all texts first: once a text is
+ * escaped, cut or encoded, a secret in it cannot be recognized.
  */
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const run = redact ? { ...redactDeep(result, redact, VOCABULARY), kind: result.kind } : result;
   const ordered = worstFirst(run.namespaces);
   const isForecast = run.kind === 'forecast';
-  // In a run over several, what held a namespace that went is only told with what was forced.
+  // In a run over several, the cause of a deleted namespace is only rendered if it was forced.
   const all = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
   const told = all.slice(0, MAX_CAUSES);
   const unread = [
@@ -136,10 +136,10 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     run,
     mark: markOf(run.outcome, run.verdict),
     headline,
-    /** For the comment on a pull request, where another says it better. */
+    /** The headline of the comment on a pull request, if that differs. */
     commentHeadline: isForecast ? forecastWords(ordered, run) : headline,
     whyTitle: isForecast ? 'What would hold it' : 'Cause',
-    /** What holds most namespaces first; then what needs telling although nothing holds it. */
+    /** The causes of most namespaces first; then situations without a cause. */
     causes: [
       ...toldApart(
         told.map((cause) => causeView(cause, run, orderFor(cause, all))),
@@ -147,21 +147,21 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
       ),
       ...situations,
     ],
-    /** How many there are, told or not. */
+    /** The number of all causes, rendered or not. */
     causeCount: all.length + situations.length,
     /** The worst first. */
     namespaces,
     /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
     notSeen: notSeenSentences(unread),
-    /** RBAC rules that would show it, as lines of YAML; none where a cause says them. */
+    /** RBAC rules that would show it, as lines of YAML; empty if a cause has them. */
     rules: actions.some((one) => one.rules !== undefined) ? [] : rules,
-    /** How much waits behind what is told. */
+    /** The number of objects queued behind the causes. */
     queued: queuedWords(ordered.filter(isHeld)),
-    /** Words of the trade that the causes use, explained once each. */
+    /** Technical terms that the causes use, explained once each. */
     terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))).map(
       ({ term }): Words => [term],
     ),
-    /** What breaks others first. */
+    /** Objects that break others first. */
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
       .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
@@ -171,8 +171,8 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
 }
 
 /**
- * What has to be deleted first in the place where the cause is told: with the first cause that lies in the
- * namespace, since what is wrong in the cluster is not put right by an order.
+ * Returns the objects to delete first, to be rendered with a cause: with the first cause that lies in the
+ * namespace, since an order does not fix a fault in the cluster.
  */
 function orderFor(cause: Cause, all: readonly Cause[]): readonly OrderEntry[] {
   const [{ namespace }] = cause;
@@ -184,14 +184,14 @@ function orderFor(cause: Cause, all: readonly Cause[]): readonly OrderEntry[] {
 
 const VERDICTS = ['pass', 'warn', 'fail'] as const;
 
-/** What failed first, then by how bad the outcome is, then as given. */
+/** Sorts failures first, then by outcome, the worst first, then as given. */
 function worstFirst(namespaces: readonly NamespaceResult[]): NamespaceResult[] {
   const rank = ({ verdict, outcome }: NamespaceResult): number =>
     VERDICTS.indexOf(verdict) * OUTCOMES.length + OUTCOMES.indexOf(outcome);
   return [...namespaces].sort((a, b) => rank(b) - rank(a));
 }
 
-/** Of several namespaces, or of none. */
+/** Returns the headline of a run over several namespaces, or over none. */
 function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
   if (ordered.length === 0) {
     if (run.outcome === 'cancelled') return ['The run was cancelled before any namespace was read'];
@@ -219,7 +219,10 @@ function ofAll(some: number, all: number): string {
   return `${some === all ? '' : `${formatCount(some)} of `}${counted(all, 'namespace')}`;
 }
 
-/** A forecast is about what happens when the pull request is closed, which is what its author knows. */
+/**
+ * Returns the headline of a forecast in a comment: it speaks of the close of the pull request, which its author
+ * knows.
+ */
 function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResult): Words {
   const same = ordered.filter((one) => one.outcome === outcome);
   const [only] = ordered.length === 1 ? ordered : [];
@@ -261,13 +264,13 @@ const NOTHING_TOLD = {
   title: [] as Words,
   /** "5 namespaces, for up to 2 days". */
   extent: [] as Words,
-  /** Clauses that follow the chain to its end, as they are in the first place. */
+  /** Clauses that follow the chain to its end, for the first namespace. */
   clauses: [] as Words[],
-  /** Where the clauses are an example of several: "for example in preview-1, ". */
+  /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
   example: [] as Words,
-  /** What else waits here, as a sentence. */
+  /** Other objects that wait here, as a sentence. */
   also: [] as Words,
-  /** Where it lies; empty where nobody can say. */
+  /** Who can fix it; empty if that is not known. */
   attribution: [] as Words,
   /** The same for the author of a pull request. */
   forAuthor: [] as Words,
@@ -300,7 +303,7 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
     also: isMany ? [] : alsoHere(cause),
     attribution: isGone ? [] : attributionOf(cause, run),
     forAuthor: isGone ? [] : attributionOf(cause, run, true),
-    // What was forced went: there is nothing left to do about it.
+    // Forcing has ended the cause: no remedy is needed.
     remedies: isGone ? [] : remediesOf(cause, run, order),
     proofs: links.map((link, at) => proofOf(link, links[at - 1], scene)),
     namespaces: names,
@@ -341,13 +344,13 @@ function finalizersOf(cause: Cause): string[] {
   return [...new Set(cause.flatMap(({ finding }) => finding.finalizer ?? []))];
 }
 
-/** A link of a chain and what it rests on. */
+/** Returns a link of a chain with its evidence. */
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
   const examples = (link.examples ?? []).map(({ name }) => name);
   const { code, evidence, finalizer = '' } = link;
   const subject = linkWords(link, scene.home, waits);
-  // What an API server says comes with its status, and without it in a condition.
+  // An error of an API server has its status, but not in a condition: the longer text is kept.
   const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
   return {
     subject: capitalized(
@@ -390,8 +393,8 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
 }
 
 /**
- * What to do, by what it is for: the root cause before what waits for it. The remedies of equal causes
- * stand at the same place of the same rule, so the commands of the other places go with the first one's.
+ * Returns the remedies by their role, those of the root cause first. The remedies of equal causes
+ * have the same position in the same rule, so the commands for other namespaces are kept with the first.
  */
 function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]): Remedies[] {
   const [first, ...rest] = cause;
@@ -422,7 +425,7 @@ function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]):
   return remedyGroups(inOrder(found, order, first.namespace.name), run);
 }
 
-/** What the order says already is not said twice; the same in other places stays with it. */
+/** Merges the remedies with the order, without repetition; commands for other namespaces are kept with it. */
 function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string): ByRole {
   if (order.length === 0) return found;
   const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
@@ -435,7 +438,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   }));
   const told = new Set(order.map(({ command }) => typeOf(command)));
   const next = found.next.filter(({ command }) => !told.has(typeOf(command)));
-  // It holds whatever is deleted inside.
+  // A remedy outside of the namespace is needed whatever is deleted inside.
   const isOutside = ({ command }: Action): boolean =>
     command !== undefined && !told.has(typeOf(command));
   const outside = found.now.filter(isOutside);
@@ -452,10 +455,10 @@ function onTheWay({ blockers, links }: Root): Finding[] {
   return [...new Set([...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)])];
 }
 
-/** Their own remedies say it already. */
+/** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
-/** What still moves may only need time. */
+/** Returns the advice to wait longer. */
 function patience({ timeoutMs }: RunResult): Action {
   const now = timeoutMs > 0 ? ` (now ${formatDuration(timeoutMs)})` : '';
   return action([
@@ -468,7 +471,7 @@ function action(text: Words, given: Partial<Action> = {}): Action {
   return { text, others: [], ...given };
 }
 
-/** What needs telling about namespaces that no root cause explains; equal situations are one. */
+/** Returns the situations of namespaces without a root cause; equal situations are merged. */
 function situationsOf(
   ordered: readonly NamespaceResult[],
   rules: string[],
@@ -493,7 +496,7 @@ function situationsOf(
   return [...found.values()];
 }
 
-/** What it is called, what to say and what to do. */
+/** The title of a situation, its clauses and its remedies. */
 type Situation = [title: string, clauses: Words[], now: Action[]];
 
 function situationOf(
@@ -507,7 +510,7 @@ function situationOf(
       const command = `kubectl delete namespace ${namespace.name} --wait=false`;
       const kept = protectedBecause(namespace.name);
       const { refusal } = namespace;
-      // Asked for by the gate, and not granted: by RBAC, by admission, or because the namespace changed all the time.
+      // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
       if (refusal !== undefined) {
         const cure = refusal.includes('cannot delete resource "namespaces"')
           ? 'Allow the identity of the gate to delete namespaces, or delete it with another identity'
@@ -578,7 +581,7 @@ function situationOf(
   }
 }
 
-/** Kubernetes sees what the gate may not. */
+/** Quotes the counts of the namespace controller, which may read more than the gate. */
 function countedClauses({ conditions }: NamespaceResult): Words[] {
   const counts = ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'];
   const said = conditions
@@ -587,7 +590,7 @@ function countedClauses({ conditions }: NamespaceResult): Words[] {
   return said.length === 0 ? [] : [['the namespace controller reports: ', ...said.slice(1)]];
 }
 
-/** What happens in the namespace, unless a finding says it already. */
+/** Describes the progress of the namespace, unless a finding does. */
 function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Words[] {
   const saying: readonly FindingCode[] = ['content-deleting', 'pod-grace-period'];
   if (findings.some(({ code }) => saying.includes(code))) return [];
@@ -631,10 +634,10 @@ function namespaceView(
     ...result,
     mark: markOf(result.outcome, result.verdict),
     state,
-    /** The same of several namespaces. */
+    /** The predicate for several namespaces. */
     stateOfMany: stateOf(result, run, true)[0],
     headline: ['Namespace ', exact(home), ` ${state}${detail}`],
-    /** Why, as one sentence without a full stop; empty when nothing explains it. */
+    /** The cause as one sentence without a full stop; empty if it is unknown. */
     sentence:
       first !== undefined
         ? [...asSentence(chainClauses(first.links, scene)), ...more]
@@ -643,9 +646,9 @@ function namespaceView(
           : unread === undefined
             ? asSentence(situation?.clauses ?? [])
             : ['could not read ', ...unread],
-    /** What holds it, or another thing to tell, by their titles. */
+    /** The titles of its causes, or of its situation. */
     titles: first === undefined ? (situation?.title ?? []) : [...listWords(titles), ...others],
-    /** What moves, where no cause says it. */
+    /** The progress, if no cause describes it. */
     notes:
       diagnosis !== undefined && first !== undefined && isHeld(result)
         ? movementClauses(diagnosis, run)
@@ -654,7 +657,7 @@ function namespaceView(
   };
 }
 
-/** The wait-for graph as it is unfolded from the namespace; also how a circle closes. */
+/** Returns the wait-for graph as rows from the namespace on, also the link that closes a circle. */
 export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
@@ -704,7 +707,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   return rows;
 }
 
-/** What could not be read: what rights would show is one sentence, anything else one per reason. */
+/** Writes what could not be read: one sentence for missing permissions, and one per other reason. */
 function notSeenSentences(entries: readonly NotInspected[]): Words[] {
   const byReason = Map.groupBy(entries, ({ reason, grant }) => (grant ? undefined : reason));
   return [...byReason].map(([common, group]) => {
@@ -720,7 +723,7 @@ function notSeenSentences(entries: readonly NotInspected[]): Words[] {
   });
 }
 
-/** RBAC rules that would show what was hidden, a line of YAML each: one per group and verbs. */
+/** Returns the missing RBAC rules, a line of YAML each: one per group and verbs. */
 function rulesFor(entries: readonly NotInspected[]): string[] {
   const grants = entries.flatMap(({ grant }) => grant ?? []);
   const perType = Map.groupBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
@@ -747,7 +750,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   ];
 }
 
-/** Words of the trade that the author of a change need not know. At most one line each. */
+/** Technical terms that the author of a change may not know. At most one line each. */
 const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
   {
     term: 'Finalizer: a mark that keeps an object in the cluster until its controller has cleaned up and removed the mark.',

@@ -1,8 +1,8 @@
 import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
 
 /**
- * A text in pieces, each with where it came from, so that every rendering can encode it its own way: our
- * own words, what is shown letter by letter (a name as kubectl takes it, the words of somebody else), or a
+ * A text in pieces, each with its origin, so that every renderer can encode it: fixed
+ * words, a literal text (a name as kubectl takes it, a quotation), or a
  * sentence of the diagnosis, which has names in it.
  */
 type Word =
@@ -12,7 +12,7 @@ type Word =
   | { said: string; names: readonly string[] };
 export type Words = readonly Word[];
 
-/** Our own words, to be seen first. */
+/** Returns fixed words in bold type. */
 export function strong(...words: Word[]): Word {
   return { strong: words };
 }
@@ -21,19 +21,19 @@ export function exact(text: string): Word {
   return { exact: text };
 }
 
-/** `names`: words of the text that are names although they look like ordinary words. */
+/** Returns a text of the diagnosis. `names`: words of it that are names although they look like ordinary words. */
 export function said(text: string, names: readonly string[] = []): Word {
   return { said: text, names };
 }
 
-/** Pieces side by side, with `between` where two of them meet; empty ones are left out. */
+/** Joins pieces with `between`; empty ones are left out. */
 export function joinWords(parts: readonly Words[], between: string): Words {
   return parts
     .filter((part) => part.length > 0)
     .flatMap((part, at) => (at === 0 ? part : [between, ...part]));
 }
 
-/** "a", "a and b", "a, b and c"; beyond `most` the rest is counted. */
+/** Writes "a", "a and b", "a, b and c"; beyond `most` the rest is counted. */
 export function listWords(items: readonly Words[], most = items.length): Words {
   const left = items.length - most;
   const all = left > 0 ? [...items.slice(0, most), [`${formatCount(left)} more`]] : items;
@@ -43,7 +43,7 @@ export function listWords(items: readonly Words[], most = items.length): Words {
   });
 }
 
-/** The same for names and other texts that are shown letter by letter. */
+/** Lists names and other literal texts in the same way. */
 export function listExact(items: readonly string[], most = items.length): Words {
   return listWords(
     items.map((item) => [exact(item)]),
@@ -51,17 +51,17 @@ export function listExact(items: readonly string[], most = items.length): Words 
   );
 }
 
-/** 20000 to "20,000". Not by locale: a report must not depend on the machine that wrote it. */
+/** Formats 20000 as "20,000". Not by locale: a report must not depend on the machine that wrote it. */
 export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** "1 object", "3 objects". */
+/** Writes "1 object", "3 objects". */
 export function counted(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** First letter of a sentence; only our own words and the diagnosis's are touched, never a name. */
+/** Capitalizes the first letter of a sentence; only fixed words and those of the diagnosis, never a name. */
 export function capitalized(words: Words): Words {
   const [first, ...rest] = words;
   if (typeof first === 'string') return [upperFirst(first), ...rest];
@@ -69,7 +69,7 @@ export function capitalized(words: Words): Words {
   return [{ ...first, said: upperFirst(first.said) }, ...rest];
 }
 
-/** For logs, terminals and outputs: one line. */
+/** Renders one line for logs, terminals and outputs. */
 export function toPlain(words: Words): string {
   return words
     .map((word) => {
@@ -85,7 +85,7 @@ const EMPTY = '(empty)';
 
 type Span = (text: string, maxChars: number) => string;
 
-/** One line of Markdown that is the same in a sentence, a list item and a table cell. */
+/** Renders one line of Markdown that works in a sentence, a list item and a table cell. */
 export function toMarkdown(words: Words, maxChars = MAX_CHARS, span: Span = codeSpan): string {
   let line = '';
   for (const word of words) {
@@ -103,14 +103,14 @@ export function toMarkdown(words: Words, maxChars = MAX_CHARS, span: Span = code
   return line;
 }
 
-/** The same where Markdown is not read: in the title of a fold. */
+/** Renders one line of HTML, for the title of a fold, where Markdown is not parsed. */
 export function toHtml(words: Words): string {
   return toMarkdown(words, MAX_CHARS, codeHtml);
 }
 
 /**
- * One code span: nothing in it is parsed, and GitHub looks for no mention, reference or link there. A
- * table splits even code at `|`, and a line with `<!--` must never look like our marker; such texts are
+ * Writes a code span: nothing in it is parsed, and GitHub searches no mention, reference or link there. A
+ * table splits even code at `|`, and a line with `<!--` must never look like the gate's marker; such texts are
  * written in entities, which are decoded after Markdown was parsed.
  */
 function codeSpan(text: string, maxChars: number): string {
@@ -124,7 +124,7 @@ function codeSpan(text: string, maxChars: number): string {
 }
 
 /**
- * A sentence of the diagnosis: ordinary words stay text, runs of anything else become code. Since only
+ * Renders a sentence of the diagnosis: ordinary words stay text, all other characters become code. Since only
  * letters, plain numbers and closing punctuation stay outside of it, no mention, reference, link or
  * mark-up can be formed, whatever name stands in the sentence.
  */
@@ -144,7 +144,7 @@ function prose(
     const [, open = '', core = '', close = ''] = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token) ?? [];
     if (isOrdinary(core, names)) {
       flush();
-      // Where a paragraph begins with a number, "1." and "1)" would begin a list.
+      // At the beginning of a paragraph, "1." and "1)" would begin a list.
       const end = out.length === 0 && /^\d/.test(core) ? close.replace(/^[.)]/, '') : close;
       if (token !== '') out.push(`${open}${core}${end}`);
     } else {
