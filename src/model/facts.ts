@@ -620,8 +620,6 @@ export interface ObjectDetail {
   siblings?: string[];
   /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
   templates?: string[];
-  /** Nodes that its spec or status names. */
-  nodeNames?: string[];
 }
 
 /**
@@ -646,7 +644,7 @@ const MAX_REFERENCES = 20;
 const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
-const NODE = /^(?:nodeName|nodeID|ownerID)$/i;
+const NODE = /^(?:current)?(?:node(?:name|id)|ownerid)$/i;
 /** At least three words, and no sign that only programs write. */
 const SENTENCE =
   /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
@@ -676,11 +674,9 @@ export function objectDetail(object: JsonObject): ObjectDetail {
       detail.siblings = [...(detail.siblings ?? []), sibling];
     }
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
-    node(detail, key, value);
   });
   walk(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
-    node(detail, key, value);
     noteNode(detail, key, value);
     if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
       detail.endedAt = value;
@@ -709,20 +705,10 @@ function failedState(status: Json): string | undefined {
     .find((value) => /(?<!^no[ _-]?)(?:error|failed|failure)$/i.test(value));
 }
 
-function node(detail: ObjectDetail, key: string, value: Json): void {
-  if (typeof value !== 'string' || !NODE.test(key)) return;
-  detail.nodeNames = [...(detail.nodeNames ?? []), value];
-}
-
 function noteNode(detail: ObjectDetail, key: string, value: Json): void {
-  if (
-    typeof value !== 'string' ||
-    !/^(?:nodeName|nodeI[dD]|currentNodeI[dD]|ownerI[dD])$/.test(key)
-  )
-    return;
-  if (value !== '' && detail.nodes?.includes(value) !== true) {
-    detail.nodes = [...(detail.nodes ?? []), value].slice(0, MAX_NODES);
-  }
+  const nodes = detail.nodes ?? [];
+  if (typeof value !== 'string' || value === '' || !NODE.test(key) || nodes.includes(value)) return;
+  detail.nodes = [...nodes, value].slice(0, MAX_NODES);
 }
 
 function mention({ mentions }: ObjectDetail, value: string): void {

@@ -260,7 +260,7 @@ function complaints(context: Context, held: Held): Need[] {
 /** Finds that a DaemonSet has no ready pod on the node that the object names; its pods on other nodes do not help. */
 function missingAgents({ now }: Context, held: Held, actor: Actor | undefined): Need[] {
   if (actor?.kind !== 'DaemonSet' || !isAlive(actor)) return [];
-  const nodes = held.objects.flatMap(({ uid }) => valueIn(now.details[uid])?.nodeNames ?? []);
+  const nodes = held.objects.flatMap(({ uid }) => valueIn(now.details[uid])?.nodes ?? []);
   return [...new Set(nodes)]
     .filter((node) => !actor.pods.some((pod) => pod.nodeName === node && pod.ready))
     .map((node) => ({

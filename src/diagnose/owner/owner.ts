@@ -643,7 +643,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const { node, pod, object } = agent;
     const what = pod === undefined ? 'has no pod' : `its pod ${pod} is not ready`;
     const words = `, but ${what} on node ${node}, which ${object.kind} ${object.name} names`;
-    const text = `Fix what keeps the pod of ${actorText(actor)} on node ${node} from running; it then removes the finalizer`;
+    const text = `Fix what keeps the pod of ${actorText(actor)} on node ${node} from running; it then removes the finalizer. If the node is gone for good, only a person can`;
     const remedies = [
       role('now', { text }),
       look(`See the state of ${actorText(actor)}`, kubectl('describe', ...target(actor))),

@@ -262,7 +262,34 @@ const ended = (id: string, title: string, isLocked: boolean): Scenario => {
   });
 };
 
+/** The operator is an agent on one node; the object names that node, or one that is not there any more. */
+const onNode = (id: string, title: string, isLost: boolean): Scenario =>
+  situation({
+    id,
+    title,
+    operator: { workload: 'DaemonSet' },
+    behaviour: { tells: false, cleanUp: () => 'is on another node' },
+    afterwards: (world, operator) =>
+      world.client.patch(guardedRef(world, operator), {
+        spec: { nodeID: world.name(isLost ? 'node-2' : 'node-1') },
+      }),
+    owner: isLost
+      ? { code: 'owner-not-ready', says: [/has no pod on node .*node-2/] }
+      : 'owner-running',
+    beyondCommands: 'the stand-in of the operator cleans up nothing',
+  });
+
 export const notActing: Scenario[] = [
+  onNode(
+    'agent-lost',
+    'the object names a node on which the operator, a DaemonSet, has no pod',
+    true,
+  ),
+  onNode(
+    'agent-there',
+    'the object names the node on which the operator, a DaemonSet, hangs',
+    false,
+  ),
   ended('lock-of-evicted', 'the lock of an operator belongs to a pod of it that was evicted', true),
   ended(
     'lock-of-nobody',
