@@ -172,14 +172,14 @@ export const CLUES = [
     kind: 'product',
     about: 'type',
     names: 'ranks',
-    text: 'it is named like the well-known owner of the finalizer',
+    text: 'it has the name of the well-known owner of the finalizer',
     pointsTo: productNames,
   },
   {
     kind: 'called',
     about: 'type',
     names: 'ranks',
-    text: 'its name stands in the finalizer',
+    text: 'the finalizer contains its name',
     pointsTo: ({ held: { finalizer }, actors }) =>
       pointers(
         actors.filter((actor) => programNames(actor).some((name) => finalizer.includes(name))),
@@ -203,13 +203,13 @@ export const CLUES = [
     kind: 'permission',
     about: 'type',
     names: 'ranks',
-    text: 'RBAC names the type for it, to list, watch and change',
+    text: 'an RBAC rule that names the type lets it list, watch and change the objects',
     pointsTo: permitted,
   },
   {
     kind: 'able',
     about: 'anyone',
-    text: 'RBAC names the type for it, to change it',
+    text: 'an RBAC rule that names the type lets it change the objects',
     pointsTo: ({ actors, rightsOf }) =>
       pointers(actors.filter(({ account }) => rightsOf(account).change === 'named')),
   },

@@ -235,9 +235,11 @@ function notRead(labels: readonly string[]): string {
 }
 
 function evidenceFor({ clues, rights, actor }: Suspect): string[] {
+  const because = rights.because.slice(0, 3).join('; ');
+  const isShown = clues.some(({ about, text }) => about !== 'anyone' && text.includes(because));
   return [
     ...clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text])),
-    ...(rights.because.length === 0 ? [] : [`RBAC: ${rights.because.slice(0, 3).join('; ')}`]),
+    ...(because === '' || isShown ? [] : [`RBAC: ${because}`]),
     ...(actor === undefined || actor.isGone || isBySchedule(actor)
       ? []
       : [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]),
