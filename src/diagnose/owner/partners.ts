@@ -38,12 +38,12 @@ export function partnersOf(context: Context, held: Held): Partner[] {
         .flatMap((candidate) => {
           const key = partnerKey({ group: candidate, kind, namespace, name });
           const object = valueIn(now.partners[key]);
-          const isHeld = object?.deletionTimestamp !== undefined && object.finalizers.length > 0;
+          const isGoing = object?.deletionTimestamp !== undefined;
           // An object that a spec names was made from it, or is shared by many: then that object waits for them.
           const isOwn =
             !field.startsWith('spec.') ||
             (object !== undefined && namesBack(context, object, held));
-          return isHeld && isOwn ? [{ object, because: `${field} names it, and it ${fate}` }] : [];
+          return isGoing && isOwn ? [{ object, because: `${field} names it, and it ${fate}` }] : [];
         })
         .slice(0, 1),
     );
@@ -105,7 +105,7 @@ function referrersOf(context: Context, held: Held): Partner[] {
  */
 function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): ObjectFacts[] {
   return groupsOf(now)
-    .filter(({ finalizers, examples }) => finalizers.length > 0 && examples.some(isSuch))
+    .filter(({ examples }) => examples.some(isSuch))
     .flatMap(({ examples }) => examples.slice(0, 1));
 }
 

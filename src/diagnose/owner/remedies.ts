@@ -30,11 +30,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
   const who = actorText(actor);
   const manager = scaledBy?.manager ?? '';
   const scalers = actorsOf(context).filter(
-    (other) =>
-      other !== actor &&
-      isAlive(other) &&
-      identifiesProgram(manager) &&
-      matchesName(other, manager),
+    (other) => isAlive(other) && identifiesProgram(manager) && matchesName(other, manager),
   );
   const undone =
     owner?.controller === true

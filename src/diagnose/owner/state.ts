@@ -387,7 +387,7 @@ export function pausedBy(
 ): { object: ObjectFacts; by: string } | undefined {
   const named = held.objects.flatMap((object) => detailOf(context, object)?.siblings ?? []);
   const siblings = groupsOf(context.now).flatMap(({ type: { group, kind }, examples }) =>
-    group !== '' && group === held.type.group
+    group === held.type.group
       ? examples.filter(({ name }) => named.includes(`${kind.toLowerCase()}/${name}`))
       : [],
   );
@@ -422,7 +422,7 @@ export function definingObjects(context: Context, held: Held): Definition[] {
     ({ name }) => name === typeName(held.type),
   );
   const kinds = typesOf(context).filter(
-    ({ namespaced, verbs, group }) => !namespaced && verbs.includes('list') && !isBuiltIn(group),
+    ({ namespaced, verbs }) => !namespaced && verbs.includes('list'),
   );
   const made = crd?.madeBy;
   const maker =
@@ -471,7 +471,7 @@ export function lostAgent(
   held: Held,
   { kind, pods }: Actor,
 ): { node: string; pod: string | undefined; object: ObjectFacts } | undefined {
-  if (kind !== 'DaemonSet' || pods.length === 0 || isBuiltIn(held.type.group)) return undefined;
+  if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   for (const object of held.objects) {
     for (const node of detailOf(context, object)?.nodes ?? []) {
       const own = pods.filter(({ nodeName }) => nodeName === node);
@@ -505,7 +505,6 @@ export function concerns(annotation: string, { finalizer, type }: Held): boolean
   if (name === undefined) return true;
   return [domainOf(finalizer), type.group].some(
     (own) =>
-      own === domain ||
       own.endsWith(`.${domain}`) ||
       domain.endsWith(`.${own}`) ||
       // Two labels (`github.io`, `x-k8s.io`, `co.uk`) are shared by many unrelated projects.
