@@ -26,8 +26,9 @@ npm run ablate -- FOLDER          of another folder
 
 /**
  * Switches off each condition of the diagnosis, one after the other, and replays every recording: with everything
- * that was read, and once more with one source unread and no earlier snapshot. A condition without which every recording gives the same diagnosis, forecast and list of things to read is *unpinned*:
- * nothing that a real cluster has shown needs it.
+ * that was read, with one source unread and no earlier snapshot, and what is read next when nothing, and when only
+ * the collections of the cluster were read. A condition without which every recording gives the same diagnosis,
+ * forecast and lists of things to read is *unpinned*: nothing that a real cluster has shown needs it.
  */
 const COPY = join('coverage', 'ablate');
 /** A condition that changes this many recordings is not tried on further ones. */
@@ -39,6 +40,7 @@ type Diagnose = typeof import('../src/diagnose/diagnose.ts');
 type Wanted = typeof import('../src/diagnose/wanted.ts');
 type Predict = typeof import('../src/forecast/predict.ts');
 type Order = typeof import('../src/forecast/order.ts');
+type Basis = typeof import('../src/forecast/basis.ts');
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -113,6 +115,14 @@ function withUnread(now: Snapshot, turn: number): Snapshot {
   return { ...now, cluster: { ...now.cluster, [source]: failed(failure) }, unread };
 }
 
+/** Returns the states in which the gate decides what to read next, before it has read everything. */
+function earlierRounds(now: Snapshot): Snapshot[] {
+  const none = { nodes: {}, definitions: {}, details: {}, partners: {}, trials: {} };
+  const collections = { ...now, ...none, unread: [] };
+  delete collections.behind;
+  return [{ ...collections, cluster: {}, places: {} }, collections];
+}
+
 /** An exception is a change as well. */
 function attempt(run: () => string): string {
   try {
@@ -127,21 +137,33 @@ async function replayer(): Promise<(recording: string) => () => string> {
   const load = (file: string): Promise<unknown> => import(join(process.cwd(), COPY, 'src', file));
   const { diagnose } = (await load('diagnose/diagnose.ts')) as Diagnose;
   const { wantedFor } = (await load('diagnose/wanted.ts')) as Wanted;
-  const { foresee } = (await load('forecast/predict.ts')) as Predict;
-  const { orderOf } = (await load('forecast/order.ts')) as Order;
+  const { foresee, predict } = (await load('forecast/predict.ts')) as Predict;
+  const { commandsFirst, orderOf } = (await load('forecast/order.ts')) as Order;
+  const { basisOf } = (await load('forecast/basis.ts')) as Basis;
   let turn = 0;
   return (recording) => {
     if (recording.endsWith(FORECAST)) {
       const { now, isPodsFirst } = readRecordedForecast(recording.slice(0, -FORECAST.length));
-      return () => JSON.stringify([foresee(now, isPodsFirst), orderOf(now)]);
+      const blind = withUnread(now, turn++);
+      const rounds = [now, blind, ...earlierRounds(now)];
+      return () => {
+        const foreseen = foresee(now, isPodsFirst);
+        return JSON.stringify([
+          [foreseen, foresee(blind, isPodsFirst)],
+          [basisOf(now, foreseen), orderOf(now), commandsFirst(now, foreseen)],
+          rounds.map((round) => wantedFor(predict(round))),
+        ]);
+      };
     }
     const { now, before } = readRecordedLook(recording);
     const blind = withUnread(now, turn++);
+    const rounds = earlierRounds(now);
     return () =>
       JSON.stringify([
         [diagnose(now, before), wantedFor(now, before)],
         // A permission that is missing, and a gate that looks only once.
         [diagnose(blind), wantedFor(blind)],
+        rounds.map((round) => wantedFor(round)),
       ]);
   };
 }

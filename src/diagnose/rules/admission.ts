@@ -112,9 +112,10 @@ export function judgeAdmission(
     const ours = `${does} by this gate (its conditions look at who asks)`;
     judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
     // How a policy decides for other users is evaluated below.
-    const isReal = guard && (guard.policy !== undefined || isAsked(guard, request));
-    if (isReal && guard.webhook) add(admissionResult(context, error, does));
-    if (isReal === undefined)
+    if (guard?.policy !== undefined) continue;
+    const asked = guard && isAsked(guard, request);
+    if (asked) add(admissionResult(context, error, does));
+    if (asked === undefined)
       judgement.questions.push(
         `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
       );
@@ -342,9 +343,7 @@ function policyDenied(
   request: string,
 ): RuleResult {
   const policy = policiesOf(context).find(({ name }) => name === error.policy);
-  const binding = bindingsOf(context).find(
-    ({ name, policy: of }) => name === error.binding && of === error.policy,
-  );
+  const binding = bindingsOf(context).find(({ name }) => name === error.binding);
   const kind =
     policy?.kind ??
     (/\bValidatingAdmissionPolicy '/.test(error.text)
