@@ -27,7 +27,6 @@ import {
   identifiesController,
   isNamedAfterType,
   isOftenManaged,
-  isSetByHand,
   knownFinalizer,
   LAST_WORDS_MS,
   lateWriters,
@@ -336,13 +335,13 @@ function authors({ held, actors }: OwnerQuestion): Pointer[] {
 
 /**
  * Returns the writers of the status. A program writes under one name, so a writer of the status under another name than
- * the finalizer's writer did not write the finalizer; unless that is the name of a task, or of whoever wrote it all.
+ * the finalizer's writer did not write the finalizer, unless that is the name of a task.
  */
 function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
-  if (domain.relation !== 'own' || isSetByHand(held)) return [];
-  const { manager: writer = '', isAuthor = writer === '' } = writerOf(held) ?? {};
+  if (domain.relation !== 'own') return [];
+  const writer = writerOf(held)?.manager;
   const managers = statusManagers(held).filter(
-    (manager) => isAuthor || isTaskName(writer) || isSameName(manager, writer),
+    (manager) => writer === undefined || isTaskName(writer) || isSameName(manager, writer),
   );
   return managers.flatMap((manager) =>
     pointers(
@@ -432,19 +431,14 @@ function productNames({ held, actors }: OwnerQuestion): Pointer[] {
 
 /**
  * Returns the reporters of Events about the object. Policy engines and exporters report about everything, so the
- * reporter has the name of the finalizer's writer or the finalizer's domain in its name, or the Event names the
- * finalizer.
+ * reporter has the name of the finalizer's writer, or the Event names the finalizer.
  */
 function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
-  const { finalizer } = held;
-  const [domain = ''] = finalizer.toLowerCase().split('/');
   const manager = specificFieldManager(held);
   return eventsAbout(context, held)
     .filter(
       ({ component, message }) =>
-        message.includes(finalizer) ||
-        (domain.includes('.') && component.toLowerCase().includes(domain)) ||
-        (manager !== '' && isSameName(manager, component)),
+        message.includes(held.finalizer) || isSameName(manager, component),
     )
     .flatMap(({ component, instance }) =>
       pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),

@@ -39,11 +39,10 @@ export const DOUBTS: readonly Doubt[] = [
   {
     reason:
       'it may change everything, as backup and GitOps tools do, and a controller of the type exists',
-    applies: ({ rights, clues, account }, rival) =>
+    applies: ({ rights, clues }, rival) =>
       rights.change === 'everything' &&
       clues.every(({ kind }) => ['writer', 'author', 'wide'].includes(kind)) &&
-      hasClue(rival, 'permission') &&
-      !isSameAccount(rival.account, account),
+      hasClue(rival, 'permission'),
   },
 ];
 

@@ -100,9 +100,7 @@ export function matchesName(actor: Actor, name: string): boolean {
 
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
 export function matchesReporter(actor: Actor, name: string, instance = ''): boolean {
-  const isOwnName =
-    !isFrameworkName(name) && [actor.name, actor.account.name].some((own) => isSameName(own, name));
-  return isOwnName || matchesName(actor, name) || workloadsOfPod([actor], instance).length > 0;
+  return matchesName(actor, name) || workloadsOfPod([actor], instance).length > 0;
 }
 
 /** Reports whether two workloads run one program: they share a name that identifies it. */
@@ -115,7 +113,6 @@ export function isSameProgram(a: Actor, b: Actor): boolean {
  * which is the pod's name. Where the pod does not exist any more, generated names are compared.
  */
 export function workloadsOfPod(actors: readonly Actor[], instance: string): Actor[] {
-  if (instance === '') return [];
   const seen = actors.filter(({ pods }) =>
     pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
   );

@@ -6,7 +6,7 @@ import {
   type Reference,
   type ResourceType,
 } from '../../model/snapshot.ts';
-import { type Actor, isAlive } from '../actors.ts';
+import type { Actor } from '../actors.ts';
 import type { CatalogueEntry } from '../catalogue.ts';
 import {
   type Context,
@@ -23,6 +23,7 @@ import {
 } from '../context.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
+import { lostAgent } from './state.ts';
 
 /**
  * A thing that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
@@ -258,14 +259,9 @@ function complaints(context: Context, held: Held): Need[] {
 }
 
 /** Finds that a DaemonSet has no ready pod on the node that the object names; its pods on other nodes do not help. */
-function missingAgents({ now }: Context, held: Held, actor: Actor | undefined): Need[] {
-  if (actor?.kind !== 'DaemonSet' || !isAlive(actor)) return [];
-  const nodes = held.objects.flatMap(({ uid }) => valueIn(now.details[uid])?.nodes ?? []);
-  return [...new Set(nodes)]
-    .filter((node) => !actor.pods.some((pod) => pod.nodeName === node && pod.ready))
-    .map((node) => ({
-      kind: 'state',
-      text: `no pod of it on node ${node}, which the object names, is ready`,
-      certainty: 'unknown',
-    }));
+function missingAgents(context: Context, held: Held, actor: Actor | undefined): Need[] {
+  const lost = actor && lostAgent(context, held, actor);
+  if (lost === undefined) return [];
+  const text = `no pod of it on node ${lost.node}, which the object names, is ready`;
+  return [{ kind: 'state', text, certainty: 'unknown' }];
 }

@@ -147,9 +147,7 @@ export function ownerResults(
   const [first] = results;
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const isRunning = RUNNING.includes(first.code);
-  const isRemovable =
-    (!isRunning && first.code !== 'owner-not-ready') ||
-    first.remedies.some(({ text }) => removal.some((one) => one.text === text));
+  const isRemovable = first.remedies.some(({ text }) => removal.some((one) => one.text === text));
   // An owner that ignores an object ignores its parts: the finding about the whole says it.
   const whole = first.code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
   if (whole !== undefined && !held.objects.includes(whole) && whole.finalizers.length > 0) {

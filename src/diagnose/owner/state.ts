@@ -322,8 +322,7 @@ export function lastComplaint(
 }
 
 /** Reports whether an Event mentions the object: Events about it cannot be written into a terminating namespace. */
-function mentions({ message, regarding }: EventFacts, { kind, namespace, name, uid }: ObjectFacts) {
-  if (regarding.uid === uid) return true;
+function mentions({ message }: EventFacts, { kind, namespace, name }: ObjectFacts) {
   const isNamed = new RegExp(`(?:^|[^a-z0-9.-])${escapeForRegExp(name)}(?:[^a-z0-9.-]|$)`);
   return (
     isNamed.test(message) &&
