@@ -385,18 +385,15 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
       const detail = `${namespace}/${name}`;
       const own = actors.filter(({ account }) => isSameAccount(account, { namespace, name }));
       if (own.length === 0) return [{ actor: undefined, account: { namespace, name }, detail }];
-      // The reporter may have impersonated the account of another workload.
-      const speaking = actors.filter(
-        (actor) => !actor.isGone && speakers.some((speaker) => matchesReporter(actor, speaker)),
-      );
-      // Without a reporter, a workload without permissions on the type may only have been impersonated.
-      const isOwn = (actor: Actor): boolean =>
-        speaking.length === 0
+      // The reporter may have impersonated the account of another workload. Without a reporter, a workload without
+      // permissions on the type may only have been impersonated.
+      const isReporter = (actor: Actor): boolean =>
+        speakers.length === 0
           ? rightsOf(actor.account).because.length > 0
-          : speaking.includes(actor);
-      const found = pointers(own.filter(isOwn), detail);
+          : speakers.some((speaker) => matchesReporter(actor, speaker));
+      const found = pointers(own.filter(isReporter), detail);
       const someone = { actor: undefined, account: undefined, program: detail, detail };
-      return found.length > 0 || speaking.length > 0 ? found : [someone];
+      return found.length > 0 || speakers.length > 0 ? found : [someone];
     });
   });
 }
