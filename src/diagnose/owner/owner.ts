@@ -950,12 +950,12 @@ function missing(
   );
   const home = listed(context.now.cluster.namespaces).find(({ name }) => name === place);
   const fate = inside
-    ? 'deleted with this namespace'
-    : home?.deletionTimestamp && `whose namespace is being deleted since ${home.deletionTimestamp}`;
+    ? 'which was deleted with this namespace'
+    : home?.deletionTimestamp && `whose namespace has been terminating since ${home.deletionTimestamp}`;
   const ran =
     owner?.account === undefined || fate === undefined
       ? ''
-      : `: it may have run as ${accountText(owner.account)}, ${fate}`;
+      : `: its controller may have run as ${accountText(owner.account)}, ${fate}`;
   const message = (): string => {
     if (gone !== undefined) {
       const end = inside || isForecast ? fateText(context, place) : 'was deleted';

@@ -759,7 +759,7 @@ const bindings: Scenario[] = [
             code: 'owner-missing',
             subject: 'any',
             finalizer: operator.finalizer,
-            says: [/widget-operator, whose namespace is being deleted since/],
+            says: [/widget-operator, whose namespace has been terminating since/],
           },
         ],
       ],
