@@ -197,7 +197,9 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
     isBare && (command ?? rules) !== undefined ? ':' : '.',
     risk === undefined ? '' : ` **Risk:** ${toMarkdown(capitalized(risk), chars)}.`,
     others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
-    command === undefined ? '' : `\n\n${codeBlock('sh', brokenCommand(command), indent)}`,
+    command === undefined
+      ? ''
+      : `\n\n${codeBlock('sh', brokenCommand(command, COMMAND_CHARS - 2 * indent.length), indent)}`,
     rules === undefined ? '' : `\n\n${codeBlock('yaml', rules, indent)}`,
   ];
   return lines.join('');
@@ -220,13 +222,13 @@ function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''
   return block.map((line) => `${indent}${line}`).join('\n');
 }
 
-/** Characters of a line that a phone shows without scrolling. */
+/** Characters of a line that a phone shows without scrolling; in a list, fewer fit. */
 const COMMAND_CHARS = 42;
 /** A word of a command, with its quotes and the `$(…)` inside of it. */
 const COMMAND_WORD = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|[^\s'"$\\]|\$(?!\())+/g;
 
 /** Breaks a command into lines that a phone shows and that a shell reads as the same command. */
-export function brokenCommand(command: string): string[] {
+export function brokenCommand(command: string, maxChars = COMMAND_CHARS): string[] {
   const words = command.match(COMMAND_WORD) ?? [];
   if (words.join(' ') !== command) return [command];
   const lines: string[] = [];
@@ -239,7 +241,7 @@ export function brokenCommand(command: string): string[] {
     const isValue = /^--?[A-Za-z][\w-]*$/.test(before) && !word.startsWith('-');
     const hasValue = /^--?[A-Za-z][\w-]*$/.test(word) && !after.startsWith('-');
     const unit = hasValue ? `${word} ${patchLines(after)[0]}` : word;
-    if (line !== '' && !isValue && line.length + 1 + unit.length > COMMAND_CHARS) {
+    if (line !== '' && !isValue && line.length + 1 + unit.length > maxChars) {
       lines.push(`${line} \\`);
       line = ' ';
     }

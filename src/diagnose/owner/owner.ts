@@ -951,7 +951,8 @@ function missing(
   const home = listed(context.now.cluster.namespaces).find(({ name }) => name === place);
   const fate = inside
     ? 'which was deleted with this namespace'
-    : home?.deletionTimestamp && `whose namespace has been terminating since ${home.deletionTimestamp}`;
+    : home?.deletionTimestamp &&
+      `whose namespace has been terminating since ${home.deletionTimestamp}`;
   const ran =
     owner?.account === undefined || fate === undefined
       ? ''
