@@ -241,9 +241,11 @@ export function brokenCommand(command: string, maxChars = COMMAND_CHARS): string
     const isValue = /^--?[A-Za-z][\w-]*$/.test(before) && !word.startsWith('-');
     const hasValue = /^--?[A-Za-z][\w-]*$/.test(word) && !after.startsWith('-');
     const unit = hasValue ? `${word} ${patchLines(after)[0]}` : word;
-    if (line !== '' && !isValue && line.length + 1 + unit.length > maxChars) {
+    // Each call of a list or pipe begins a line, if the whole command does not fit into one.
+    const isCall = command.length > maxChars && (before === '&&' || word === '|');
+    if (line !== '' && !isValue && (isCall || line.length + 1 + unit.length > maxChars)) {
       lines.push(`${line} \\`);
-      line = ' ';
+      line = before === '&&' ? '' : ' ';
     }
     lines.push(...patch.slice(0, -1).map((one, index) => (index === 0 ? `${line} ${one}` : one)));
     const last = patch.at(-1) ?? word;

@@ -29,11 +29,12 @@ test.each([
   [`kubectl delete widgets.example.com --all -n preview-pr-42-with-a-long-name --wait`, 2],
   [
     `kubectl get crd widgets.example.com -o json | jq '.spec.versions += [.a | .b = "c d"]' | kubectl replace -f -`,
-    4,
+    5,
   ],
   [`kubectl annotate namespace preview-pr-42 "gate/look-again=$(printf %s 'x  y')" --overwrite`, 3],
   [`kubectl label namespace preview-pr-42 'it'\\''s  here=$(no)' "a \\"quoted\\" value"`, 3],
   ['kubectl get --raw /apis || true', 1],
+  ['kubectl create clusterrole a --verb=get && kubectl delete clusterrole b', 2],
 ])('a broken command is the same command: %s', (command, lines) => {
   const broken = brokenCommand(command);
   expect(broken).toHaveLength(lines);
