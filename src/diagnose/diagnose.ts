@@ -15,7 +15,6 @@ import {
   type Context,
   contextOf,
   countsOf,
-  groupsOf,
   idOf,
   isAllRead,
   isForeseen,
@@ -187,29 +186,17 @@ function queuedOf(now: Snapshot): QueuedContent[] {
     .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1));
 }
 
-/** Returns one line for each contradiction between the namespace's conditions and the objects that were read. */
-function contradictionsOf({ now, conditions }: Context): string[] {
-  const lines: string[] = [];
+/** Returns what the conditions of the namespace contradict of the objects that were read. */
+function contradictionsOf({ now }: Context): string[] {
   const objects = totalOf(now);
   const saysEmpty = now.namespace.conditions.some(
     (condition) => condition.type === 'NamespaceContentRemaining' && condition.status === 'False',
   );
-  if (saysEmpty && objects > 0) {
-    lines.push(
-      `the namespace's own condition says "All content successfully removed", but ${objects} ${objects === 1 ? 'object is' : 'objects are'} still there`,
-    );
-  }
-  // Only the number of queued objects is known; the conditions count their finalizers as well.
-  const isComplete = isAllRead(now) && countsOf(now).every(({ queued }) => queued === 0);
-  const there = new Set(groupsOf(now).flatMap(({ finalizers: own }) => own));
-  for (const { finalizer } of conditions.finalizersRemaining) {
-    if (isComplete && !there.has(finalizer)) {
-      lines.push(
-        `the namespace's conditions still name finalizer ${finalizer}, but no object has it any more (they can be a minute old)`,
-      );
-    }
-  }
-  return lines;
+  if (!saysEmpty || objects === 0) return [];
+  const are = objects === 1 ? 'object is' : 'objects are';
+  return [
+    `the namespace's own condition says "All content successfully removed", but ${objects} ${are} still there`,
+  ];
 }
 
 /** Returns other terminating namespaces that, by their own conditions, wait for one of these causes. */

@@ -115,7 +115,7 @@ export function rightsOf(
   const granted: { right: string; isOwn: boolean; isGlobal: boolean }[] = [];
   for (const { subject, namespace, rule, because } of grantsOf(context)) {
     if (!isFor(subject, namespace, account)) continue;
-    rights.impersonates ||= mayImpersonate(rule);
+    rights.impersonates ||= rule.verbs.includes('impersonate');
     rights.worksElsewhere ||= rule.apiGroups.some(
       (group) => group !== type.group && !isBuiltIn(group),
     );
@@ -162,17 +162,6 @@ export function rightsOf(
  */
 export function waysToChange({ group, resource }: ResourceType): string[] {
   return group === '' && resource === 'services' ? [resource, `${resource}/status`] : [resource];
-}
-
-/** Recognizes the verb on users, groups and ServiceAccounts (apiserver pkg/endpoints/filters/impersonation.go). */
-function mayImpersonate({ apiGroups, resources, verbs }: RuleFacts): boolean {
-  const has = (list: readonly string[], ...values: string[]): boolean =>
-    [...values, '*'].some((value) => list.includes(value));
-  return (
-    verbs.includes('impersonate') &&
-    has(apiGroups, '') &&
-    has(resources, 'users', 'groups', 'serviceaccounts')
-  );
 }
 
 /**
@@ -315,8 +304,7 @@ export function mayOthersChange(context: Context, type: ResourceType, own: Accou
   return changingGrants(context, type).some(
     ({ subject, namespace, rule, because }) =>
       !because.startsWith('ClusterRole system:') &&
-      ([type.resource, '*'].some((name) => rule.resources.includes(name)) ||
-        namesStatus(rule, type)) &&
+      rule.resources.some((name) => ['*', type.resource].includes(name.replace(/\/.*/, ''))) &&
       (subject.kind === 'Group' || !isFor(subject, namespace, own)),
   );
 }
