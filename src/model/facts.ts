@@ -574,8 +574,7 @@ const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
   fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));
 
 export type ServiceRef = ReturnType<typeof serviceRef>;
-const SERVICE = { namespace: text('namespace'), name: text('name') };
-const serviceRef = shape(SERVICE);
+const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
 
 export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
 const definitionSpec = shape({
@@ -1058,7 +1057,7 @@ export const apiServiceFacts = shape({
   group: text('spec.group'),
   version: text('spec.version'),
   /** Backend Service. Absent for built-in and CRD groups, which the API server serves itself. */
-  service: ifAny('spec.service', shape({ ...SERVICE, port: number('port') })),
+  service: ifAny('spec.service', serviceRef),
   /** The `Available` condition; undefined if it was never evaluated. */
   available: (object) =>
     conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>

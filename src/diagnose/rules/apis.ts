@@ -1,7 +1,7 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { type Backend, backendOf, backendRemedies, remediesOf, tiesOf } from '../backends.ts';
-import { kubectl, look, lookAt, named, role } from '../commands.ts';
+import { kubectl, look, named, role } from '../commands.ts';
 import {
   type Context,
   inShort,
@@ -112,16 +112,12 @@ function unavailable(
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
-  const own =
-    available?.reason === 'ServicePortError'
-      ? 'which does not listen on the port that the APIService names'
-      : available === undefined && 'which has never been available';
-  const isUnsaid = failure === 'other' && !own && backend?.isDead !== true;
+  const isUnsaid = failure === 'other' && backend?.isDead !== true;
   const quote = isUnsaid && available ? inShort(available.message) : undefined;
   const where =
     backend === undefined
       ? 'it has no backend'
-      : `its backend is ${serviceText(backend.service)}, ${own || backend.text}`;
+      : `its backend is ${serviceText(backend.service)}, ${backend.text}`;
   return {
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(service.name),
@@ -156,13 +152,7 @@ function unavailableRemedies(
   failure: CallFailure,
 ): Remedy[] {
   if (backend === undefined) return removal(context, service, backend, []);
-  const { available, name, service: called } = service;
-  const place = serviceText(backend.service);
-  if (available?.reason === 'ServicePortError') {
-    const now = `Make ${place} listen on port ${called?.port ?? 443}, which APIService ${name} names; ${HEALS}`;
-    const see = lookAt(`See the ports of ${place}`, { kind: 'Service', ...backend.service });
-    return removal(context, service, backend, [role('now', { text: now }), see]);
-  }
+  const { name } = service;
   const command = kubectl('describe', 'apiservice', name);
   const see = look(`See what the API server says about APIService ${name}`, command);
   return removal(context, service, backend, [
