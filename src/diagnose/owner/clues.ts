@@ -115,7 +115,7 @@ export const CLUES = [
   {
     kind: 'event',
     about: 'object',
-    text: 'it reported an Event about the finalizer, or about the object in the name of its writer',
+    text: "it reported an Event about the object, under the name of the finalizer's writer",
     pointsTo: reporters,
   },
   {
@@ -427,16 +427,14 @@ function productNames({ held, actors }: OwnerQuestion): Pointer[] {
 }
 
 /**
- * Returns the reporters of Events about the object. Policy engines and exporters report about everything, so the
- * reporter has the name of the finalizer's writer, or the Event names the finalizer.
+ * Returns the reporters of Events about the object that have the name of the finalizer's writer. Policy engines and
+ * exporters report about everything, and their Events may name the finalizer.
  */
 function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
   const manager = specificFieldManager(held);
+  if (manager === '') return [];
   return eventsAbout(context, held)
-    .filter(
-      ({ component, message }) =>
-        message.includes(held.finalizer) || isSameName(manager, component),
-    )
+    .filter(({ component }) => isSameName(manager, component))
     .flatMap(({ component, instance }) =>
       pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
     );

@@ -615,7 +615,7 @@ const events: Scenario[] = [
     ...POD,
     id: 'event-instance',
     title:
-      'an Event about the finalizer of the pod was reported by a pod of one of two nameless workloads',
+      'a pod of one of two nameless workloads reported an Event that names the finalizer: policy engines do that too',
     operator: nameless,
     behaviour: HANGS,
     bystanders: (world) => [{ ...nameless(world), name: world.name('pod-helper') }],
@@ -630,7 +630,7 @@ const events: Scenario[] = [
         agoSeconds: 120,
       });
     },
-    owner: 'owner-running',
+    owner: 'owner-unknown',
   }),
   situation({
     ...POD,
