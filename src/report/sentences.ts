@@ -308,7 +308,10 @@ export function stateOf(
     }
     case 'inconclusive':
       return run.kind === 'forecast'
-        ? [`may hang or not: too little could be read`, '']
+        ? [
+            `cannot be judged: too little could be read to tell whether ${isMany ? 'they' : 'it'} would hang`,
+            '',
+          ]
         : [`${is} ${still}; the cause is unknown`, ''];
     case 'stuck':
       return [`${is} stuck`, `: ${still}`];

@@ -85,7 +85,7 @@ describe.each(HOSTS)('every request is one that $description describes ($flavour
     expect(of).toMatchObject({ ok: true, value: [{ number: 5, headBranch: 'feature/x' }] });
   });
 
-  test('of who the token is', async () => {
+  test('of the user of the token', async () => {
     const github = await serveGithub({ ...options, isViewerKnown: true, login: 'ci-bot' });
     expect(await (await connect(github)).viewer()).toEqual({ ok: true, value: 'ci-bot' });
     const silent = await serveGithub({ ...options, isViewerKnown: false });
@@ -152,7 +152,7 @@ describe('long lists', () => {
 });
 
 describe('a call that fails', () => {
-  test('is told by what it is, after as many tries as may help', () =>
+  test('is classified, after as many tries as may help', () =>
     expectPairs('host-failures.txt', async (line) => {
       const answer = JSON.parse(line) as Fault['answer'];
       const github = await serveGithub();
@@ -225,7 +225,7 @@ describe('a call that fails', () => {
     expect(clock.slept).toEqual([waits]);
   });
 
-  test('by a limit that takes longer than anybody waits says so at once', async () => {
+  test('by a limit that lasts longer than a run waits says so at once', async () => {
     const github = await serveGithub();
     const headers = { 'retry-after': '60' };
     const body = { message: 'You have exceeded a secondary rate limit' };
@@ -262,7 +262,7 @@ describe('a call that fails', () => {
     expect(github.requests.length).toBeLessThanOrEqual(1);
   });
 
-  test('against nobody is a network failure', async () => {
+  test('without a server is a network failure', async () => {
     const github = await startGithub();
     await github.close();
     const got = await (await connect(github)).createComment(7, 'x');

@@ -95,7 +95,7 @@ describe('a comment over time', () => {
     ]);
   });
 
-  test('counts a run once, however often it is told', async () => {
+  test('counts a run once, however often it is published', async () => {
     const github = await serveGithub();
     const { publisher } = desk({ github });
     await publisher.comment(viewOf(RED), true);
@@ -168,7 +168,7 @@ describe('two clusters, jobs or gates in one comment', () => {
     expect(headline(body(github))).toContain('🔴');
   });
 
-  test('clusters that do not tell who they are are told apart by their addresses', async () => {
+  test('clusters without a known UID are distinguished by their addresses', async () => {
     const github = await serveGithub();
     const at = (server: string, result: RunResult): RunResult => ({
       ...result,
@@ -227,7 +227,7 @@ describe('two clusters, jobs or gates in one comment', () => {
     expect(heads).toEqual([expect.stringContaining('✅'), expect.stringContaining('🔴')]);
   });
 
-  test('a namespace that another run asked about stays red until somebody sees it gone', async () => {
+  test('a namespace of another run stays red until a run sees it deleted', async () => {
     const github = await serveGithub();
     const about = (name: string, result: NamespaceResult, id: number) =>
       report(github, on('uid', runOf([{ ...result, name }])), { namespaces: [name], run: { id } });
@@ -334,7 +334,7 @@ describe('what people left', () => {
     expect(teardownsIn(body(github))).toHaveLength(2);
   });
 
-  test('a note above or below the report stays where it is, once, whoever writes', async () => {
+  test('a note above or below the report stays where it is, once, whichever job writes', async () => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 1 } });
     edited(
@@ -368,7 +368,7 @@ describe('what people left', () => {
     expect(body(github).length).toBeLessThan(65_536);
   });
 
-  test('a story that was edited away is told in a line', async () => {
+  test('a section that a person deleted is replaced by one line', async () => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 2, number: 2 } });
     edited(github, (text) => text.replace(/<!-- \S+:story [\s\S]*:end -->/, 'Done!'));
@@ -376,7 +376,7 @@ describe('what people left', () => {
     expect(headline(body(github))).toMatch(/^🔴 .*stuck after 5m 02s: .*\[run 2\]/);
   });
 
-  test('somebody with 300 comments that carry our marker costs one question', async () => {
+  test("a user with 300 comments with the gate's marker costs one request", async () => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 1 } });
     const copy = body(github);
@@ -421,7 +421,7 @@ describe('what people left', () => {
 });
 
 describe('whose comment it is', () => {
-  test('somebody else may write our marker and is left alone', async () => {
+  test("a comment of another user with the gate's marker is not changed", async () => {
     const github = await serveGithub();
     await report(github, RED);
     const ours = github.commentsOn(PULL_REQUEST)[0];
@@ -453,7 +453,7 @@ describe('whose comment it is', () => {
     expect(headline(body(github))).toContain('✅');
   });
 
-  test('a person who is called like an app is not the app', async () => {
+  test('a person with the name of an app is not the app', async () => {
     const github = await serveGithub({ login: 'my-app[bot]' });
     await report(github, RED);
     const [comment] = github.commentsOn(PULL_REQUEST);
@@ -462,7 +462,7 @@ describe('whose comment it is', () => {
     expect(headline(body(github))).toContain('🔴');
   });
 
-  test('without an answer who we are, a person named like a bot of another host is not us', async () => {
+  test("without an answer about the token's user, a person named like a bot of another host is not that user", async () => {
     const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     const [comment] = github.commentsOn(PULL_REQUEST);
@@ -471,7 +471,7 @@ describe('whose comment it is', () => {
     expect(headline(body(github))).toContain('🔴');
   });
 
-  test('without an answer who we are, the bot of workflows is us', async () => {
+  test("without an answer about the token's user, it is the bot of workflows", async () => {
     const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     await report(github, GREEN, { run: { id: 9_001 } });
@@ -623,7 +623,7 @@ describe('writers at the same time', () => {
     expect(body(github)).toContain('is stuck: still there after 5m 02s');
   });
 
-  test('give up in words when nobody lets them write', async () => {
+  test('give up with a message if no write is permitted', async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
     const before = body(github);
@@ -637,7 +637,7 @@ describe('writers at the same time', () => {
     ]);
   });
 
-  test('that have left duplicates behind: their words are taken over', async () => {
+  test('that have left duplicates behind: their entries are merged', async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
     const [first] = github.commentsOn(PULL_REQUEST);
@@ -683,7 +683,7 @@ test('jobs that there is no room to remember keep the comment from turning green
   expect(currentRows(all).filter(({ isPass }) => !isPass)).toMatchObject([{ job: 'rest' }]);
 });
 
-test('all namespaces of a run are told in one comment', async () => {
+test('all namespaces of a run are in one comment', async () => {
   const github = await serveGithub();
   const namespaces = [gone('a'), deadlock(), { ...deadApiService(), name: 'c' }];
   await report(github, runOf(namespaces));
@@ -785,7 +785,7 @@ describe('what does not work is one warning, and never more', () => {
 });
 
 describe('which pull request', () => {
-  test('there is none: a notice, and nobody is asked', async () => {
+  test('there is none: a notice, and no request is sent', async () => {
     const github = await serveGithub();
     const { said } = await report(github, RED, { event: { name: 'schedule', payload: {} } });
     expect(said).toEqual([
@@ -870,7 +870,7 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     expect(said).toEqual([]);
   });
 
-  test('a token without the right to ask who it is finds its comment again', async () => {
+  test('a token that may not read its user finds its comment again', async () => {
     const github = await serveGithub({ flavour, login: 'ci-bot', isViewerKnown: false });
     await report(github, RED, { run: { id: 1 } });
     const [first] = github.commentsOn(PULL_REQUEST);
@@ -880,7 +880,7 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     expect(body(github)).not.toContain(github.token);
   });
 
-  test('somebody who copies its comment is not taken for it', async () => {
+  test('a copy of its comment by another user is not its comment', async () => {
     const github = await serveGithub({ flavour, login: 'ci-bot', isViewerKnown: false });
     await report(github, RED, { run: { id: 1 } });
     const [comment] = github.commentsOn(PULL_REQUEST);
@@ -889,7 +889,7 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     expect(headline(body(github))).toContain('🔴');
   });
 
-  test('find the pull request of a merge, and of a branch that is gone', async () => {
+  test('find the pull request of a merge, and of a deleted branch', async () => {
     const github = await serveGithub({ flavour });
     const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
     github.addPull({ number: 3, commits: [sha], mergedAt: '2026-03-02T10:00:00Z' });

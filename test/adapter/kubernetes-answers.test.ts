@@ -10,7 +10,7 @@ import { startServer } from './servers/http-server.ts';
 const PATH = '/api/v1/namespaces/demo';
 
 describe('an answer that is no success', () => {
-  test('is told by what it is, and asked for again where that may help', () =>
+  test('is classified, and requested again if that may help', () =>
     expectPairs('answers.txt', async (line) => {
       const { status, reason, message, details, text: body, type, json: value } = JSON.parse(line);
       const server = await startServer(

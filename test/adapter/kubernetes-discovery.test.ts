@@ -152,7 +152,7 @@ describe('the aggregated documents', () => {
     expect(names(discovery)).toContain('entries.v1.ledger.example.com');
   });
 
-  test('leave out what has no kind, as client-go does', async () => {
+  test('omit resources without a kind, as client-go does', async () => {
     const { read } = await discover(
       serving({
         '/api': core,
@@ -233,7 +233,7 @@ describe('a server without aggregated documents', () => {
     expect(discovery.types[0]?.namespaced).toBe(false);
   });
 
-  test('names the group-versions that fail, with the words of the server', async () => {
+  test('names the group-versions that fail, with the error of the server', async () => {
     const { read } = await discover(
       serving({
         ...documents,

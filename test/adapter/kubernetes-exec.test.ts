@@ -127,7 +127,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
     });
   });
 
-  test('cannot wait for somebody to type: its input is at its end', async () => {
+  test('cannot wait for input: its standard input is closed', async () => {
     const folder = pluginFolder(`cat > /dev/null; ${credential({ token: 'token-0001' })}`);
     const server = await startServer(answer);
     valueIn(await (await connectWith(server.url, folder)).get(PATH));
@@ -268,7 +268,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
-    test('is configured in a way that nobody can run', async () => {
+    test('has a configuration that cannot run', async () => {
       const exec = { env: { NAME: 'value' } };
       await expect(connectWith('http://127.0.0.1:1', temporaryFolder(), exec)).rejects.toThrow(
         'of user "u" cannot be run as it is configured',
@@ -360,7 +360,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
-    test('and if it fails early, what it gave before is used until its end', async () => {
+    test('and if it fails early, the earlier credential is used until it expires', async () => {
       const clock = new TestClock();
       const expirationTimestamp = new Date(clock.now() + 600_000).toISOString();
       const folder = pluginFolder(

@@ -73,7 +73,7 @@ test('an empty list is complete, also when Go wrote it as null', async () => {
   expect(names).toEqual([]);
 });
 
-test('stops after the items that are wanted, and says what is left', async () => {
+test('stops after the wanted items, and says how many remain', async () => {
   const answer = json(page(['a', 'b', 'c'], { continue: 't', remainingItemCount: 17 }));
   const { end, names, server } = await list(answer, { maxItems: 2 });
   expect(valueIn(end)).toEqual({ complete: false, remaining: 18 });

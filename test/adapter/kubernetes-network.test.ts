@@ -93,7 +93,7 @@ describe('time limits', () => {
     expect(server.requests).toHaveLength(0);
   });
 
-  test('closing ends what is under way', async () => {
+  test('closing ends running requests', async () => {
     const server = await startRawServer(() => void api.close());
     const api = await connectTo(server.url);
     expect(failureIn(await api.get(PATH)).kind).toBe('aborted');

@@ -80,7 +80,7 @@ describe('a proxy that speaks TLS', () => {
     expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
   });
 
-  test('is refused with a certificate of somebody else', async () => {
+  test('is refused with a certificate of another host', async () => {
     const proxy = await startConnectProxy({ tls: await issue(await createAuthority('other')) });
     const { api } = await through(proxy.url);
     expect(failureIn(await api.get(PATH)).kind).toBe('network');

@@ -121,7 +121,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     expect(await mutationsBy(plane.auditLog, 'teardown-guest', () => true)).toEqual([]);
   });
 
-  test('"get" on this one namespace: tells what it could not see, and the rules that would show it', async () => {
+  test('"get" on this one namespace: says what it could not read, and the rules that would show it', async () => {
     const world = await held('one-hidden');
     await grantGuest('one-hidden', [getOnly(world)]);
 

@@ -94,7 +94,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
     });
   });
 
-  test('costs one page more for 500 volumes of others, and what nobody may read is said', async () => {
+  test('costs one page more for 500 volumes of others, and sources that may not be read are listed', async () => {
     await within('crowd', async (world) => {
       const alone = await gate(world, { forecast: 'true' });
       const names = Array.from({ length: 600 }, (_, index) => `${world.namespace}-pv-${index}`);

@@ -158,7 +158,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       }
     });
 
-    test('says that what is deleted is made again, and goes on', async () => {
+    test('says that a deleted object is created again, and continues', async () => {
       await within('applied', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
@@ -244,7 +244,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('explains what does not go while its operator is alive, and goes on', async () => {
+    test('explains an object that remains while its operator runs, and continues', async () => {
       await within('refusing', async (world) => {
         const operator = await inside(world, {}, { cleanUp: () => 'bucket shop-7 is not empty' });
         await createGuarded(world, operator, 'a');
@@ -326,7 +326,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('finds what is made while it works, and so does a forecast', async () => {
+    test('finds objects that are created while it works, and so does a forecast', async () => {
       await within('meanwhile', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
@@ -511,7 +511,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('that a policy for dry runs only lets begin reports what it deleted', async () => {
+    test('that only a policy for dry runs permits reports what it deleted', async () => {
       await within('feint', async (world) => {
         await manyWidgets(world, 3);
         await createPolicy(world, {
@@ -678,7 +678,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       );
     }
 
-    test('a load balancer whose cloud controller nobody can see, as in a managed cluster', () =>
+    test('a load balancer whose cloud controller is not visible, as in a managed cluster', () =>
       within('cloud', async (world) => {
         const { namespace } = world;
         await world.create(
@@ -703,7 +703,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect([result.outcome, rootsOf(result)]).toEqual(['clear', []]);
       }));
 
-    test('what somebody sees who may not try a deletion', () =>
+    test('the view of a user who may not try a deletion', () =>
       within('reader', async (world) => {
         await world.create(configMap(world.namespace, 'settings'));
         const { result } = await gate(world, { forecast: 'true' }, { identity: 'teardown-reader' });
@@ -728,7 +728,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect((await gate(world, { delete: 'true' })).result.outcome).toBe('deleted');
       }));
 
-    test('what goes just before its deletion is tried', () =>
+    test('an object that is deleted just before its deletion is tried', () =>
       within('going-meanwhile', async (world) => {
         const { namespace } = world;
         await world.create(configMap(namespace, 'a'));

@@ -7,7 +7,7 @@ import { inTurns } from '../../src/observe/collections.ts';
 import { CONFIG_MAPS, pathOf } from './fake-cluster.ts';
 import { stage } from './gate-run.ts';
 
-test('work that is only computed stops with the signal, and says what was not done', async () => {
+test('pure computation stops with the signal, and says what was not done', async () => {
   const over = new AbortController();
   const work = (item: number): number => {
     if (item === 2) over.abort();

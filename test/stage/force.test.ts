@@ -88,7 +88,7 @@ const refusals = ({ forced }: NamespaceResult): string =>
 const AS_OURS = /: removed; perhaps by somebody else, since the answer was: /;
 
 describe('objects', () => {
-  test('are freed by patches that test what was read, after the plan was reported', async () => {
+  test('are freed by patches that test the read values, after the plan was reported', async () => {
     const situation = held('db');
     const { one, announced } = await force(situation);
     expect(one.outcome).toBe('forced');
@@ -106,7 +106,7 @@ describe('objects', () => {
     ]);
   });
 
-  test('the other finalizers stay; one that stands twice goes in one patch', async () => {
+  test('the other finalizers stay; a duplicate is removed in one patch', async () => {
     const situation = held().held(WIDGETS, 'db', {
       finalizers: ['a.io/x', FINALIZER, 'b.io/y', FINALIZER],
     });
@@ -224,7 +224,7 @@ describe('objects', () => {
     expect(one.outcome).toBe('stuck');
   });
 
-  test('a webhook that refuses is told in its own words', async () => {
+  test('a refusal by a webhook is quoted', async () => {
     const situation = held('db');
     const message =
       '403 Forbidden: admission webhook "guard" denied the request: kept for ten years';
@@ -258,7 +258,7 @@ describe('objects', () => {
     );
   });
 
-  test('what was removed is not told as what holds the namespace, and its time is told', async () => {
+  test('a removed finalizer is not reported as the cause, and its time is reported', async () => {
     const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
     const { one } = await force(situation);
     expect(one.outcome).toBe('stuck');
@@ -322,7 +322,7 @@ test('mode namespace looks a second time before it removes `kubernetes`', async 
 });
 
 describe('time', () => {
-  test('the budget holds on a slow server, and what was not done is said', async () => {
+  test('the budget holds on a slow server, and skipped actions are reported', async () => {
     const names = Array.from({ length: 2_000 }, (_, index) => `w-${index}`);
     const situation = held(...names);
     situation.cluster.slownessMs = 2_000;
@@ -350,7 +350,7 @@ describe('time', () => {
     );
   });
 
-  test('cancelled in the middle: what is under way is told, and nothing new begins', async () => {
+  test('cancelled in the middle: running writes are reported, and no new one begins', async () => {
     const names = Array.from({ length: 100 }, (_, index) => `w-${index}`);
     const situation = held(...names);
     const cancel = new AbortController();
@@ -394,7 +394,7 @@ describe('overdue pods', () => {
     return situation;
   };
 
-  test('of a node that does not exist are deleted, pinned to what was read', async () => {
+  test('of a node that does not exist are deleted, with the version that was read as precondition', async () => {
     const situation = lost();
     const path = pathOf('web', PODS);
     const version = stringAt(situation.cluster.peek(path), 'metadata', 'resourceVersion');
@@ -425,7 +425,7 @@ describe('overdue pods', () => {
     );
   });
 
-  test('that a finalizer holds as well are told as still there', async () => {
+  test('that a finalizer holds as well are reported as still there', async () => {
     const { one } = await force(lost({ finalizers: ['x.io/y'] }), inputs);
     expect(results(one)[0]).toBe(
       'pods/web: deleted with grace period 0; still there, held by x.io/y',
@@ -436,7 +436,7 @@ describe('overdue pods', () => {
 describe('the namespace itself', () => {
   const inputs = { 'force-finalize': 'namespace', 'force-orphans': 'accept' };
 
-  test('goes last, and everything it strands is listed before the write and after it', async () => {
+  test('is removed last, and all orphans are listed before the write and after it', async () => {
     const situation = held('db').held(WIDGETS, 'kept', { finalizers: ['x.io/y'] });
     const { one, lines } = await force(situation, inputs);
     expect(situation.cluster.writes).toEqual([patchOf('db'), `PUT ${NAMESPACE}/finalize`]);

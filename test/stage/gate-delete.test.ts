@@ -23,7 +23,7 @@ function pins(mutations: readonly string[]): { uid: string }[] {
 }
 
 describe('delete', () => {
-  test('asks for the deletion of exactly what was read, then waits', async () => {
+  test('requests the deletion of exactly the namespace that was read, then waits', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     clock.at(30_000, () => cluster.remove(DEMO));
@@ -34,7 +34,7 @@ describe('delete', () => {
     expect(pins(cluster.mutations)).toEqual([{ uid: `uid-of-${DEMO}` }]);
   });
 
-  test('does not ask again for what is terminating already', async () => {
+  test('does not request the deletion of a terminating namespace again', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
@@ -74,7 +74,7 @@ describe('delete', () => {
     expect(pins(cluster.mutations).map(({ uid }) => uid)).toEqual([`uid-of-${DEMO}`]);
   });
 
-  test('a namespace that goes at once is deleted, and the words make sense', async () => {
+  test('a namespace that is deleted at once is reported in correct sentences', async () => {
     const { cluster, lines, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => cluster.remove(DEMO);
@@ -201,7 +201,7 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('may wait for a protected namespace that somebody else deleted', async () => {
+  test('may wait for a protected namespace that another client deleted', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace('openshift-old');
     clock.at(5_000, () => cluster.remove('openshift-old'));
@@ -209,7 +209,7 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('calls the roll before, and knows who went with the namespace', async () => {
+  test('reads a baseline before, and knows which workloads were deleted with the namespace', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     const rbac = '/apis/rbac.authorization.k8s.io/v1';

@@ -28,7 +28,7 @@ describe('a server that is too busy at the start', () => {
     expect((await runOne()).outcome).toBe('deleted');
   });
 
-  test('is told when the time is over', async () => {
+  test('is reported at the timeout', async () => {
     const { cluster, run } = stage(DEMO);
     cluster.answers.set(GET, BUSY);
     await expect(run({ timeout: '30s' })).rejects.toMatchObject({
@@ -38,7 +38,7 @@ describe('a server that is too busy at the start', () => {
 });
 
 describe('deleted', () => {
-  test('is said at the very moment at which the watch tells', async () => {
+  test('is reported as soon as the watch reports it', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     clock.at(47_000, () => cluster.remove(DEMO));
     const result = await runOne();
@@ -198,7 +198,7 @@ describe('at the start', () => {
     expect(cluster.requests.some((line) => line.startsWith('WATCH'))).toBe(false);
   });
 
-  test('a namespace that nobody asked to go fails at once', async () => {
+  test('a namespace whose deletion was not requested fails at once', async () => {
     const { clock, cluster, run } = stage();
     cluster.namespace(DEMO, { active: true });
     expect(await run()).toMatchObject({ outcome: 'not-terminating', verdict: 'fail' });
@@ -238,7 +238,7 @@ describe('at the start', () => {
     expect((await run()).cluster.version).toBe('unknown');
   });
 
-  test('the cluster is who its namespace kube-system says, where that can be read', async () => {
+  test('the cluster is identified by the UID of kube-system, if that can be read', async () => {
     const { cluster, run } = stage();
     cluster.namespace(DEMO, { active: true });
     const { uid, createdAt } = (await run()).cluster;
@@ -425,7 +425,7 @@ describe('what cannot be read is never taken for gone', () => {
 });
 
 describe('cancelled', () => {
-  test('while waiting: at once, with what was known', async () => {
+  test('while waiting: at once, with the facts known so far', async () => {
     const { clock, cluster, cancel, runOne } = stage(DEMO);
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
     clock.at(4 * MINUTES + 45_000, () => cancel.abort());
@@ -471,7 +471,7 @@ describe('cancelled', () => {
     expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
   });
 
-  test('leaves nobody behind', async () => {
+  test('leaves no timer behind', async () => {
     const { clock, cancel, run } = stage(DEMO);
     clock.at(20_000, () => cancel.abort());
     await run();
@@ -554,7 +554,7 @@ describe('several namespaces', () => {
   );
 });
 
-test('a name that answers 404 with the words of somebody else is no namespace that is gone', async () => {
+test('a 404 with a text of another server does not prove that a namespace was deleted', async () => {
   const { cluster, run } = stage();
   cluster.answers.set(GET, failed({ ...NOT_FOUND, kind: 'unreadable' }));
   await expect(run()).rejects.toMatchObject({ code: 'kube-unreachable' });

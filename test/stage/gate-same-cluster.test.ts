@@ -171,7 +171,7 @@ test('a watch that says the same as the 404 saves the pause', async () => {
   expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 20_000 });
 });
 
-describe('a list that names nobody', () => {
+describe('a list without namespaces', () => {
   const selector = { namespace: '', selector: 'ephemeral=true' };
   const terminating = { namespace: '', terminating: 'true' };
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { PODS } from './fake-cluster.ts';
 import { DEMO, stage } from './gate-run.ts';
 
-test('says what is left, and when the next examination is, once nothing has changed for a minute', async () => {
+test('says what remains, and when the next examination is, after a minute without changes', async () => {
   const { cluster, lines, runOne } = stage(DEMO);
   cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
   await runOne({ timeout: '5m' });

@@ -48,7 +48,7 @@ describe('judge', () => {
     expect(found({ ...results(), latency }, 'noticed')).toMatchObject({ measured: 50, met: true });
   });
 
-  test('counts what is different in the explanation under limits', () => {
+  test('counts differences of the explanation under limits', () => {
     const run = { what: '', wallMs: 9_000, requests: 5, refused: 1 };
     const limits = [
       { ...run, limit: 'delay' as const, differences: [] },
@@ -61,7 +61,7 @@ describe('judge', () => {
     expect(found(judged, "API server's 429s")).toMatchObject({ measured: undefined });
   });
 
-  test('neither meets nor misses what was not measured', () => {
+  test('neither meets nor misses a target that was not measured', () => {
     const { schemaVersion, startedAt, finishedAt, mode, environment } = results();
     const nothing = { schemaVersion, startedAt, finishedAt, mode, environment };
 
@@ -77,7 +77,7 @@ describe('render', () => {
     );
   });
 
-  test('prints ratios to the gate, and leaves out what was not measured', () => {
+  test('prints ratios to the gate, and omits values that were not measured', () => {
     const markdown = renderMarkdown(results({ oneLinerMs: 50_000, gateMs: 1_000 }));
 
     expect(markdown).toContain('| bare (31 types), 1 blocked object | the gate, `--now` |');

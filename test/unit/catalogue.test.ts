@@ -136,7 +136,7 @@ describe('leakOf', () => {
     expect(leakOf('kubernetes.io/pvc-protection')).toMatch(/volume/);
   });
 
-  test('is silent where nobody knows', () => {
+  test('returns nothing for an unknown finalizer', () => {
     expect(leakOf('some.random/finalizer')).toBeUndefined();
   });
 });

@@ -139,7 +139,7 @@ test('a finding that is not proven says so in its sentence', () => {
   ).toEqual([]);
 });
 
-test('nobody is advised to start an owner where workloads could not be read', () => {
+test('no remedy starts an owner if workloads could not be read', () => {
   const changed = RECORDED.flatMap(({ now, before, scenario }) => {
     const what = 'deployments';
     const unread = [...now.unread, { what, source: what, reason: 'forbidden', message: '' }];
@@ -159,7 +159,7 @@ test('an owner is not said not to lead where its ConfigMaps could not be read', 
   expect(diagnose(now, before).findings.map(({ code }) => code)).toContain('owner-running');
 });
 
-test('what controls the owner itself may undo what is done by hand, and is named', () => {
+test('the controller of the owner may undo changes by hand, and is named', () => {
   const { now, before } = readRecordedLook('S3');
   const { deployments } = now.cluster;
   for (const workload of deployments?.ok ? deployments.value : []) {
@@ -227,7 +227,7 @@ function workloadOf({ now: { cluster } }: RecordedLooks) {
 
 const RESTARTS = /rollout restart/;
 
-describe('who is on the way out is not restarted', () => {
+describe('a terminating owner is not restarted', () => {
   const DELETED = '2026-01-01T00:00:00Z';
   const ways: Record<string, (looks: RecordedLooks) => void> = {
     'the workload is being deleted': (looks) => {

@@ -9,7 +9,7 @@ const failed = (types: number, ...errors: string[]) =>
 const NO_SERVICE =
   'Internal error occurred: failed calling webhook "guard.example.com": failed to call webhook: Post "https://webhook-gone.demo.svc:443/validate?timeout=5s": service "webhook-gone" not found';
 
-describe('one error, in the words of real servers', () => {
+describe('one error, in texts of real servers', () => {
   test('each alone, and as the one member of a condition', async () => {
     await expectPairs('error-texts.txt', (text) => {
       const [error, ...more] = classifyErrorText(text);
@@ -19,7 +19,7 @@ describe('one error, in the words of real servers', () => {
     });
   });
 
-  test('an operator that passes an error on, with words of its own around it', () => {
+  test('an operator that passes an error on inside a text of its own', () => {
     const [error] = classifyErrorText(
       `could not delete database: timed out: ${NO_SERVICE}; will retry`,
     );
@@ -40,13 +40,13 @@ describe('one error, in the words of real servers', () => {
 });
 
 describe('several errors in one message', () => {
-  test('the same words for two types are one error', () => {
+  test('the same text for two types is one error', () => {
     expect(classifyErrorText(failed(2, NO_SERVICE, NO_SERVICE))).toEqual([
       expect.objectContaining({ kind: 'webhook-unreachable', text: NO_SERVICE }),
     ]);
   });
 
-  test('the same words with commas in them, which nothing else could split', () => {
+  test('the same text with commas, which only the repetition can split', () => {
     const text = 'entries are protected, ask finance, or wait';
     expect(classifyErrorText(failed(3, text, text, text))).toEqual([{ kind: 'other', text }]);
   });
@@ -98,7 +98,7 @@ describe('hostile texts', () => {
     expect(classifyErrorText(failed(0))).toEqual([]);
   });
 
-  test('never throws, and never invents words', () => {
+  test('never throws, and never adds text', () => {
     const pieces = fc.constantFrom(
       ', ',
       '"',

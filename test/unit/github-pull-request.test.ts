@@ -93,7 +93,7 @@ describe("GitHub's published payloads", () => {
     }
   });
 
-  test('check_run: each of what is asked to act, and none of a fork', () => {
+  test('check_run: each pull request that it names, and none of a fork', () => {
     const found = published('check_run').map(({ payload, repository }) =>
       shown(event('check_run', payload, { repository })),
     );
@@ -150,7 +150,7 @@ test('what GitHub, Gitea and Forgejo tell leads to pull requests, or says why no
   await expectPairs('pull-requests-gitea.txt', told('forgejo'));
 });
 
-describe('whatever somebody has put into the payload', () => {
+describe('with any payload', () => {
   const strange: Json[] = [
     null,
     [],

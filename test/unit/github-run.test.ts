@@ -92,7 +92,7 @@ describe('the key of the comment', () => {
   const key = (env: Record<string, string>, matrix = '', given = ''): string =>
     commentKey(given, run({ ...ENV, ...env }, matrix));
 
-  test('is 16 hexadecimal characters, whatever goes in', () => {
+  test('is 16 hexadecimal characters for any input', () => {
     expect(key({ GITHUB_JOB: '--> <!-- \n' })).toMatch(/^[0-9a-f]{16}$/);
     expect(key({}, '', '--> <!-- \n')).toMatch(/^[0-9a-f]{16}$/);
   });

@@ -102,7 +102,7 @@ describe('buildGraph', () => {
       };
     }));
 
-  test('a way back to the namespace is an edge, what was not found is none', () => {
+  test('a link back to the namespace is an edge, a link to an unknown finding is none', () => {
     const { graph } = draw(...sketchesOf('held! > owner nobody; owner^:owner-missing'));
     const [owner] = graph.rootCauses;
     expect(graph.edges).toContainEqual({

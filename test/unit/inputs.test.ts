@@ -51,7 +51,7 @@ describe('readInputs', () => {
     });
   });
 
-  test('reads what is legal, and refuses the rest with one sentence: what, and what is legal', () =>
+  test('reads valid values, and refuses others with one sentence: the value, and the valid ones', () =>
     expectPairs('inputs.txt', (line) => {
       const given: Given = { namespace: 'preview-7', ...JSON.parse(line) };
       try {

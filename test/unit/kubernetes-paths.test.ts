@@ -37,7 +37,7 @@ test.each(['', '.', '..'])('refuses "%s" as a name: it would be another path', (
 test('a path names its object, or none', () =>
   expectPairs('object-names.txt', (path) => objectNameIn(path) ?? 'none'));
 
-test('a query is added to what is there, and nothing for what is undefined', () => {
+test('a query is added to an existing one, and undefined values are omitted', () => {
   expect(withQuery('/a', {})).toBe('/a');
   expect(withQuery('/a', { b: undefined })).toBe('/a');
   expect(withQuery('/a', { b: 'c=d e', f: 1 })).toBe('/a?b=c%3Dd%20e&f=1');

@@ -114,7 +114,7 @@ test('no more than its width at once, the others in the order they came', async 
   expect(order).toEqual([0, 1, 2, 3]);
 });
 
-test('what was turned away together halves the width once, the next time again, never below one', async () => {
+test('requests that are refused together halve the width once, the next refusals again, never below one', async () => {
   const throttle = new Throttle(8);
   const { send, underWay } = requests(throttle);
   const turnAway = async (count: number): Promise<void> => {
@@ -132,7 +132,7 @@ test('what was turned away together halves the width once, the next time again, 
   expect(throttle.width).toBe(1);
 });
 
-test('answers widen it again, one for each round of answers, to what it was', async () => {
+test('answers widen it again, by one for each round of answers, up to the initial width', async () => {
   const throttle = new Throttle(4);
   const { send, underWay } = requests(throttle);
   const answer = async (how: Try<string>): Promise<void> => {
@@ -150,7 +150,7 @@ test('answers widen it again, one for each round of answers, to what it was', as
   expect(throttle.width).toBe(4);
 });
 
-test('who is stopped while waiting leaves the queue, and nobody loses a turn', async () => {
+test('a request that is stopped while waiting leaves the queue, and no other loses its turn', async () => {
   const { send, underWay } = requests(new Throttle(1));
   const stop = new AbortController();
   const first = send();

@@ -115,7 +115,7 @@ describe('credentials.ts', () => {
     expect((await wire({ username: 'ci' })).auth).toBe('ci:undefined');
   });
 
-  test('authorizationOf: a token file is sent as it is, and an empty one means nobody', async () => {
+  test('authorizationOf: a token file is sent as it is, and an empty one means no user', async () => {
     const by = (content: string) =>
       headersOf({ authProvider: { name: 't', config: { tokenFile: write('token', content) } } });
     expect(await by('token\n')).toEqual({ Authorization: 'Bearer token\n' });

@@ -234,7 +234,7 @@ describe('movementOf', () => {
       expect(diagnose(now).movement).toEqual(is);
     });
 
-    test('nobody is told to shorten what is over', () => {
+    test('no remedy shortens a grace period that is over', () => {
       const [runs, isOver] = [LATER, '2026-03-02T10:01:26Z'].map((time) =>
         diagnose(end(time)).findings.find(({ code }) => code === 'pod-grace-period'),
       );

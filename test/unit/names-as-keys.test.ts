@@ -109,7 +109,7 @@ describe('a name that every object has as a key changes nothing', () => {
   });
 });
 
-test('what is read of a cluster has no prototype where names are keys', async () => {
+test('objects with names of the cluster as keys have no prototype', async () => {
   const clock = new FakeClock();
   const cluster = new FakeCluster(clock);
   cluster.held(WIDGETS, DEMO, 'db', 'widgets.example.com/cleanup');

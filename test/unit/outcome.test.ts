@@ -137,7 +137,7 @@ function caused(given: Partial<Finding>, more: Partial<Diagnosis> = {}): Diagnos
   };
 }
 
-describe('what needs somebody to act', () => {
+describe('outcomes that need a person', () => {
   const PERMANENT = [
     'owner-missing',
     'owner-scaled-to-zero',

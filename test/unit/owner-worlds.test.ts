@@ -74,7 +74,7 @@ function always(holds: (told: Told, world: World) => void): void {
 }
 
 describe('in any cluster', () => {
-  test('nobody but the owner is named with certainty', () => {
+  test('only the owner is named with certainty', () => {
     always(({ owner }, world) => {
       if (owner === undefined || NAMES_NOBODY.includes(owner.code)) return;
       if (owner.certainty === 'proven') expect(nameOf(owner)).toBe(ownerName(world));
@@ -82,7 +82,7 @@ describe('in any cluster', () => {
     });
   });
 
-  test('nobody is called missing who is there', () => {
+  test('no existing controller is called missing', () => {
     always(({ owner }, world) => {
       if (isThere(world)) expect(owner?.code).not.toBe('owner-missing');
     });

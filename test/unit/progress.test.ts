@@ -159,7 +159,7 @@ describe('Progress', () => {
     ]);
   });
 
-  test('says that it cannot read, once, and goes on when it can', () => {
+  test('says once that it cannot read, and continues when it can', () => {
     const { lines, at } = watch();
     const trouble = failureOf({ kind: 'network', message: 'connection refused' });
     at(1_000).changed(namespaceFacts(), trouble);

@@ -49,7 +49,7 @@ describe('a registered secret', () => {
     expect(redactor.redact('x a.*(b)[c]$^|+?-/ y abbbbbbb')).toBe('x *** y abbbbbbb');
   });
 
-  test('shorter than eight characters is ignored: it would mangle ordinary words', () => {
+  test('shorter than eight characters is ignored: it would damage ordinary words', () => {
     const redactor = createRedactor();
     redactor.add('pods');
     redactor.add('');
@@ -93,7 +93,7 @@ describe('a registered secret', () => {
     );
   });
 
-  test('goes over a text and an object once, however often a result names them', () => {
+  test('redacts a text and an object once, however often a result contains them', () => {
     const seen: string[] = [];
     const mask = (text: string): string => {
       seen.push(text);

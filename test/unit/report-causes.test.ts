@@ -134,7 +134,7 @@ describe('roots', () => {
     expect(only?.blockers.map(({ id }) => id)).toEqual([node.id, claim.id]);
   });
 
-  test('end although findings wait in a circle, and are told although nothing leads to them', () => {
+  test('end although findings wait in a circle, and are listed although no chain leads to them', () => {
     const a = at('a');
     const b = at('b', { waitsFor: [a.id] });
     a.waitsFor = [b.id];
@@ -227,14 +227,14 @@ describe('remedies', () => {
     expect(told).toEqual(are);
   });
 
-  test('of one object are told once, however many finalizers it has', () => {
+  test('of one object are listed once, however many finalizers it has', () => {
     const [first, second] = viewOf(runOf([recorded('S84')])).causes;
     expect(first?.remedies).not.toEqual([]);
     expect(second?.remedies).toEqual([]);
     expect(toPlain(second?.also ?? [])).toBe('The fix of cause 1 fixes this one, too.');
   });
 
-  test('of equal causes are told once, with the commands of every place', () => {
+  test('of equal causes are listed once, with the commands for every namespace', () => {
     const [only] = viewOf(runOf([deadlock('a'), deadlock('b'), deadlock('c')])).causes;
     const next = only?.remedies.find(({ title }) => title === 'Prevent it')?.actions;
     expect(next).toHaveLength(1);

@@ -72,7 +72,7 @@ describe('the diagram of the wait-for graph', () => {
     expect(source.length).toBeLessThan(5_000);
   });
 
-  test('marks the root causes, in words and with a border, and shows how a circle closes', () => {
+  test('marks the root causes, in text and with a border, and shows how a circle closes', () => {
     const source = sourceOf(deadlock());
     expect(source).toContain('n2["root cause: Deployment widget-operator"]');
     expect(source).toContain('  n2 --> n0');

@@ -218,7 +218,7 @@ describe('the ladder of shorter forms', () => {
     if (text !== '') expect(text.endsWith('</sub>\n')).toBe(true);
   });
 
-  test('says that it was shortened and where the rest is: never on a disk that is gone', () => {
+  test('says that it was shortened and where the rest is: never on a disk that was deleted', () => {
     const runUrl = 'https://github.com/octo-org/shop/actions/runs/9001';
     const view = CROWD_VIEW;
     expect(renderSummary(view, { ...CONTEXT, runUrl }, 20_000)).toContain(

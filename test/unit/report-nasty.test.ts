@@ -277,7 +277,7 @@ describe('pieces of a text', () => {
   });
 });
 
-test('redaction leaves the words of the program alone', () => {
+test('redaction does not change the fixed words of the program', () => {
   const [run] = RUNS as [RunResult];
   const words = ['teardown', 'stuck', 'fail', 'likely', 'now', 'grace-period', 'owner-failing'];
   const redacted = viewOf(run, (text) => (words.includes(text) ? '***' : text)).run;

@@ -77,7 +77,7 @@ describe('publishing', () => {
     expect(read('summary.md')).toContain('cannot get namespace');
   });
 
-  test('goes on when a file cannot be written, with a warning each', async () => {
+  test('continues if a file cannot be written, with a warning each', async () => {
     const { publisher, read, said } = desk({ reportDir: '/proc/nope' });
     expect(await publisher.files(viewOf(RED))).toEqual({
       reportJsonPath: '',
@@ -92,7 +92,7 @@ describe('publishing', () => {
     expect(read('summary.md')).toContain('is stuck');
   });
 
-  test('goes on when the summary cannot be written, and never changes the verdict', async () => {
+  test('continues if the summary cannot be written, and never changes the verdict', async () => {
     const before = JSON.stringify(RED);
     const { publisher, said } = desk({ summaryFile: tmpdir() });
     expect((await publisher.files(viewOf(RED))).reportJsonPath).toMatch(/report\.json$/);

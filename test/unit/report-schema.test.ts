@@ -41,7 +41,7 @@ describe('report.json', () => {
     ]);
   });
 
-  test('has nothing that only tells renderers how to put it', () => {
+  test('has no properties that are only for renderers', () => {
     const found = finding({
       code: 'owner-failing',
       subject: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'op' },

@@ -42,7 +42,7 @@ function clauses(...links: Link[]): Words[] {
   return chainClauses(only?.links ?? [], SCENE);
 }
 
-test('who brings a full stop along gets no second one', () => {
+test('a clause with its own full stop gets no second one', () => {
   const said: Words[] = [['it says ', exact('not allowed.')], ['so it stays']];
   expect(toPlain(asSentences(said))).toBe('It says not allowed. So it stays.');
 });
@@ -82,7 +82,7 @@ describe('the sentences of a chain', () => {
     );
   });
 
-  test('keep the words of somebody else in one piece', () => {
+  test('keep a quotation in one piece', () => {
     const quote = 'cannot patch resource "widgets" in API group "x" | @me #1';
     const message = `is refused what it must do: ${quote}`;
     const told = clauses(HELD, { code: 'owner-failing', subject: OPERATOR, message, quote });
@@ -115,7 +115,7 @@ describe('timestamps in sentences', () => {
   test('have the time of day and their age', () =>
     expectPairs('ages.txt', (text) => withAges(text, FINISHED_AT)));
 
-  test('stay as they are when our own clock tells nothing', () => {
+  test('stay as they are when the clock of the gate is not known', () => {
     expect(withAges('2026-03-02T10:00:11Z', 'never')).toBe('2026-03-02T10:00:11Z');
     expect(clockTime('never')).toBe('never');
   });

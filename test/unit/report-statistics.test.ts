@@ -35,7 +35,7 @@ const WEEK: Report[] = [
 describe('statistics over reports', () => {
   const week = summarizeReports(WEEK);
 
-  test('count teardowns, not names that nobody waited for', () => {
+  test('count teardowns, not namespaces for which no run waited', () => {
     expect(week).toMatchObject({ reports: 10, teardowns: 12 });
     expect(week.outcomes).toEqual([
       { outcome: 'stuck', count: 9 },
@@ -47,7 +47,7 @@ describe('statistics over reports', () => {
     expect(week.deletionSeconds).toEqual({ median: 41, p90: 90, longest: 90 });
   });
 
-  test('count causes by what is the same in every run: namespaces, how often and since when', () => {
+  test('count causes under a name that is the same in every run: namespaces, how often and since when', () => {
     expect(week.causes[0]).toMatchObject({
       code: 'apiservice-unavailable',
       what: 'APIService v1beta1.metrics.k8s.io',
