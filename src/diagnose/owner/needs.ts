@@ -23,7 +23,6 @@ import {
 } from '../context.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
-import { lostAgent } from './state.ts';
 
 /**
  * A thing that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
@@ -46,7 +45,6 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ...neededObjects(context, held, actor),
     ...absentObjects(context, held),
     ...complaints(context, held),
-    ...missingAgents(context, held, actor),
   ];
   if (lease !== undefined) {
     const text = `Lease ${lease.name}, by which it leads`;
@@ -256,12 +254,4 @@ function complaints(context: Context, held: Held): Need[] {
       }),
     ),
   );
-}
-
-/** Finds that a DaemonSet has no ready pod on the node that the object names; its pods on other nodes do not help. */
-function missingAgents(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  const lost = actor && lostAgent(context, held, actor);
-  if (lost === undefined) return [];
-  const text = `no pod of it on node ${lost.node}, which the object names, is ready`;
-  return [{ kind: 'state', text, certainty: 'unknown' }];
 }

@@ -606,7 +606,6 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const remedies = orderRemedies(context, held, 'its rights');
     return [findingAbout(ownerCase, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
-  if (isForeseen(context, held)) return needing(ownerCase);
   if (isOver) {
     const remedies = [logRemedy(context, actor), installRemedy(held, actorText(actor))];
     return [
@@ -661,10 +660,11 @@ function running(ownerCase: OwnerCase): RuleResult[] {
       '-n',
       namespace,
     );
-    const text = `Start a Job of ${actorText(actor)} now; it then removes the finalizer`;
+    const text = `Start a Job of ${actorText(actor)} while the namespace is being deleted; it then removes the finalizer`;
     const words = ', but acts only when its schedule starts a Job; none runs now';
     return [findingAbout(ownerCase, 'owner-running', words, [role('now', { text, command })])];
   }
+  if (isForeseen(context, held)) return needing(ownerCase);
   const [waiting] = sayings(context, held, actor);
   const crd = waiting === undefined ? unwatchedDefinition(context, held, actor) : undefined;
   if (crd !== undefined) {
