@@ -122,7 +122,9 @@ function beginEnforcement(first: Look, { log: runLog, ...means }: Means): Enforc
     guard: async () => {
       const now = run.over() === undefined ? await check() : undefined;
       if (now?.ok === false) return run.over() ?? now.failure.message;
-      return run.over() ?? (now && now.value === undefined ? 'the namespace is gone' : undefined);
+      return (
+        run.over() ?? (now && now.value === undefined ? 'the namespace was deleted' : undefined)
+      );
     },
   };
   const readAgain = () => checkNamespace(run);

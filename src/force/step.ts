@@ -207,7 +207,7 @@ async function write<T extends Named>(
     if (!listed.ok) return notDone(`${message}; ${listed.failure.message}`, true);
     const now = listed.value.find(({ uid }) => uid === object.uid);
     if (now === undefined || !step.wants(now)) {
-      const result = `${step.done}; perhaps by somebody else, since the answer was: ${message}`;
+      const result = `${step.done}; perhaps by another client, since the answer was: ${message}`;
       return { wrote: true, reached: true, result };
     }
     if (answer === 'refused' || rereads === MAX_REREADS) {

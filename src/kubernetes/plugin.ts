@@ -101,7 +101,7 @@ export async function logInByPlugin(
   const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
   const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
   const hint =
-    'It may be waiting for somebody to log in; configure a login that works without a person';
+    'It may be waiting for an interactive login; configure a login that works without a person';
   throw new ActionError('kube-unauthorized', message, tooLate.aborted ? { hint } : {});
 }
 

@@ -30,7 +30,7 @@ export function commentTrouble(
     case 'forbidden':
     case 'not-found': {
       if (/archived/i.test(failure.message)) {
-        return warning('The repository is archived: nobody can comment there any more.');
+        return warning('The repository is archived: it accepts no comments.');
       }
       if (/\block/i.test(failure.message)) {
         return warning('The conversation is locked; unlock it to get comments.');

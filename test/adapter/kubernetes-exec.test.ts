@@ -210,7 +210,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       await expect(connecting).rejects.toMatchObject({
         code: 'kube-unauthorized',
         message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 0.8 s and was stopped: open https://login.example.com and enter the code`,
-        hint: expect.stringContaining('log in'),
+        hint: expect.stringContaining('interactive login'),
       });
       const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
       await expect.poll(() => isAlive(pid)).toBe(false);

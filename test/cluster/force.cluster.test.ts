@@ -651,7 +651,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         },
       );
       expect(await writes('namespace', made)).toEqual(['patch configmaps/a']);
-      expect(record.actions[0]?.result).toMatch(/^removed; perhaps by somebody else, since/);
+      expect(record.actions[0]?.result).toMatch(/^removed; perhaps by another client, since/);
       expect(outcome).toBe('forced');
       expect(stringsAt(await client.get(mapRef(namespace, 'a')), 'metadata', 'finalizers')).toEqual(
         [HOLD],
@@ -749,7 +749,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   describe.concurrent('rights', () => {
-    test('missing ones are named with the rules that grant just these; with them, it works', async () => {
+    test('missing ones are named with the rules that grant only these; with them, it works', async () => {
       const made = world();
       const group = made.domain('ledger.example.com');
       await made.createNamespace();
@@ -777,7 +777,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       });
 
       const { load } = await import('js-yaml');
-      const rules = load(/just them: (\[.*\])/.exec(refused.refusals)?.[1] ?? '') as Json;
+      const rules = load(/only these: (\[.*\])/.exec(refused.refusals)?.[1] ?? '') as Json;
       const name = 'force-extra';
       await plane.admin.create({
         apiVersion: `${RBAC}/v1`,

@@ -85,7 +85,7 @@ const refusals = ({ forced }: NamespaceResult): string =>
   (forced?.refused ?? []).map(({ target, reason }) => `${target}: ${reason}`).join('\n');
 
 /** The server said no, and what was asked for is so: a repetition may have been refused. */
-const AS_OURS = /: removed; perhaps by somebody else, since the answer was: /;
+const AS_OURS = /: removed; perhaps by another client, since the answer was: /;
 
 describe('objects', () => {
   test('are freed by patches that test the read values, after the plan was reported', async () => {

@@ -510,7 +510,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   const lost = lostDefinition(context, held);
   if (lost !== undefined && refusals.length === 0) {
     const what = `${lost.type.kind} ${lost.name}`;
-    const words = ` and runs, but no longer serves ${held.type.kind}: ${what}, which defines it, does not exist any more`;
+    const words = ` and runs, but no longer serves ${held.type.kind}: ${what}, which defines it, no longer exists`;
     const restore = role('now', {
       text: `Create ${what} again, as it was: ${actorText(actor)} then serves ${held.type.kind} and removes the finalizer`,
     });
@@ -642,7 +642,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const { node, pod, object } = agent;
     const what = pod === undefined ? 'has no pod' : `its pod ${pod} is not ready`;
     const words = `, but ${what} on node ${node}, which ${object.kind} ${object.name} names`;
-    const text = `Fix what keeps the pod of ${actorText(actor)} on node ${node} from running; it then removes the finalizer. If the node is gone for good, only a person can`;
+    const text = `Fix what keeps the pod of ${actorText(actor)} on node ${node} from running; it then removes the finalizer. If the node will not return, only a person can remove it`;
     const remedies = [
       role('now', { text }),
       look(`See the state of ${actorText(actor)}`, kubectl('describe', ...target(actor))),
@@ -760,7 +760,7 @@ function goneNeeds(context: Context, held: Held): string[] {
   const counts = countsOf(context.now);
   return namedHere(context, held).flatMap(({ type, name, by }) => {
     const count = counts.find((one) => typeName(one.type) === typeName(type));
-    return count?.total === 0 ? [`${type.kind} ${name} (${by}) does not exist any more`] : [];
+    return count?.total === 0 ? [`${type.kind} ${name} (${by}) no longer exists`] : [];
   });
 }
 
@@ -1016,7 +1016,7 @@ function missing(
     ],
     waitsForNamespace: inside
       ? gone === undefined
-        ? 'nothing can be created in this namespace before it is gone, and its controller was in it'
+        ? 'its controller was in this namespace, where nothing can be created before the namespace is deleted'
         : `it ${fateText(context)}`
       : undefined,
   };

@@ -346,7 +346,7 @@ function retiredVersion(
   return {
     code: 'api-failing',
     subject: typeSubject(type),
-    message: `cannot be listed or deleted: objects are stored in version ${retired}, which its CRD does not know any more`,
+    message: `cannot be listed or deleted: objects are stored in version ${retired}, which its CRD no longer has`,
     evidence: [
       ...(text === undefined ? [] : [text]),
       `CRD ${definition.name}: versions ${known.join(', ')}; stored ${definition.storedVersions.join(', ')}`,

@@ -449,9 +449,7 @@ const needs: Scenario[] = [
     owner: {
       code: 'owner-failing',
       certainty: ['likely'],
-      says: [
-        /may need what was in this namespace: Secret db-credentials .* does not exist any more/,
-      ],
+      says: [/may need what was in this namespace: Secret db-credentials .* no longer exists/],
       advises: [/Remove this one finalizer/],
     },
   }),
