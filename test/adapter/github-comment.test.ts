@@ -159,7 +159,7 @@ describe('two clusters, jobs or gates in one comment', () => {
     expect(currentRows(teardownsIn(body(github)))).toHaveLength(1);
   });
 
-  test('a cluster that was there before the job is not gone with it', async () => {
+  test('a cluster that existed before the job is not deleted with it', async () => {
     const github = await serveGithub();
     const createdAt = '2026-03-01T10:00:00Z';
     const startedAt = Date.now() - 20 * 60_000;
@@ -319,7 +319,7 @@ describe('a run that could not look', () => {
   });
 });
 
-describe('what people left', () => {
+describe('text that people wrote', () => {
   const edited = (github: Github, change: (text: string) => string): void => {
     const [comment] = github.commentsOn(PULL_REQUEST);
     if (comment !== undefined) comment.body = change(comment.body);
@@ -588,7 +588,7 @@ describe('writers at the same time', () => {
     expect(entries(github)).toBe(1);
   });
 
-  test('a red one looks again before it ends, and repairs what a late write has taken', async () => {
+  test('a red run reads the comment again before it ends, and restores entries that a late write removed', async () => {
     const { github, before } = await withRed();
     let lists = 0;
     github.onRequest = ({ method, path }) => {
@@ -654,7 +654,7 @@ describe('writers at the same time', () => {
   });
 });
 
-test('many jobs with long stories stay within what a host takes, and all have their row', async () => {
+test('many jobs with long sections stay within the limit of a host, and all have their row', async () => {
   const github = await serveGithub();
   const commentKey = 'all';
   const many = Array.from({ length: 40 }, (_, at) => ({
@@ -701,10 +701,10 @@ test('ours is found behind 250 others', async () => {
   expect(ours).toMatchObject([{ body: expect.stringContaining('✅') }]);
 });
 
-describe('what does not work is one warning, and never more', () => {
+describe('a failure is one warning, and never more', () => {
   const refused = { status: 403, body: { message: 'Resource not accessible by integration' } };
 
-  test('it says what did not work, and what helps', () =>
+  test('it names the failure, and the remedy', () =>
     expectPairs('comment-warnings.txt', async (line) => {
       const { request, ...answer } = JSON.parse(line);
       const github = await serveGithub();

@@ -164,7 +164,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
-    test('hides the secrets that it has from our own environment, and no paths', async () => {
+    test('hides secrets that it has from the environment of the gate, and no paths', async () => {
       const folder = pluginFolder('echo "$CLOUD_SESSION_TOKEN $SSH_KEY $2" >&2; exit 1');
       const exec = { args: ['--api-key', 'from-the-arguments'] };
       const env = { CLOUD_SESSION_TOKEN: 'from-a-step-before', SSH_KEY: '/home/ci/.ssh/id' };

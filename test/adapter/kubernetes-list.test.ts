@@ -96,7 +96,7 @@ test('counts without handing anything over', async () => {
   expect(queries(server)).toEqual(['?limit=1']);
 });
 
-test('counts what a server that knows no pages has sent beyond the limit', async () => {
+test('counts items beyond the limit from a server without pages', async () => {
   const { end } = await list(json(page(['a', 'b', 'c'])), { maxItems: 1 });
   expect(valueIn(end)).toEqual({ complete: false, remaining: 2 });
 });

@@ -78,7 +78,7 @@ describe('time limits', () => {
     expect(failureIn(await api.get(PATH, { timeoutMs: 60 })).kind).toBe('timeout');
   });
 
-  test('our own signal ends a call', async () => {
+  test('the signal of the run ends a call', async () => {
     const stop = new AbortController();
     const server = await startRawServer(() => stop.abort());
     const api = await connectTo(server.url);

@@ -32,7 +32,7 @@ async function through(
   return { api: await connectTo(server.url, { ...to, cluster }), server };
 }
 
-test('a request goes through the proxy of the kubeconfig, and TLS through its tunnel', async () => {
+test('a request uses the proxy of the kubeconfig, and TLS its tunnel', async () => {
   const proxy = await startConnectProxy();
   const { api, server } = await through(proxy.url);
   valueIn(await api.get(PATH));

@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 describe('the npm package', () => {
-  test('has what it needs and nothing else', () => {
+  test('has all files that it needs and no others', () => {
     const text = npm(REPOSITORY, 'pack', '--dry-run', '--json');
     const [packed] = JSON.parse(text) as { unpackedSize: number; files: { path: string }[] }[];
     const roots = new Set(packed?.files.map(({ path }) => path.split('/')[0]));

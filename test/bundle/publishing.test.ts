@@ -190,7 +190,7 @@ describe.concurrent('a gate that cannot work', () => {
 });
 
 describe.concurrent('a host that does not answer', () => {
-  test('changes neither outcome nor outputs, which are there before, and is told', async () => {
+  test('changes neither outcome nor outputs, which are written before, and is reported', async () => {
     const silent = await startGithub();
     silent.fail({ request: /./, answer: 'hang' });
     const started = await startStep({

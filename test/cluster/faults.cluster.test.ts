@@ -139,7 +139,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     }
   });
 
-  test('without nodes, types, webhooks and RBAC: the cause is found, what is missing is listed', async () => {
+  test('without nodes, types, webhooks and RBAC: the cause is found, unread sources are listed', async () => {
     const world = await held('no-cluster');
     await grantGuest('no-cluster', [
       { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
@@ -186,7 +186,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   // Last: kube-controller-manager loses its Lease over it, and ends.
-  test('a store that stalls is "could not look", and not "gone"', async () => {
+  test('a store that stalls is "could not read", and not "deleted"', async () => {
     const world = await held('stalled');
     const etcd = pidOf(`etcd .*${plane.dataDir}`);
     let run: GateRun;

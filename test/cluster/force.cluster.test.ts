@@ -134,7 +134,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   }
 
   describe.concurrent('objects', () => {
-    test('500 objects are freed by 500 patches and nothing else; the namespace goes', async () => {
+    test('500 objects are freed by 500 patches and no other writes; the namespace is deleted', async () => {
       const names = Array.from({ length: 500 }, (_, index) => `held-${index}`);
       const made = await held(names);
       const { record, outcome } = await run('objects', made);
@@ -167,7 +167,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(real.outcome).toBe('forced');
     });
 
-    test('only the allowed one of two finalizers goes, also when their order changes meanwhile', async () => {
+    test('only the allowed one of two finalizers is removed, also if their order changes meanwhile', async () => {
       const made = await held(['a'], [KEEP, HOLD]);
       const ref = mapRef(made.namespace, 'a');
       const { outcome } = await run(
@@ -185,7 +185,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('what is queued behind a pod is left alone until it terminates, then freed', async () => {
+    test('objects queued behind a pod are not changed until they terminate, then freed', async () => {
       const made = world();
       await made.createNamespace();
       const { namespace } = made;
@@ -205,7 +205,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       ]);
     });
 
-    test('two namespaces side by side: one stays, the other goes', async () => {
+    test('two namespaces in parallel: one stays, the other is deleted', async () => {
       const [stays, goes] = [await held(['a', 'b'], [HOLD, KEEP]), await held(['a', 'b'])];
       const api = await as('objects');
       const { results } = await force(api, [stays.namespace, goes.namespace], {
@@ -820,7 +820,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   describe.concurrent('the namespace itself', () => {
-    test('exactly one of three spec finalizers goes; metadata, labels and annotations stay', async () => {
+    test('exactly one of three spec finalizers is removed; metadata, labels and annotations stay', async () => {
       const made = world();
       await made.createNamespace(undefined, { finalizers: [KEEP], annotations: { note: 'kept' } });
       await addSpecFinalizer(made, HOLD);
@@ -849,7 +849,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('metadata and spec entries that are allowed go one by one, and then it is gone', async () => {
+    test('allowed metadata and spec entries are removed one by one, and then the namespace is deleted', async () => {
       const made = world();
       await made.createNamespace(undefined, { finalizers: [HOLD, KEEP] });
       await addSpecFinalizer(made, 'example.com/third');
@@ -951,7 +951,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('what is left behind is content of a new namespace that takes the name at once', async () => {
+    test('orphans are content of a new namespace that takes the name at once', async () => {
       const made = await held(['a'], [KEEP]);
       const { outcome, record } = await run(
         'namespace',
@@ -991,7 +991,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('a repeated run after it is gone changes nothing', async () => {
+    test('a repeated run after the deletion changes nothing', async () => {
       const made = await held(['a']);
       expect((await run('objects', made)).outcome).toBe('forced');
       const before = await writes('objects', made);
@@ -1076,7 +1076,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   /** Last, and alone: a dead API group disturbs every namespace. */
   describe('a dead API group', () => {
-    test('nothing is finalized over what cannot be read, unless that is accepted', async () => {
+    test('no namespace with unread content is finalized, unless that is accepted', async () => {
       const made = world();
       await made.createNamespace(undefined, { finalizers: [HOLD] });
       const dead = { namespace: 'monitoring', name: 'gone' };

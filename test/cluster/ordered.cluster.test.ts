@@ -42,7 +42,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
   afterAll(() => cluster.stop());
 
   describe.concurrent('an ordered deletion', () => {
-    test('removes what an operator in the namespace has to clean up; an ordinary one hangs', async () => {
+    test('deletes the objects of an operator in the namespace first; an ordinary deletion hangs', async () => {
       await within('inside', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
@@ -109,7 +109,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     }
 
-    test('says that an APIService whose backend is in the namespace has to go first', async () => {
+    test('says that an APIService whose backend is in the namespace has to be deleted first', async () => {
       const own = await sharedCluster(); // it disturbs every namespace
       const world = new World({ ...own, namespace: 'books' });
       const { namespace } = world;
@@ -212,7 +212,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('says that a webhook in the namespace has to go first if it guards what serves it', async () => {
+    test('says that a webhook in the namespace has to be deleted first if it guards its own backend', async () => {
       await within('self-guarded', async (world) => {
         const { namespace } = world;
         const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
@@ -230,7 +230,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('deletes what a GitOps tool applies after the object that says so', async () => {
+    test('deletes the objects that a GitOps tool applies after the object that configures it', async () => {
       await within('gitops', async (world) => {
         const child = await inside(world);
         const group = world.domain('kustomize.toolkit.fluxcd.io');
@@ -267,7 +267,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('deletes what a webhook in the namespace guards while it still answers', async () => {
+    test('deletes the objects that a webhook in the namespace guards while it still answers', async () => {
       await within('guarded', async (world) => {
         const operator = await guarded(world);
         await createGuarded(world, operator, 'a');
@@ -367,7 +367,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('reaches what an operator in another namespace of the run has to clean up', async () => {
+    test('deletes the objects of an operator in another namespace of the run first', async () => {
       await within('two', async (world) => {
         const operators = world.name('two-operators');
         const operator = await inside(world, { namespace: operators, scope: 'cluster' });
@@ -554,7 +554,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('of a namespace in which nothing has to go first is an ordinary one', async () => {
+    test('of a namespace without objects to delete first is an ordinary one', async () => {
       await within('plain', async (world) => {
         const outside = await inside(world, {
           namespace: world.name('operators'),
@@ -577,7 +577,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
     });
   });
 
-  describe.concurrent('a forecast calls nothing a hang that goes by itself:', () => {
+  describe.concurrent('a forecast foresees no hang that ends by itself:', () => {
     const SITUATIONS: Record<string, (world: World) => Promise<unknown>> = {
       'nothing in it': async () => {},
       'workloads with pods': async (world) => {
@@ -710,7 +710,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect([result.outcome, rootsOf(result)]).toEqual(['clear', []]);
       }));
 
-    test('what a webhook that knows no dry runs is not asked about: that is said', () =>
+    test('a webhook without dry runs is not called, which is reported', () =>
       within('no-dry-runs', async (world) => {
         await world.create(configMap(world.namespace, 'settings'));
         const words = 'it has side effects: dry runs are not supported';

@@ -296,7 +296,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     return JSON.parse(JSON.stringify(same).replace(/(renewed at )[0-9T:.-]+Z/g, '$1…'));
   }
 
-  test('each is told what a run for it alone tells', async () => {
+  test('each has the report of a run for it alone', async () => {
     const together = await gate({ namespace: [...ways, ...fleet.slice(0, 40)].join(',') });
     for (const name of [...ways, 'fleet-000', 'fleet-001']) {
       const alone = await gate({ namespace: name });

@@ -41,7 +41,7 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('does not ask for what does not exist', async () => {
+  test('does not request the deletion of a namespace that does not exist', async () => {
     const { cluster, run } = stage();
     expect((await run(DELETE)).outcome).toBe('not-found');
     expect(cluster.mutations).toEqual([]);

@@ -144,8 +144,8 @@ const stories = fc.record({
   failFast: fc.boolean(),
 });
 
-describe('whatever the API server answers, in whatever order', () => {
-  test('the first answer that decides is the outcome, and nothing else ever is', async () => {
+describe('for any answers of the API server, in any order', () => {
+  test('only the first answer that decides is the outcome', async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         const { outcome, given } = await tell(story);

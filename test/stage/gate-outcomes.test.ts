@@ -364,7 +364,7 @@ describe('at the timeout', () => {
   });
 });
 
-describe('what cannot be read is never taken for gone', () => {
+describe('a namespace that cannot be read is never reported as deleted', () => {
   test('403 in the middle of the wait: inconclusive, with the namespace as not inspected', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     for (const start of ['GET /api', 'LIST', 'WATCH']) {
@@ -461,7 +461,7 @@ describe('cancelled', () => {
     expect((await runOne({ timeout: '0s' })).outcome).toBe('cancelled');
   });
 
-  test('with several namespaces: every one of them, also the one that was gone before', async () => {
+  test('with several namespaces: every one of them, also the one that was deleted before', async () => {
     const { clock, cluster, cancel, run } = stage(DEMO);
     cluster.namespace('preview-8');
     clock.at(10_000, () => cluster.remove('preview-8'));

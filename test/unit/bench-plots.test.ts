@@ -11,7 +11,7 @@ const POINTS = [
   { at: 300, wallMs: 1_500, requests: 342, memoryMiB: 95.5 },
 ];
 
-test('a plot says in words what it shows', () => {
+test('a plot has a description in words', () => {
   const { alt, svg } = plotGrowth('types', POINTS);
 
   expect(alt).toBe(

@@ -126,7 +126,7 @@ describe('lookUpFinalizer', () => {
 });
 
 describe('leakOf', () => {
-  test('says what stays behind', () => {
+  test('returns what is leaked', () => {
     expect(leakOf('service.kubernetes.io/load-balancer-cleanup', core('Service'))).toMatch(
       /load balancer/,
     );

@@ -65,7 +65,7 @@ describe('the examples for other CI servers', () => {
 describe('the container', () => {
   const dockerfile = read('Dockerfile');
 
-  test('copies what it starts, and no shell starts it', () => {
+  test('copies the program that it starts, and starts it without a shell', () => {
     expect(dockerfile).toContain('COPY --chown=65532:65532 dist/index.js ');
     expect(dockerfile).toMatch(/^ENTRYPOINT \["node", "\/app\/index.js"\]$/m);
     expect(

@@ -69,7 +69,7 @@ function worldOf({ now, version }: RecordedLooks): World {
 /** Scenarios whose expectation the diagnosis does not meet, and why. Each is an error to be fixed. */
 const NOT_MET: Record<string, string> = {};
 
-describe('what a real control plane showed is explained as its scenario expects', () => {
+describe('each recording of a real control plane is explained as its scenario expects', () => {
   const rows = RECORDED.map((looks) => {
     const why = NOT_MET[looks.scenario];
     const name = `${looks.scenario} (${looks.version}): ${looks.title}`;

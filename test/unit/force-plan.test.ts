@@ -209,7 +209,7 @@ describe('a pattern', () => {
   });
 });
 
-describe('what even the exact name does not reach', () => {
+describe('finalizers that even the exact name does not match', () => {
   const policy = { finalizers: [FINALIZER] };
 
   test.each<[string, (s: Situation) => unknown, RegExp, Planning?]>([

@@ -31,6 +31,6 @@ test.each(names)('%s was not called clear before it hung', (name) => {
   expect(foreseen === 'clear' ? name in BEGIN_LATER : true, foreseen).toBe(true);
 });
 
-test('what begins later cannot be foreseen', () => {
+test('a cause that begins later cannot be foreseen', () => {
   for (const name of Object.keys(BEGIN_LATER)) expect([name, ...outcomes(name)]).toContain('clear');
 });

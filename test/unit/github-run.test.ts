@@ -147,7 +147,7 @@ describe('a run without secrets and with a token that cannot write', () => {
   });
 });
 
-describe('what helps a token that may not write', () => {
+describe('advice for a token that may not write', () => {
   test('is said with what to write where', () =>
     expectPairs('comment-advice.txt', (line) => {
       const { on, token, ...given } = JSON.parse(line);

@@ -43,7 +43,7 @@ test('a busy server is asked more often than one that fails', async () => {
   expect((await run([broken])).tries).toBe(4);
 });
 
-test('what cannot get better is not repeated', async () => {
+test('a request that cannot succeed later is not repeated', async () => {
   const { slept, tries, result } = await run([failed(RESET)], 5);
   expect({ slept, tries }).toEqual({ slept: [], tries: 1 });
   expect(result).toEqual({ ok: false, failure: RESET });
@@ -64,7 +64,7 @@ test('stopping during a pause ends it, without another try', async () => {
   expect(tries).toBe(1);
 });
 
-test('a wish of the server is kept, where it is longer than our own pause', async () => {
+test('a pause that the server asks for is kept, if it is longer than the pause of the gate', async () => {
   const { slept } = await run(
     [
       failed({ ...broken.failure, retryAfterMs: 3_000 }),

@@ -312,7 +312,7 @@ describe('more objects than one request of the namespace controller can delete, 
   });
 });
 
-describe('what shrinks is not blamed, what stays is', () => {
+describe('a type that becomes smaller is no cause, an unchanged one is', () => {
   const blamed = (before: TypeContent[], now: TypeContent[]): string[] =>
     diagnose(snapshot({ content: now }), earlier(before)).findings.map(
       ({ code, subject, count = 1 }) => `${code} ${subject.name} ${count}`,

@@ -98,7 +98,7 @@ describe('causes that several namespaces share', () => {
     expect(shared(...namespaces)).toEqual(are);
   });
 
-  test('within a kind, what most objects wait for comes first', () => {
+  test('within a kind, the cause of most objects comes first', () => {
     const object = (name: string, count: number): Finding[] => {
       const owner = finding({
         code: 'owner-unknown',
