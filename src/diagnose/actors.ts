@@ -98,7 +98,7 @@ function findActors(context: Context): Actor[] {
     const actor = add(top);
     actor.pods.push(pod);
     actor.programs = [...new Set([...actor.programs, ...pod.programs])];
-    // Of what was not read itself, the pods are counted.
+    // For a workload that was not read, its pods are counted.
     if (actor.uid === undefined) actor.wanted = Math.max(actor.wanted, actor.pods.length);
     // Workloads of other types count replicas in fields of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);

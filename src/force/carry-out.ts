@@ -75,7 +75,7 @@ interface Enforced {
 
 /**
  * Carries out the plan in its order, and reports the results. The plan must have been logged
- * before. Mode `plan` goes the same way up to the first write, and stops there.
+ * before. Mode `plan` takes the same steps up to the first write, and stops there.
  */
 export async function carryOut(first: Look, means: Means): Promise<Enforced> {
   const run = beginEnforcement(first, means);

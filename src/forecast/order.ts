@@ -122,7 +122,7 @@ const FOUNDATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns a step for a type whose objects can no longer be deleted after a server in the namespace is gone.
+ * Returns a step for a type whose objects can no longer be deleted after a server in the namespace was deleted.
  */
 function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   if (FOUNDATIONS.has(typeName(type))) return [];

@@ -137,7 +137,7 @@ async function edit(
     const now = isLate ? await ownComments(task, target.author) : await api.comment(target.id);
     const all = now.ok ? [now.value].flat() : [];
     const there = all.find(({ id }) => id === target.id);
-    // Whether somebody has written over it, nobody can tell.
+    // It is not known whether another writer has overwritten it.
     if (there === undefined) return written;
     duplicates = all.filter((one) => one !== there);
     ({ url } = there);
@@ -146,7 +146,7 @@ async function edit(
   }
 }
 
-/** Not ours after all, or removed since it was listed: a new one, once, with what it told. */
+/** Handles a comment that is not the gate's, or was deleted since: writes a new one, once, with its entries. */
 async function refused(
   failure: ApiFailure,
   seen: readonly string[],

@@ -369,7 +369,7 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
 
 type ByRole = Record<RemedyRole, Action[]>;
 
-/** Groups remedies under their titles. Where no fix is known, the first thing to do is to look. */
+/** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
 function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
   const isForecast = kind === 'forecast';
   const todo = isForecast ? 'Fix before the deletion' : 'Fix';

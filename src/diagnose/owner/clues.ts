@@ -61,7 +61,7 @@ interface ClueRow {
   kind: string;
   /**
    * `object`: about this finalizer or this object, so it is direct. `type`: about the type. `anyone`: about controllers
-   * that may act on the object; it names nobody, and while it points to one, no owner is called missing.
+   * that may act on the object; it identifies no owner, and while it points to one, no owner is called missing.
    */
   about: 'object' | 'type' | 'anyone';
   /** The sentence that the report shows about the suspect. */

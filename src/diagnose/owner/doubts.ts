@@ -8,7 +8,7 @@ const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
   row.about === 'anyone' || (row.about === 'type' && row.names === 'ranks') ? [] : [row.kind],
 );
 
-/** A reason to name nobody, although clues point to one suspect more than to any other. */
+/** A reason to name no owner, although clues point to one suspect more than to any other. */
 interface Doubt {
   /** The sentence that the report shows about the first suspect. */
   reason: string;

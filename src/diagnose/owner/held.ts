@@ -138,7 +138,7 @@ export function isManaged({ owner }: CatalogueEntry): boolean {
 }
 
 /**
- * Whose controllers a finalizer's name belongs to. `own`: those of the object's type. `other`: its domain is another
+ * The product to which a finalizer's name belongs. `own`: that of the object's type. `other`: its domain is another
  * API group that is served, or a name below the type's group that is none of its types (`chains.tekton.dev`).
  * `unclear`: the name does not say.
  */

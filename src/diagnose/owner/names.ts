@@ -28,7 +28,10 @@ export const KUBERNETES_CONTROLLERS =
 export const SHARED_STATUS_WRITERS =
   /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
 
-/** By default a field manager ends before the first slash; a name with one is that of a task (apiserver, managerOrUserAgent). */
+/**
+ * By default a field manager ends before the first slash; a name with one is that of a task (apiserver,
+ * managerOrUserAgent).
+ */
 export function isTaskName(name: string): boolean {
   return name.includes('/');
 }
@@ -110,7 +113,7 @@ export function isSameProgram(a: Actor, b: Actor): boolean {
 
 /**
  * Returns the workloads of a pod: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname,
- * which is the pod's name. Where the pod does not exist any more, generated names are compared.
+ * which is the pod's name. If the pod no longer exists, generated names are compared.
  */
 export function workloadsOfPod(actors: readonly Actor[], instance: string): Actor[] {
   const seen = actors.filter(({ pods }) =>

@@ -740,7 +740,7 @@ function waitsForOthers(context: Context, held: Held, actor: Actor): boolean {
   return partnerLinks(context, held).length + linksInside(context, held, actor).length > 0;
 }
 
-/** Reports whether somebody wrote the objects since their deletion, or the owner's log is about them. */
+/** Reports whether a program wrote the objects since their deletion, or the owner's log is about them. */
 function hasNoticed(context: Context, held: Held, actor: Actor): boolean {
   return lateWriters(context, held).length > 0 || logLinesAbout(context, held, actor).length > 0;
 }

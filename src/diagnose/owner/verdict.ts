@@ -129,7 +129,7 @@ function othersAlive(
 
 /**
  * Returns a sentence if RBAC names the type for another user, group or ServiceAccount: a token of it may be used
- * anywhere. That is no sign that anybody acts, and enough to rule out proof.
+ * anywhere. That is no sign of an active program, and enough to rule out proof.
  */
 function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
   return suspect.account !== undefined && mayOthersChange(context, held.type, suspect.account)
