@@ -430,7 +430,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   if (order.length === 0) return found;
   const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
   const first = order.map(({ why, command }) => ({
-    text: ['Delete these and wait until they are deleted, because ', said(why)],
+    text: ['Delete these objects, and wait until they are deleted, because ', said(why)],
     command,
     others: found.next
       .filter((same) => typeOf(same.command) === typeOf(command))
@@ -443,7 +443,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
     command !== undefined && !told.has(typeOf(command));
   const outside = found.now.filter(isOutside);
   const does =
-    outside.length === 0 ? ' does all of this by itself)' : ' deletes only objects inside it)';
+    outside.length === 0 ? ' does all these steps)' : ' deletes only objects inside the namespace)';
   const then = action(['Then delete the namespace (', exact('delete: ordered'), does], {
     command: `kubectl delete namespace ${namespace}`,
   });
