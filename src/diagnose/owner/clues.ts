@@ -440,17 +440,16 @@ function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
     );
 }
 
-function leaders({ context, domain, rightsOf }: OwnerQuestion): Pointer[] {
-  return leasesOfGroups(context, domain).flatMap((lease) => {
-    const holder = holderOf(context, lease);
-    if (holder === undefined) return [];
-    const { namespace, name } = lease;
-    // The domain behind a hash is often that of a company with many operators.
-    const isOfGroup = domain.groups.some((group) => name.includes(group));
-    if (!isOfGroup && rightsOf(holder.account).change !== 'named') return [];
-    const renewed = isRenewed(context, lease) ? 'renewed' : 'no longer renewed';
-    return pointers([holder], `${namespace}/${name}, ${renewed} by ${lease.holder}`);
-  });
+function leaders({ context, domain }: OwnerQuestion): Pointer[] {
+  // A name behind a hash ends with the domain of a company, whose operators may use each other's types.
+  return leasesOfGroups(context, domain)
+    .filter(({ name }) => domain.groups.some((group) => name.includes(group)))
+    .flatMap((lease) => {
+      const holder = holderOf(context, lease);
+      if (holder === undefined) return [];
+      const renewed = isRenewed(context, lease) ? 'renewed' : 'no longer renewed';
+      return pointers([holder], `${lease.namespace}/${lease.name}, ${renewed} by ${lease.holder}`);
+    });
 }
 
 function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[] {

@@ -75,6 +75,26 @@ const BACKUP: OperatorOptions = {
   type: {},
 };
 
+const COMPANY_LEASES: {
+  id: string;
+  title: string;
+  rights: (world: World) => OperatorOptions;
+  missing?: boolean;
+}[] = [
+  {
+    id: 'company-lease',
+    title: 'with rights on its own type',
+    rights: () => ({}),
+    missing: true,
+  },
+  { id: 'company-lease-admin', title: 'as cluster-admin', rights: () => ADMIN },
+  {
+    id: 'company-lease-uses',
+    title: 'with rights on the type that it uses',
+    rights: (world) => ({ rules: [rule(operatorOf(world, CACHE).group, ['caches'], FULL)] }),
+  },
+];
+
 const lookalikes: Scenario[] = [
   situation({
     id: 'near-status',
@@ -136,14 +156,14 @@ const lookalikes: Scenario[] = [
     title: 'the same, and the operator is there, with 0 replicas',
     owner: 'owner-scaled-to-zero',
   }),
-  ...[true, false].map((isAdmin) =>
+  ...COMPANY_LEASES.map(({ id, title, rights, missing }) =>
     situation({
-      id: isAdmin ? 'company-lease-admin' : 'company-lease',
-      title: `another operator of the company holds a Lease of its domain, ${isAdmin ? 'as cluster-admin' : 'with rights on its own type'}`,
+      id,
+      title: `another operator of the company holds a Lease of its domain, ${title}`,
       own: true,
       operator: CACHE,
-      bystanders: [
-        { ...BACKUP, ...(isAdmin ? ADMIN : {}), name: 'safe', namespace: 'backup-system' },
+      bystanders: (world) => [
+        { ...BACKUP, ...rights(world), name: 'safe', namespace: 'backup-system' },
       ],
       afterwards: async (world, operator) => {
         await uninstall(world, operator);
@@ -155,7 +175,7 @@ const lookalikes: Scenario[] = [
           holder: `${pod?.metadata.name}_9d41c0`,
         });
       },
-      expect: isAdmin ? either(nobodyKnown) : either((_, operator) => nobodyLeft(operator)),
+      expect: missing ? either((_, operator) => nobodyLeft(operator)) : either(nobodyKnown),
     }),
   ),
   situation({
