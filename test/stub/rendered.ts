@@ -27,13 +27,14 @@ export const MICROMARK: Judge = {
     }),
 };
 
-/** GitHub's own parser; a second opinion where it is installed. */
+const hasCmark = spawnSync('cmark-gfm', ['--version']).status === 0;
+
+/** GitHub's own parser; a second opinion where it is installed. The name says why its tests are skipped. */
 export const CMARK: Judge = {
-  name: 'cmark-gfm',
-  missing:
-    spawnSync('cmark-gfm', ['--version']).status === 0
-      ? undefined
-      : 'cmark-gfm, the Markdown parser of GitHub, is not installed (Debian: apt-get install cmark-gfm)',
+  name: hasCmark ? 'cmark-gfm' : 'cmark-gfm (skipped: it is not installed)',
+  missing: hasCmark
+    ? undefined
+    : 'cmark-gfm, the Markdown parser of GitHub, is not installed (Debian: apt-get install cmark-gfm)',
   toHtml: (markdown) => {
     const options = ['--unsafe', '--github-pre-lang', ...EXTENSIONS.flatMap((one) => ['-e', one])];
     const run = spawnSync('cmark-gfm', options, {
