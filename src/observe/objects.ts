@@ -311,8 +311,11 @@ async function tryDeletion(
     const path = objectPath(type, namespace || undefined, name);
     return send(deletion(path, { preconditions: { uid } }), deps);
   };
+  const begunAt = performance.now();
   const sent = await ask(object);
-  if (sent.ok || namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
+  const seconds = Math.round((performance.now() - begunAt) / 1_000);
+  if (sent.ok) return { answer: 'accepted', ...(seconds > 0 && { seconds }) };
+  if (namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
   // The object was deleted meanwhile. Another object of its type answers the question; without any, nothing
   // can refuse.
   const path = collectionPath(type, namespace);

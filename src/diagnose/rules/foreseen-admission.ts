@@ -2,6 +2,7 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/fact
 import type { Diagnosis, NotInspected } from '../../model/finding.ts';
 import {
   type Candidate,
+  type Forecast,
   type LabelRequirement,
   type ObjectFacts,
   type ResourceType,
@@ -84,6 +85,7 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
   return [
     ...tried,
     ...untried(context, endOf(context), 'the namespace', end),
+    ...slowDeletions(forecast),
     ...Object.values(forecast.samples ?? {}).flatMap((one) => one.unsearched ?? []),
     ...judged.flatMap(({ questions, what }) =>
       questions.map((reason) => ({ what: `whether admission lets ${what}`, reason })),
@@ -113,6 +115,23 @@ function untried(
   const who = listNames(asked.map(({ text }) => text));
   const reason = trial.message + (asked.length === 0 ? '' : `; asked is ${who}: ${remedy}`);
   return [{ what: `whether admission lets ${what} be deleted`, reason }];
+}
+
+const LONG_SECONDS = 600;
+
+/**
+ * Returns types whose objects take long to delete: the API server deletes them one by one (apiserver,
+ * registry/store.go).
+ */
+function slowDeletions({ deletions, present }: Forecast): NotInspected[] {
+  return countsOf(present).flatMap(({ type, total }) => {
+    const trial = deletions[typeName(type)];
+    const seconds = (trial?.answer === 'accepted' && trial.seconds) || 0;
+    if (seconds < 2 || seconds * total < LONG_SECONDS) return [];
+    const minutes = Math.round((seconds * total) / 60);
+    const reason = `admission takes ${seconds} s for each of ${total}, one after the other: about ${minutes} min`;
+    return [{ what: `whether ${typeName(type)} are deleted in time`, reason }];
+  });
 }
 
 /** Returns the last request of the namespace controller. */
