@@ -104,6 +104,7 @@ const s4: Scenario = {
 const s4Watched: Scenario = {
   id: 'S4-watched',
   title: 'the same, with the gate there from the beginning',
+  own: true, // a namesake that runs elsewhere may act by other means than its account
   namespace: 'preview-pr-42',
   identity: 'teardown-gate',
   setUp: (world) => setUpPreview(world, 'namespace').then(() => {}),
