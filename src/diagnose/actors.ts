@@ -149,7 +149,7 @@ function topOf(
 ): Actor | undefined {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
   let top = byUid.get(controller?.uid ?? '');
-  // It is not known whether another pod will be created.
+  // A finished pod without a known controller may be the last one.
   if (top === undefined && /^(?:Succeeded|Failed)$/.test(pod.phase ?? '')) return undefined;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {

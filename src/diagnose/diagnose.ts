@@ -211,7 +211,7 @@ function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] 
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** One shared object for all diagnoses: a thousand of them may name a thousand others. */
+/** Returns one shared object for all diagnoses: a thousand of them may name a thousand other namespaces. */
 function heldNamespace(other: NamespaceFacts, since: string): HeldNamespace {
   const held = heldNamespaces.get(other) ?? { name: other.name, since };
   heldNamespaces.set(other, held);

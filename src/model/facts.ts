@@ -615,7 +615,7 @@ export interface ObjectDetail {
   nodes?: string[];
   /** Plain names in its spec. If an object of such a name is missing, the spec probably meant it. */
   mentions: string[];
-  /** What fields like `spec.clusterName` name, as `cluster/team-1`. */
+  /** Objects that fields like `spec.clusterName` name, as `cluster/team-1`. */
   siblings?: string[];
   /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
   templates?: string[];

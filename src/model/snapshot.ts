@@ -71,7 +71,7 @@ export interface Snapshot {
   unread: NotInspected[];
 }
 
-/** What is read of each namespace; everything else in a snapshot is of the cluster, or of single objects. */
+/** The parts of a snapshot that are read for each namespace; the other parts are of the cluster, or of single objects. */
 export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' | 'unread'>;
 
 export interface WatchedFinalizer {

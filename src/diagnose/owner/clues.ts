@@ -67,8 +67,8 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /**
-   * What else a clue needs to name an owner, which is then `likely`. Several programs may have a clue that only
-   * `ranks`. Without it, the clue is about one program alone and can prove that this is the owner.
+   * The support that a clue needs to name an owner, which is then `likely`. Several programs may have a clue that only
+   * `ranks`. A clue without this field is about one program alone and can prove that this is the owner.
    */
   names?: 'alone' | 'with a permission' | 'ranks';
   pointsTo: (question: OwnerQuestion) => Pointer[];

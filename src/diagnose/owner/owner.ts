@@ -668,7 +668,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   const [waiting] = sayings(context, held, actor);
   const crd = waiting === undefined ? unwatchedDefinition(context, held, actor) : undefined;
   if (crd !== undefined) {
-    const words = ` and runs, but may no longer watch ${held.type.kind}: ${crd.name} is being deleted since ${crd.deletionTimestamp}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`;
+    const words = ` and runs, but may no longer watch ${held.type.kind}: ${crd.name} has been terminating since ${crd.deletionTimestamp}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`;
     const remedies = [
       ...restartRemedies(context, actor, 'Restart it, so that it begins to watch again'),
       ...removal,
@@ -711,7 +711,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   return [findingAbout(ownerCase, 'owner-running', slow, remedies, { evidence, quote })];
 }
 
-/** What its first error says is wrong. Without one, RBAC or admission refuses its requests. */
+/** Returns the trouble in the owner's first error. Without an error, RBAC or admission refuses its requests. */
 function troubleText(first: Refusal | undefined): string {
   switch (first?.error.kind) {
     case 'not-found':
@@ -726,7 +726,7 @@ function troubleText(first: Refusal | undefined): string {
 }
 
 /**
- * The CRD of the type, if it was deleted before the objects: some controllers then end their watch, although the API
+ * Returns the CRD of the type, if the CRD was deleted before the objects: some controllers then end their watch, although the API
  * server still serves one. Not if the owner has said something about the objects since.
  */
 function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
@@ -1294,7 +1294,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ...UNEXPECTED,
       waitsFor: linksTo([result], BECAUSE),
       results: [result],
-      // It still exists: another replica takes over and then removes its finalizers.
+      // A workload with another replica still exists: that replica takes over and then removes its finalizers.
     };
   }
   const { results: obstacles } = judgeRemoval(context, held);

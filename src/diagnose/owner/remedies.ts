@@ -404,7 +404,7 @@ export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
 /** Advice of the catalogue to run the owner. */
 const RUN_OWNER =
   /^(?:(?:Make sure that [^,;.:]* runs?|Start [^,;.:]*|Bring [^,;.:]*)(?:$|[,;] |\. ))?(?:and |or |otherwise )?(?:let it finish(?:; |$))?/;
-/** Such advice cut to nothing that a person can do beside installing the owner or removing the finalizer. */
+/** Advice of which, without that part, nothing is left to do beside installing the owner or removing the finalizer. */
 const NO_ACTION =
   /^$|^(?:it|this|the|in a|let it) |^(?:(?:if|when) [^,;]*, )?remove the finalizer$/i;
 

@@ -243,15 +243,20 @@ function chainOf(world: World): Chained[] {
   return [named(last, 'end'), ...middle];
 }
 
+/** The controllers of the links, which hangs, and of the end. */
+async function startChain(world: World): Promise<void> {
+  await world.createNamespace(world.name('link-system'));
+  await world.createNamespace(world.name('end-system'));
+  await start(world, await install(world, links(world)), { hangs: true });
+  await start(world, await install(world, ends(world)));
+}
+
 const long: Situation = {
   id: 'chain-long',
   title: 'a chain of six objects outside of the namespace, each held and named by the one before',
   behaviour: { hangs: true },
   afterwards: async (world, operator) => {
-    await world.createNamespace(world.name('link-system'));
-    await world.createNamespace(world.name('end-system'));
-    await start(world, await install(world, links(world)), { hangs: true });
-    await start(world, await install(world, ends(world)));
+    await startChain(world);
     let next: Ref | undefined;
     for (const { object, operator: whose } of chainOf(world)) {
       const { apiVersion, kind, name } = object;
@@ -321,10 +326,7 @@ const foreground: Situation = {
   title: 'an object outside of the namespace was deleted in the foreground and owns another one',
   behaviour: { hangs: true },
   afterwards: async (world, operator) => {
-    await world.createNamespace(world.name('link-system'));
-    await world.createNamespace(world.name('end-system'));
-    await start(world, await install(world, links(world)), { hangs: true });
-    await start(world, await install(world, ends(world)));
+    await startChain(world);
     const [end, link] = chainOf(world) as [Chained, Chained];
     const { name, ...linkType } = link.object;
     const made = await world.create({ ...linkType, metadata: { name } });
