@@ -184,18 +184,20 @@ async function read(
     const got = now.get(name);
     return got?.ok && got.value?.uid !== uid;
   });
-  const sure = ended.length === 0 ? [] : await confirmEnds(ended, { ...group, signal });
+  const sure = new Map(ended.length === 0 ? [] : await confirmEnds(ended, { ...group, signal }));
   for (const [name, got] of sure) now.set(name, got);
   if (running.aborted) return;
   const refused = some.filter((one) => {
     const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
     if (got.ok || got.failure.kind !== 'unauthorized') one.take(got);
-    else if (isSecond) one.settle({ how: 'unauthorized', failure: got.failure });
+    else if (isSecond && !sure.has(one.name))
+      one.settle({ how: 'unauthorized', failure: got.failure });
     else return true;
     return false;
   });
   if (refused.length === 0) return;
-  // A first refusal may come from a server that has just restarted. A second one after a pause counts.
+  // A first refusal may come from a server that has just restarted. A second one after a pause counts, unless another
+  // answer came between the two.
   await clock.sleep(REFUSED_PAUSE_MS, running);
   await read(refused, group, signal, true);
 }
